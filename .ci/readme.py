@@ -1,0 +1,79 @@
+"""The README's commands and output, for .ci/run and for whoever renews them.
+
+readme.py command NAME   prints the command block marked <!-- ci: NAME -->
+readme.py check FILE     fails if the output shown in the README differs from FILE's in more than
+                         numbers' last digits and durations
+readme.py paste FILE     puts FILE into the README in place of the output shown there
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import sys
+from pathlib import Path
+
+README = Path(__file__).parents[1] / "README.md"
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.])")
+DURATION = re.compile(r"\d[\d.]*\s*(?:ms|s|seconds?|min)\b")
+TOLERANCE = 1e-2
+
+
+def block(marker: str, text: str) -> re.Match[str]:
+    """The one fenced block that follows `marker` in `text`."""
+    pattern = re.compile(rf"<!-- {re.escape(marker)} -->\n```\w+\n(.*?)```", re.DOTALL)
+    found = list(pattern.finditer(text))
+    if len(found) != 1:
+        raise SystemExit(f"README.md: expected one block marked '{marker}', found {len(found)}")
+    return found[0]
+
+
+def differences(shown: str, real: str) -> list[str]:
+    """Lines of `shown` that `real` does not say any more, durations and rounding apart."""
+    pairs = [
+        [line.split() for line in DURATION.sub("DURATION", text).splitlines() if line.strip()]
+        for text in (shown, real)
+    ]
+    if len(pairs[0]) != len(pairs[1]):
+        return [f"{len(pairs[0])} lines are shown, there are {len(pairs[1])}"]
+    return [
+        f"shown: {' '.join(old)}\nnow:   {' '.join(new)}"
+        for old, new in zip(*pairs, strict=True)
+        if len(old) != len(new) or not all(map(same, old, new))
+    ]
+
+
+def same(old: str, new: str) -> bool:
+    """Do two words agree, numbers in them to within `TOLERANCE`?"""
+    numbers = [[float(n) for n in NUMBER.findall(word)] for word in (old, new)]
+    return NUMBER.sub("#", old) == NUMBER.sub("#", new) and all(
+        math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=1e-12) for a, b in zip(*numbers, strict=True)
+    )
+
+
+def main() -> int:
+    """Do what the command line asks."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("verb", choices=("command", "check", "paste"))
+    parser.add_argument("what", help="name of a command block, or a file with the real output")
+    arguments = parser.parse_args()
+    text = README.read_text(encoding="utf-8")
+    if arguments.verb == "command":
+        print(block(f"ci: {arguments.what}", text)[1].strip())
+        return 0
+    shown = block("output: alpha-pinene", text)
+    real = "".join(
+        f"{line.rstrip()}\n"
+        for line in Path(arguments.what).read_text(encoding="utf-8").strip("\n").splitlines()
+    )
+    if arguments.verb == "paste":
+        README.write_text(text[: shown.start(1)] + real + text[shown.end(1) :], encoding="utf-8")
+        return 0
+    stale = differences(shown[1], real)
+    print(*stale, sep="\n", file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,140 @@
+"""What an answer is worth: the parts of the assessment, as plain values.
+
+Each part says only what was shown: ``local`` never speaks of other optima, ``complete`` counts
+solutions, ``bounds`` (DESIGN's ``global``) holds a lower bound together with its scope.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from odefit.problem.algebras import Array
+
+Trouble = Literal["no effect", "not determined", "weakly determined", "at a bound", "fixed"]
+"""Why an unknown has no standard error, or one to be taken with care."""
+
+
+@dataclass(frozen=True)
+class Local:
+    """Is the answer a local optimum, on the true (integrated) trajectories?
+
+    Attributes
+    ----------
+    optimal
+        First-order conditions hold: the step to the minimum of the local quadratic model is
+        below `tolerance`, relative.
+    gradient
+        Norm of the projected gradient in the units of the residuals (root of the decrease
+        that the local quadratic model still promises, over that of the objective).
+    tolerance
+        What `gradient` is compared with.
+    curvature
+        Smallest singular value of the scaled Jacobian over its largest; 0 if some direction
+        does not matter at all.
+    sentence
+        All this in words.
+    """
+
+    optimal: bool
+    gradient: float
+    tolerance: float
+    curvature: float
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Complete:
+    """How many of all structurally possible solutions were found."""
+
+    possible: int
+    found: int
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """A certificate: no answer within the bounds is better than `lower`, in `scope`."""
+
+    lower: float
+    upper: float
+    scope: str
+    sentence: str
+
+    @property
+    def gap(self) -> float:
+        """Relative distance between the bounds, ``(upper - lower) / upper``."""
+        return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What is proved of an answer, and on what."""
+
+    local: Local | None = None
+    complete: Complete | None = None
+    bounds: Bounds | None = None
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A direction in which the data do not determine the unknowns.
+
+    Attributes
+    ----------
+    keys
+        The unknowns that take part, the most involved first.
+    weights
+        Their shares in the direction: relative changes (or absolute ones, for unknowns that
+        are zero), of the same length.
+    sentence
+        In words, e.g. ``"k2 and k5 only as the product k2*k5"``.
+    """
+
+    keys: tuple[str, ...]
+    weights: tuple[float, ...]
+    sentence: str
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """How far the data determine the unknowns.
+
+    Attributes
+    ----------
+    keys
+        The unknowns, n of them.
+    standard_errors
+        Shape (n,), NaN where there is none.
+    intervals
+        Confidence intervals, shape (n, 2), NaN where there are none; natural units.
+    covariance, correlation
+        Shape (n, n), NaN in rows of unknowns without standard error.
+    level
+        Of the intervals, e.g. 0.95.
+    degrees_of_freedom
+        Of the t distribution; infinite where the noise is given.
+    variance
+        Estimated residual variance (1 where the noise is given or estimated as unknown).
+    rank
+        Number of determined directions.
+    directions
+        Those that are not.
+    trouble
+        By key, why there is no standard error or why to mistrust it.
+    sentence
+        All this in words.
+    """
+
+    keys: tuple[str, ...]
+    standard_errors: Array
+    intervals: Array
+    covariance: Array
+    correlation: Array
+    level: float
+    degrees_of_freedom: float
+    variance: float
+    rank: int
+    directions: tuple[Direction, ...] = ()
+    trouble: dict[str, Trouble] = field(default_factory=dict)
+    sentence: str = ""

@@ -1,0 +1,182 @@
+"""Standard errors, confidence intervals, and what the data do not determine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from odefit.assessment.directions import describe_directions
+from odefit.assessment.parts import Direction, Trouble, Uncertainty
+from odefit.problem.algebras import Array
+from odefit.problem.problem import Problem
+from odefit.simulation import Evaluation, ForwardMap
+
+RANK_TOLERANCE = 1e-8
+"""Singular value, relative to the largest, below which a direction is not determined.
+
+Of the Jacobian with columns of unit length. Sensitivities are good to about 1e-9."""
+
+
+def assess_uncertainty(
+    forward: ForwardMap, vector: Array, evaluation: Evaluation, level: float = 0.95
+) -> Uncertainty:
+    """Covariance from the Gauss-Newton (Fisher) matrix at the solution.
+
+    Unknowns at a bound are held there: they get no standard error, and those of the others are
+    given that they stay. Unknowns with a share in an undetermined direction get none either.
+    The rest is as determined, whatever the undetermined ones are.
+
+    Parameters
+    ----------
+    vector
+        The solution, shape (n,).
+    level
+        Of the confidence intervals, between 0 and 1.
+    """
+    problem = forward.problem
+    n = len(vector)
+    trouble: dict[str, Trouble] = {}
+    at_bound = bounds_touched(problem, vector)
+    for key, touched in zip(problem.keys, at_bound, strict=True):
+        if touched:
+            trouble[key] = "at a bound"
+    jacobian = evaluation.jacobian
+    norms = np.linalg.norm(jacobian, axis=0)
+    dead = norms <= 1e-13 * max(norms.max(initial=0.0), 1e-300)
+    for key, is_dead in zip(problem.keys, dead, strict=True):
+        if is_dead:
+            trouble[key] = "no effect"
+    free = np.flatnonzero(~at_bound & ~dead)
+    covariance = np.full((n, n), np.nan)
+    degrees = math.inf
+    variance = 1.0
+    if not forward.given_noise:
+        degrees = float(_measurements(forward) - len(free))
+        variance = evaluation.objective / degrees if degrees > 0 else math.nan
+    directions: tuple[Direction, ...] = ()
+    rank = 0
+    if len(free):
+        scaled = jacobian[:, free] / norms[free]
+        _, s, vt = np.linalg.svd(scaled, full_matrices=True)
+        s = np.concatenate([s, np.zeros(len(free) - len(s))])
+        known = s > RANK_TOLERANCE * s[0]
+        rank = int(known.sum())
+        if rank < len(free):
+            # Back to natural units: a null vector of the scaled Jacobian over the norms.
+            basis = np.zeros((len(free) - rank, n))
+            basis[:, free] = vt[~known] / norms[free]
+            directions = describe_directions(forward, vector, evaluation, basis)
+            # Involved: a share of the scaled null space above what rounding leaves there.
+            share = np.sqrt(np.sum(vt[~known] ** 2, axis=0))
+            for k in np.flatnonzero(share > 1e-4):
+                trouble[problem.keys[free[k]]] = "not determined"
+        good = np.array([problem.keys[k] not in trouble for k in free])
+        inverse = (vt[known].T / s[known] ** 2) @ vt[known]
+        inverse = variance * inverse / np.outer(norms[free], norms[free])
+        inverse[~good, :] = np.nan
+        inverse[:, ~good] = np.nan
+        covariance[np.ix_(free, free)] = inverse
+    errors = np.sqrt(np.diag(covariance))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        correlation = covariance / np.outer(errors, errors)
+    for i, key in enumerate(problem.keys):
+        if key not in trouble and _is_weak(problem, i, vector[i], errors[i]):
+            trouble[key] = "weakly determined"
+    quantile = _quantile(level, degrees)
+    intervals = _intervals(problem, vector, errors, quantile)
+    return Uncertainty(
+        problem.keys,
+        errors,
+        intervals,
+        covariance,
+        correlation,
+        level,
+        degrees,
+        variance,
+        rank,
+        directions,
+        trouble,
+        _sentence(trouble, directions, degrees, variance),
+    )
+
+
+def bounds_touched(problem: Problem, vector: Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which unknowns lie at a bound, to a relative 1e-9 of the bound or of the interval."""
+    lower, upper = problem.lower, problem.upper
+    width = np.where(np.isfinite(upper - lower), upper - lower, np.inf)
+
+    def near(bound: Array) -> Array:
+        slack = np.minimum(1e-9 * np.maximum(np.abs(bound), np.abs(vector)), 1e-9 * width)
+        # A bound of zero has no size of its own: within a billionth of the interval, if any.
+        slack = np.where((bound == 0) & np.isfinite(width), 1e-12 * width, slack)
+        return np.isfinite(bound) & (np.abs(vector - bound) <= slack)
+
+    return np.asarray(near(lower) | near(upper))
+
+
+def _measurements(forward: ForwardMap) -> int:
+    priors = sum(u.parameter.prior is not None for u in forward.problem.unknowns)
+    return forward.problem.size + priors
+
+
+def _is_weak(problem: Problem, i: int, value: float, error: float) -> bool:
+    """The standard error exceeds the value of a positive unknown, or the width of its bounds."""
+    parameter = problem.unknowns[i].parameter
+    if not math.isfinite(error):
+        return False
+    if parameter.lower >= 0 or parameter.scale == "log10":
+        return error > abs(value)
+    return error > parameter.upper - parameter.lower
+
+
+def _quantile(level: float, degrees: float) -> float:
+    from scipy.special import ndtri, stdtrit
+
+    p = 0.5 + level / 2
+    if degrees <= 0:
+        return math.nan
+    return float(ndtri(p)) if math.isinf(degrees) else float(stdtrit(degrees, p))
+
+
+def _intervals(problem: Problem, vector: Array, errors: Array, quantile: float) -> Array:
+    """Symmetric in the unknown's own coordinate: in the logarithm where its scale is log10."""
+    half = quantile * errors
+    intervals = np.column_stack([vector - half, vector + half])
+    for i, unknown in enumerate(problem.unknowns):
+        if unknown.parameter.scale == "log10" and vector[i] > 0:
+            with np.errstate(over="ignore"):
+                factor = np.exp(half[i] / vector[i])
+            intervals[i] = vector[i] / factor, vector[i] * factor
+    return intervals
+
+
+def _sentence(
+    trouble: dict[str, Trouble], directions: Sequence[Direction], degrees: float, variance: float
+) -> str:
+    parts = []
+    names: dict[Trouble, list[str]] = {}
+    for key, kind in trouble.items():
+        names.setdefault(kind, []).append(key)
+    if "no effect" in names:
+        parts.append(f"No effect on what is measured: {', '.join(names['no effect'])}.")
+    parts += [d.sentence for d in directions]
+    if "weakly determined" in names:
+        listed = ", ".join(names["weakly determined"])
+        parts.append(f"Hardly determined by the data (error larger than the value): {listed}.")
+    if "at a bound" in names:
+        listed = ", ".join(names["at a bound"])
+        parts.append(f"At a bound, held there for the errors of the others: {listed}.")
+    if degrees <= 0:
+        parts.append("As many unknowns as measurements: no error can be estimated.")
+    elif math.isinf(degrees):
+        parts.append("Standard errors come from the noise model.")
+    else:
+        parts.append(
+            f"The noise is estimated from the residuals: standard deviation "
+            f"{math.sqrt(variance):.4g} with {degrees:.0f} degrees of freedom."
+        )
+    return " ".join(parts)
+
+

@@ -1,0 +1,281 @@
+"""The command line. Results go to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from odefit.methods import Method, Progress, Status
+
+DONE, UNUSABLE, NO_FIT, TIME_LIMIT, INTERRUPTED = 0, 2, 3, 4, 130
+"""Exit statuses."""
+
+METHODS = ("multi-start", "single-shooting")
+"""What ``--method`` takes."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status.
+
+    0 done, 2 unusable input, 3 no acceptable fit found, 4 time limit reached (the best so far
+    is written all the same), 130 interrupted.
+    """
+    options = _parser().parse_args(arguments)
+    from odefit.problem.errors import InputError
+
+    try:
+        return int(options.run(options))
+    except InputError as error:
+        for message in error.messages:
+            print(f"error: {message}", file=sys.stderr)
+        return UNUSABLE
+    except BrokenPipeError:
+        # The reader of a pipe has gone, as with `odefit ... | head`.
+        sys.stderr.close()
+        return DONE
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="odefit",
+        description="Estimate the parameters of ODE models from data, "
+        "and say how far the answer can be trusted.",
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _fit_parser(commands)
+    _check_parser(commands)
+    _simulate_parser(commands)
+    _bench_parser(commands)
+    return parser
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
+        from importlib.metadata import version
+
+        print(f"odefit {version('odefit')}")
+        parser.exit()
+
+
+def _fit_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "fit", help="estimate the unknowns of a problem", description="Estimate the unknowns."
+    )
+    parser.set_defaults(run=_fit)
+    parser.add_argument("problem", metavar="PROBLEM.toml")
+    parser.add_argument("--method", metavar="NAME", help=f"one of: {', '.join(METHODS)}")
+    parser.add_argument("--starts", metavar="N", type=int, help="number of starts of multi-start")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the result to this file")
+    parser.add_argument("--report", metavar="FILE.html", type=Path, help="write a report")
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="default: 0")
+    parser.add_argument("--jobs", metavar="N", type=int, help="processes (default: one a core)")
+    parser.add_argument("--time-limit", metavar="S", type=float, help="seconds")
+    parser.add_argument(
+        "--checkpoint",
+        metavar="FILE",
+        type=Path,
+        help="keep finished starts here and go on from them (default with --json: "
+        "FILE.checkpoint, removed at the end)",
+    )
+
+
+def _check_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "check",
+        help="validate and describe a problem",
+        description="Validate and describe a problem; say what its data can determine.",
+    )
+    parser.set_defaults(run=_check)
+    parser.add_argument("problem", metavar="PROBLEM.toml")
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="default: 0")
+
+
+def _simulate_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "simulate", help="simulate a problem", description="Simulate a problem."
+    )
+    parser.set_defaults(run=_simulate)
+    parser.add_argument("problem", metavar="PROBLEM.toml")
+    parser.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="values of unknowns; without it the guesses",
+    )
+    parser.add_argument("--result", metavar="FILE", type=Path, help="take values from a result")
+    parser.add_argument(
+        "--times", metavar="FROM:TO:COUNT", help="other times than those of the data"
+    )
+    parser.add_argument("--csv", metavar="FILE", type=Path, help="write to this file")
+
+
+def _bench_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "bench", help="reproduce a table", description="Reproduce a table; resumes."
+    )
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    listing = actions.add_parser("list", help="what there is")
+    listing.set_defaults(run=_bench_list)
+    run = actions.add_parser("run", help="run a campaign, or go on with it")
+    run.set_defaults(run=_bench_run)
+    run.add_argument("name", metavar="NAME")
+    run.add_argument("--out", metavar="DIR", type=Path, help="default: bench-NAME")
+    run.add_argument("--jobs", metavar="N", type=int, help="processes (default: one a core)")
+    run.add_argument("--limit", metavar="N", type=int, help="only so many runs")
+
+
+def _positive(value: float | None, option: str) -> None:
+    from odefit.problem.errors import InputError
+
+    if value is not None and not value > 0:
+        raise InputError(f"{option}: expected a positive number, got {value:g}")
+
+
+def _fit(options: argparse.Namespace) -> int:
+    from odefit.fit import fit
+    from odefit.problem.files import load
+
+    for option in ("jobs", "time_limit", "starts"):
+        _positive(getattr(options, option), f"--{option.replace('_', '-')}")
+    for path in (options.json, options.report, options.checkpoint):
+        _check_writable(path)
+    method = _method(options.method, options.starts)
+    problem = load(options.problem)
+    checkpoint = options.checkpoint
+    temporary = checkpoint is None and options.json is not None
+    if temporary:
+        checkpoint = options.json.with_name(options.json.name + ".checkpoint")
+    with _progress() as report:
+        result = fit(
+            problem,
+            method,
+            seed=options.seed,
+            time_limit=options.time_limit,
+            jobs=options.jobs,
+            progress=report,
+            checkpoint=checkpoint,
+        )
+    if options.json is not None:
+        result.save(options.json)
+    from odefit.reporting.terminal import print_result
+
+    print_result(result)
+    if options.report is not None:
+        if result.solutions:
+            result.report(options.report)
+            print(f"report: {options.report}", file=sys.stderr)
+        else:
+            print("no report: no solution was found", file=sys.stderr)
+    status = _exit_status(result.status)
+    if temporary and status in (DONE, NO_FIT):
+        checkpoint.unlink(missing_ok=True)
+    return status
+
+
+def _exit_status(status: Status) -> int:
+    return {
+        "converged": DONE,
+        "not converged": NO_FIT,
+        "failed": NO_FIT,
+        "time limit": TIME_LIMIT,
+        "interrupted": INTERRUPTED,
+    }[status.value]
+
+
+def _method(name: str | None, starts: int | None) -> Method:
+    from odefit.methods import MultiStart, SingleShooting
+    from odefit.problem.errors import InputError, did_you_mean
+
+    if name == "single-shooting":
+        if starts is not None:
+            raise InputError("--starts: single-shooting has one start; use --method multi-start")
+        return SingleShooting()
+    if name in (None, "multi-start"):
+        return MultiStart(starts=starts)
+    raise InputError(
+        f"--method: unknown method {name!r}{did_you_mean(str(name), METHODS)} "
+        f"Methods are: {', '.join(METHODS)}"
+    )
+
+
+def _check_writable(path: Path | None) -> None:
+    """Refuse early what could not be written after a long fit."""
+    from odefit.problem.errors import InputError
+
+    if path is None:
+        return
+    if path.is_dir():
+        raise InputError(f"{path}: is a directory, expected a file to write")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: the directory {path.parent} does not exist; make it first")
+
+
+def _progress() -> AbstractContextManager[Callable[[Progress], None] | None]:
+    """A line on the terminal; silence elsewhere."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    from odefit.reporting.progress import TerminalProgress
+
+    return TerminalProgress()
+
+
+def _check(options: argparse.Namespace) -> int:
+    from odefit.problem.files import load
+    from odefit.reporting.description import print_description
+
+    print_description(load(options.problem), seed=options.seed)
+    return DONE
+
+
+def _simulate(options: argparse.Namespace) -> int:
+    from odefit.problem.files import load
+    from odefit.simulation.table import simulation_table, times_from_text, values_from_text
+
+    problem = load(options.problem)
+    _check_writable(options.csv)
+    times = None if options.times is None else times_from_text(options.times)
+    given = values_from_text(options.set)
+    if options.result is not None:
+        from odefit.result_file import load_result
+
+        best = load_result(options.result).best
+        given = {**best.initial, **best.parameters, **given}
+    table = simulation_table(problem, given, times, strict=options.result is None)
+    if options.csv is None:
+        table.to_csv(sys.stdout, index=False)
+    else:
+        table.to_csv(options.csv, index=False)
+    return DONE
+
+
+def _bench_list(options: argparse.Namespace) -> int:
+    from odefit.bench import CAMPAIGNS
+
+    for name, campaign in sorted(CAMPAIGNS.items()):
+        print(f"{name:24s} {campaign.description}")
+    return DONE
+
+
+def _bench_run(options: argparse.Namespace) -> int:
+    from odefit.bench import campaign
+    from odefit.bench.runner import run_campaign
+
+    _positive(options.jobs, "--jobs")
+    _positive(options.limit, "--limit")
+    chosen = campaign(options.name)
+    out = options.out or Path(f"bench-{options.name}")
+    run_campaign(chosen, out, jobs=options.jobs, limit=options.limit)
+    return DONE

@@ -1,0 +1,282 @@
+"""fit(): chooses, runs, polishes, verifies."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+
+from odefit.assessment.local import assess_local
+from odefit.assessment.parts import Assessment, Uncertainty
+from odefit.assessment.uncertainty import assess_uncertainty
+from odefit.methods.control import Control, Method, Progress, interruptible
+from odefit.methods.estimate import Estimate, Start, Status
+from odefit.methods.multi_start import MultiStart, same
+from odefit.methods.single_shooting import SingleShooting, zero_cost
+from odefit.problem.algebras import Array
+from odefit.problem.condition import Condition
+from odefit.problem.errors import InputError
+from odefit.problem.parameters import Parameter
+from odefit.problem.problem import Problem
+from odefit.result import Result, Solution
+from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation.binding import Binding
+
+MOST_SOLUTIONS = 20
+"""Distinct solutions that a result lists, the best first."""
+
+POLISH = SingleShooting(evaluations=3000)
+"""The last improvement of the best answer, on the integrated trajectories."""
+
+VERSIONS = ("odefit", "numpy", "heyoka", "casadi")
+
+
+def fit(
+    problem: Problem,
+    method: Method | None = None,
+    *,
+    seed: int = 0,
+    time_limit: float | None = None,
+    executor: Executor | None = None,
+    jobs: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    checkpoint: str | Path | None = None,
+    level: float = 0.95,
+) -> Result:
+    """Estimate the unknowns of `problem`, and say what the answer is worth.
+
+    Parameters
+    ----------
+    problem
+        Model, data, and what is known of the unknowns.
+    method
+        Without one: :class:`MultiStart` of :class:`SingleShooting`, with as many starts as
+        the evidence asks for.
+    seed
+        Every random choice hangs on it; the same seed gives the same result.
+    time_limit
+        Seconds, after which the best so far is returned, labelled as such.
+    executor
+        Any :class:`concurrent.futures.Executor` for independent work; without one, local
+        processes if they pay.
+    jobs
+        Local processes at most; None for one a core.
+    progress
+        Called with a :class:`Progress` now and then.
+    checkpoint
+        A file in which finished work is kept; a fit that finds its own goes on from there.
+    level
+        Of the confidence intervals.
+
+    Raises
+    ------
+    InputError
+        There is nothing to estimate, there are fewer measurements than unknowns, or an
+        argument makes no sense.
+
+    Examples
+    --------
+    >>> import odefit
+    >>> result = odefit.fit(odefit.library.load("lotka-volterra-f"), seed=1)
+    >>> result.status.value
+    'converged'
+    """
+    began = time.perf_counter()
+    _check(problem, seed, time_limit, level)
+    method = method or MultiStart()
+    control = Control(
+        seed,
+        None if time_limit is None else time.time() + time_limit,
+        executor,
+        jobs,
+        progress,
+        None if checkpoint is None else Path(checkpoint),
+    )
+    estimate = method.solve(problem, control)
+    forward = ForwardMap(problem)
+    best = _polished(forward, estimate, control)
+    solutions: Sequence[Solution] = ()
+    assessment = Assessment()
+    uncertainty = None
+    status, message = estimate.status, estimate.message
+    if best is not None:
+        evaluation = forward.evaluate(best.vector)
+        if isinstance(evaluation, Evaluation):
+            local = assess_local(forward, best.vector, evaluation)
+            assessment = Assessment(local=local)
+            uncertainty = assess_uncertainty(forward, best.vector, evaluation, level)
+            solutions = _solutions(forward, best, estimate, uncertainty)
+            if status is Status.NOT_CONVERGED and local.optimal:
+                status = Status.CONVERGED
+            elif status is Status.CONVERGED and not local.optimal:
+                status = Status.NOT_CONVERGED
+                message = f"{message}; {best.message}"
+    return Result(
+        problem=problem,
+        method=method.name,
+        status=status,
+        message=message,
+        solutions=solutions,
+        starts=estimate.starts,
+        assessment=assessment,
+        uncertainty=uncertainty,
+        warnings=tuple(problem.warnings) + _warnings(estimate, forward),
+        seconds=time.perf_counter() - began,
+        seed=seed,
+        versions=_versions(),
+    )
+
+
+def _check(problem: Problem, seed: int, time_limit: float | None, level: float) -> None:
+    if not problem.unknowns:
+        raise InputError(
+            "there is nothing to estimate: every parameter and initial value is fixed or known"
+        )
+    priors = sum(u.parameter.prior is not None for u in problem.unknowns)
+    if problem.size + priors < len(problem.unknowns):
+        raise InputError(
+            f"{problem.size} measurements cannot determine {len(problem.unknowns)} unknowns; "
+            "fix some of them (fixed = ...), give priors, or add data"
+        )
+    if not isinstance(seed, int) or seed < 0:
+        raise InputError(f"seed: expected a whole number, not negative, got {seed!r}")
+    if time_limit is not None and not time_limit > 0:
+        raise InputError(f"time_limit: expected a positive number of seconds, got {time_limit!r}")
+    if not 0 < level < 1:
+        raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
+
+
+def _polished(forward: ForwardMap, estimate: Estimate, control: Control) -> Start | None:
+    """The best attempt, driven on until nothing is left to gain."""
+    best = estimate.best
+    if best is None or control.interrupted.is_set():
+        return best
+    with interruptible(control):
+        again = POLISH.run(forward, best.index, best.vector, control)
+    return again if again.cost <= best.cost else best
+
+
+def _solutions(
+    forward: ForwardMap, best: Start, estimate: Estimate, uncertainty: Uncertainty
+) -> tuple[Solution, ...]:
+    """Distinct ends of starts, the best first.
+
+    Where the data leave directions undetermined, all ends at one level are one solution: which
+    of them a start hits is chance.
+    """
+    floor = zero_cost(forward)
+    ridge = bool(uncertainty.directions) or "no effect" in uncertainty.trouble.values()
+    ends = sorted(
+        (s for s in estimate.starts if s.status is Status.CONVERGED and math.isfinite(s.cost)),
+        key=lambda s: (s.cost, s.index),
+    )
+    distinct: list[Start] = [best]
+    hits = [0]
+    for end in ends:
+        for k, other in enumerate(distinct):
+            level = abs(end.cost - other.cost) <= 1e-4 * abs(other.cost) + floor
+            if level and (ridge or _close(end.vector, other.vector)):
+                hits[k] += 1
+                break
+        else:
+            distinct.append(end)
+            hits.append(1)
+    found = []
+    for start, count in list(zip(distinct, hits, strict=True))[:MOST_SOLUTIONS]:
+        evaluation = forward.evaluate(start.vector)
+        if isinstance(evaluation, Evaluation):
+            parameters, initial = values_at(forward.problem, start.vector)
+            found.append(
+                Solution(
+                    start.vector,
+                    parameters,
+                    initial,
+                    evaluation.objective,
+                    evaluation.log_likelihood,
+                    max(count, 1),
+                )
+            )
+    return tuple(found)
+
+
+def _close(a: Array, b: Array) -> bool:
+    scale = np.maximum(np.abs(a), np.abs(b))
+    return bool(np.all(np.abs(a - b) <= 1e-2 * scale + 1e-12))
+
+
+def values_at(problem: Problem, vector: Array) -> tuple[dict[str, float], dict[str, float]]:
+    """All parameters and all initial values by key, estimated or not."""
+    parameters: dict[str, float] = {}
+    for name, parameter in problem.parameters.items():
+        parameters |= _by_experiment(problem, name, parameter.per_experiment, vector, "parameter")
+    for i, unknown in enumerate(problem.unknowns):
+        if unknown.kind == "noise":
+            parameters[unknown.key] = float(vector[i])
+    initial: dict[str, float] = {}
+    for state in problem.model.states:
+        values = [_initial(c, state, vector) for c in problem.conditions]
+        given = problem.initial.get(state)
+        own = isinstance(given, Parameter) and given.per_experiment
+        if len(set(values)) == 1 and not (own and len(values) > 1):
+            initial[state] = values[0]
+        else:
+            initial |= {
+                f"{state}[{c.name}]": v for c, v in zip(problem.conditions, values, strict=True)
+            }
+    return parameters, initial
+
+
+def _by_experiment(
+    problem: Problem, name: str, own: bool, vector: Array, kind: str
+) -> Mapping[str, float]:
+    found = {}
+    for condition in problem.conditions:
+        key = f"{name}[{condition.name}]" if own and len(problem.conditions) > 1 else name
+        bound = problem.parameters[name].fixed
+        index = next(
+            (
+                i
+                for i, u in enumerate(problem.unknowns)
+                if u.kind == kind and u.name == name and u.experiment in (None, condition.name)
+            ),
+            None,
+        )
+        value = bound if index is None else vector[index]
+        if value is not None:
+            found[key] = float(value)
+    return found
+
+
+def _initial(condition: Condition, state: str, vector: Array) -> float:
+    return float(Binding([condition.initial[state]], condition.scalars)(vector)[0])
+
+
+def _warnings(estimate: Estimate, forward: ForwardMap) -> tuple[str, ...]:
+    found = []
+    failures: dict[str, int] = {}
+    for start in estimate.starts:
+        for reason, count in start.failures.items():
+            failures[reason] = failures.get(reason, 0) + count
+    failed = [s for s in estimate.starts if s.status is Status.FAILED]
+    if failed and len(failed) < len(estimate.starts):
+        found.append(
+            f"{len(failed)} of {len(estimate.starts)} starts failed, e.g. {failed[0].message}"
+        )
+    return tuple(found)
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in VERSIONS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "unknown"
+    return found
+
+

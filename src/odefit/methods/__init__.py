@@ -1,0 +1,17 @@
+"""How to estimate: one module or package a family of methods."""
+
+from odefit.methods.control import Control, Method, Progress
+from odefit.methods.estimate import Estimate, Start, Status
+from odefit.methods.multi_start import MultiStart
+from odefit.methods.single_shooting import SingleShooting
+
+__all__ = [
+    "Control",
+    "Estimate",
+    "Method",
+    "MultiStart",
+    "Progress",
+    "SingleShooting",
+    "Start",
+    "Status",
+]

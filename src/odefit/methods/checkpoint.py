@@ -1,0 +1,125 @@
+"""Finished starts on disk: nothing that was computed is computed again after a kill."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odefit.methods.estimate import Start, Status
+from odefit.problem.errors import InputError
+from odefit.problem.files import problem_to_mapping
+from odefit.problem.problem import Problem
+
+FORMAT = 1
+
+
+def fingerprint(problem: Problem, options: Mapping[str, Any]) -> str:
+    """What a checkpoint belongs to: the problem with its data, and what steers the starts."""
+    text = json.dumps([problem_to_mapping(problem), options], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Checkpoint:
+    """A file of finished starts, one JSON text a line, the first line saying what of.
+
+    Parameters
+    ----------
+    path
+        Of the file; made with the first start that is kept.
+    identity
+        :func:`fingerprint` of the work.
+
+    Raises
+    ------
+    InputError
+        The file belongs to other work, or is no checkpoint.
+    """
+
+    def __init__(self, path: Path, identity: str) -> None:
+        self.path = path
+        self._identity = identity
+        self.starts: dict[int, Start] = {}
+        if path.exists():
+            self._read()
+
+    def add(self, start: Start) -> None:
+        """Keep a finished start."""
+        self.starts[start.index] = start
+        fresh = not self.path.exists()
+        with self.path.open("a", encoding="utf-8") as file:
+            if fresh:
+                file.write(json.dumps({"odefit checkpoint": FORMAT, "of": self._identity}) + "\n")
+            file.write(json.dumps(_to_json(start)) + "\n")
+
+    def remove(self) -> None:
+        """The work is done and stored elsewhere."""
+        self.path.unlink(missing_ok=True)
+
+    def _read(self) -> None:
+        try:
+            lines = self.path.read_text(encoding="utf-8").split("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{self.path}: cannot be read as a checkpoint: {error}") from error
+        complete, rest = lines[:-1], lines[-1]
+        if not complete and not rest:
+            self.path.unlink()
+            return
+        header = _parse(complete[0]) if complete else None
+        if header is None or header.get("odefit checkpoint") != FORMAT:
+            raise InputError(f"{self.path}: is no checkpoint; name another file or remove it")
+        if header.get("of") != self._identity:
+            raise InputError(
+                f"{self.path}: belongs to another problem, method or seed; "
+                "name another file or remove it"
+            )
+        for line in complete[1:]:
+            record = _parse(line)
+            if record is not None:
+                start = _from_json(record)
+                self.starts[start.index] = start
+        if rest:
+            # The process was killed while writing: that start counts as not done.
+            self.path.write_text("".join(f"{line}\n" for line in complete), encoding="utf-8")
+
+
+def _parse(line: str) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _to_json(start: Start) -> dict[str, Any]:
+    return {
+        "index": start.index,
+        "start": [repr(float(v)) for v in start.start],
+        "vector": [repr(float(v)) for v in start.vector],
+        "cost": repr(start.cost),
+        "objective": repr(start.objective),
+        "status": start.status.value,
+        "message": start.message,
+        "evaluations": start.evaluations,
+        "seconds": start.seconds,
+        "failures": dict(start.failures),
+    }
+
+
+def _from_json(record: dict[str, Any]) -> Start:
+    return Start(
+        int(record["index"]),
+        np.array([float(v) for v in record["start"]]),
+        np.array([float(v) for v in record["vector"]]),
+        float(record["objective"]),
+        Status(record["status"]),
+        str(record["message"]),
+        int(record["evaluations"]),
+        float(record["seconds"]),
+        float(record["cost"]),
+        dict(record["failures"]),
+    )

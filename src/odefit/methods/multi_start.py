@@ -1,0 +1,237 @@
+"""Many starts of a local method, as many as the evidence asks for."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+
+from odefit.methods.checkpoint import Checkpoint, fingerprint
+from odefit.methods.control import Control, Progress, interruptible
+from odefit.methods.estimate import Estimate, Start, Status
+from odefit.methods.single_shooting import SingleShooting, zero_cost
+from odefit.methods.starts import Design, guess, sample
+from odefit.methods.workers import Workers, run_start
+from odefit.problem.algebras import Array
+from odefit.problem.problem import Problem
+from odefit.simulation import Failure, ForwardMap
+
+BLOCK = 16
+"""Starts that are designed together."""
+
+
+@dataclass(frozen=True)
+class MultiStart:
+    """Starts of a local method from points spread over the range of the unknowns.
+
+    Attributes
+    ----------
+    method
+        The local method.
+    starts
+        How many; None for as many as the evidence asks for: until the best cost has been
+        reached `hits` times, or, where it is zero but for rounding and so cannot be beaten,
+        `zero_hits` times. A better basin at least as large as the best one found then remains
+        unseen with a probability below exp(-hits).
+    hits, zero_hits
+        See `starts`.
+    most
+        Starts at most, if the evidence never suffices.
+    screening
+        Each start is the best of so many points.
+    design
+        ``"latin"`` hypercube or ``"sobol"``.
+    """
+
+    method: SingleShooting = field(default_factory=lambda: SingleShooting(evaluations=300))
+    starts: int | None = None
+    hits: int = 5
+    zero_hits: int = 2
+    most: int = 500
+    screening: int = 16
+    design: Design = "latin"
+
+    @property
+    def name(self) -> str:
+        """For results."""
+        return f"MultiStart({self.method.name})"
+
+    def solve(self, problem: Problem, control: Control) -> Estimate:
+        """Estimate; results depend on the seed, never on the number of workers."""
+        forward = ForwardMap(problem, self.method.engine)
+        floor = zero_cost(forward)
+        checkpoint = None
+        if control.checkpoint is not None:
+            options = {"method": asdict(self), "seed": control.seed}
+            options["method"].pop("starts")  # more starts of the same kind go on from fewer
+            checkpoint = Checkpoint(control.checkpoint, fingerprint(problem, options))
+        finished: dict[int, Start] = {}
+        with interruptible(control):
+            for start in self._run(forward, control, checkpoint):
+                finished[start.index] = start
+                prefix = _prefix(finished)
+                if control.report is not None:
+                    control.report(self._progress(prefix, floor))
+                if self._enough(prefix, floor):
+                    break
+        prefix = _prefix(finished)
+        if self._enough(prefix, floor):
+            # Workers may have finished more; the answer must not depend on how many.
+            while self._enough(prefix[:-1], floor):
+                prefix = prefix[:-1]
+            return self._estimate(prefix, floor, control)
+        return self._estimate(list(finished.values()), floor, control)
+
+    def start_point(self, forward: ForwardMap, index: int, seed: int) -> Array:
+        """Where start number `index` begins: the guess first, then the best of a few points."""
+        problem = forward.problem
+        given = guess(problem)
+        if given is not None:
+            if index == 0:
+                return given
+            index -= 1
+        points = sample(problem, index // BLOCK, BLOCK * self.screening, seed, self.design)
+        first = (index % BLOCK) * self.screening
+        mine = points[first : first + self.screening]
+        costs = [_cost(forward, x) for x in mine]
+        if not np.isfinite(costs).any():
+            # Look further where most points fail, before the start counts as failed.
+            more = sample(problem, 10**6 + index, 4 * self.screening, seed, self.design)
+            for x in more:
+                if math.isfinite(_cost(forward, x)):
+                    return np.asarray(x)
+        return np.asarray(mine[int(np.argmin(costs))])
+
+    def _run(
+        self, forward: ForwardMap, control: Control, checkpoint: Checkpoint | None
+    ) -> Iterator[Start]:
+        """Starts in the order in which they finish."""
+        stored = checkpoint.starts if checkpoint is not None else {}
+        total = self.most if self.starts is None else self.starts
+        yield from (stored[i] for i in sorted(stored) if i < total)
+        todo = (i for i in range(total) if i not in stored)
+        with Workers(control) as workers:
+            for start in self._compute(forward, todo, workers, control):
+                complete = start.status not in (Status.TIME_LIMIT, Status.INTERRUPTED)
+                if checkpoint is not None and complete:
+                    checkpoint.add(start)
+                yield start
+
+    def _compute(
+        self, forward: ForwardMap, todo: Iterable[int], workers: Workers, control: Control
+    ) -> Iterator[Start]:
+        pending: dict[Future[Start], int] = {}
+        for index in todo:
+            if control.should_stop():
+                break
+            executor = workers.executor()
+            if executor is None:
+                yield workers.timed(lambda i=index: run_start(self, forward, i, control))
+                continue
+            pending[self._submit(executor, forward.problem, index, control)] = index
+            if len(pending) >= workers.slots:
+                yield from self._collect(pending, control)
+        while pending and not control.interrupted.is_set():
+            yield from self._collect(pending, control)
+
+    def _submit(
+        self, executor: Executor, problem: Problem, index: int, control: Control
+    ) -> Future[Start]:
+        from odefit.methods.workers import remote_start
+
+        return executor.submit(remote_start, self, problem, index, control.seed, control.deadline)
+
+    def _collect(self, pending: dict[Future[Start], int], control: Control) -> Iterator[Start]:
+        done: set[Future[Start]] = set()
+        while not done and not control.interrupted.is_set():
+            done, _ = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
+        for future in done:
+            index = pending.pop(future)
+            error = future.exception()
+            if error is None:
+                yield future.result()
+            else:
+                nothing = np.full(0, np.nan)
+                yield Start(
+                    index,
+                    nothing,
+                    nothing,
+                    math.inf,
+                    Status.FAILED,
+                    f"the worker process failed: {type(error).__name__}: {error}",
+                    0,
+                    0.0,
+                    math.inf,
+                )
+
+    def _enough(self, starts: list[Start], floor: float) -> bool:
+        if self.starts is not None:
+            return len(starts) >= self.starts
+        best, hits = best_level(starts, floor)
+        return hits >= (self.zero_hits if best <= floor else self.hits)
+
+    def _progress(self, starts: list[Start], floor: float) -> Progress:
+        best, hits = best_level(starts, floor)
+        failed = sum(s.status is Status.FAILED for s in starts)
+        objective = min((s.objective for s in starts), default=math.inf)
+        return Progress(len(starts), failed, objective, hits, "multi-start")
+
+    def _estimate(self, starts: list[Start], floor: float, control: Control) -> Estimate:
+        starts = sorted(starts, key=lambda s: s.index)
+        best, hits = best_level(starts, floor)
+        failed = [s for s in starts if s.status is Status.FAILED]
+        if not math.isfinite(best):
+            if not starts:
+                early = Status.TIME_LIMIT if control.out_of_time else Status.INTERRUPTED
+                return Estimate((), early, "stopped before the first start was finished")
+            return Estimate(starts, Status.FAILED, _all_failed(failed))
+        count = f"{len(starts)} start{'s' if len(starts) != 1 else ''}"
+        times = f"{hits} time{'s' if hits != 1 else ''}"
+        message = f"the lowest objective was reached {times} in {count}"
+        if failed:
+            message += f"; {len(failed)} starts failed"
+        enough = self._enough(starts, floor)
+        status = Status.CONVERGED
+        if not enough and control.should_stop():
+            status = Status.INTERRUPTED if control.interrupted.is_set() else Status.TIME_LIMIT
+        elif not any(s.status is Status.CONVERGED and same(s.cost, best, floor) for s in starts):
+            status = Status.NOT_CONVERGED
+        return Estimate(starts, status, message)
+
+
+def best_level(starts: Iterable[Start], floor: float) -> tuple[float, int]:
+    """The lowest cost, and how many starts reached it."""
+    costs = [s.cost for s in starts if math.isfinite(s.cost)]
+    best = min(costs, default=math.inf)
+    return best, sum(same(c, best, floor) for c in costs)
+
+
+def same(cost: float, best: float, floor: float) -> bool:
+    """Whether two costs are the same level: to 1e-4, or to rounding where they are zero."""
+    return cost - best <= 1e-4 * abs(best) + floor
+
+
+def _cost(forward: ForwardMap, vector: Array) -> float:
+    evaluation = forward.evaluate(vector)
+    return math.inf if isinstance(evaluation, Failure) else evaluation.cost
+
+
+def _prefix(finished: dict[int, Start]) -> list[Start]:
+    """Starts 0, 1, 2, ... as far as none is missing."""
+    found = []
+    while len(found) in finished:
+        found.append(finished[len(found)])
+    return found
+
+
+def _all_failed(failed: list[Start]) -> str:
+    reasons = Counter(s.message for s in failed)
+    listed = "; ".join(f"{reason} ({n} times)" for reason, n in reasons.most_common(3))
+    return (
+        f"all {len(failed)} starts failed: {listed}. Give narrower bounds or a guess near which "
+        "the model can be integrated"
+    )

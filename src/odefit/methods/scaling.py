@@ -1,0 +1,59 @@
+"""The optimiser's coordinates: natural units, or their logarithm where the user asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from odefit.problem.algebras import Array
+from odefit.problem.problem import Problem
+
+_LN10 = float(np.log(10.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Coordinates of the unknowns of a problem.
+
+    Attributes
+    ----------
+    logarithmic
+        Which unknowns are in log10, shape (n,).
+    lower, upper
+        Bounds in coordinates, shape (n,).
+    """
+
+    logarithmic: npt.NDArray[np.bool_]
+    lower: Array
+    upper: Array
+
+    @classmethod
+    def of(cls, problem: Problem) -> Scaling:
+        """The coordinates that the problem asks for."""
+        logarithmic = np.array([u.parameter.scale == "log10" for u in problem.unknowns], dtype=bool)
+        lower, upper = problem.lower.copy(), problem.upper.copy()
+        with np.errstate(divide="ignore"):
+            lower[logarithmic] = np.log10(np.maximum(lower[logarithmic], 0.0))
+            upper[logarithmic] = np.log10(upper[logarithmic])
+        return cls(logarithmic, lower, upper)
+
+    def coordinates(self, vector: Array) -> Array:
+        """From natural units."""
+        z = np.array(vector, dtype=float)
+        z[self.logarithmic] = np.log10(z[self.logarithmic])
+        return z
+
+    def natural(self, coordinates: Array) -> Array:
+        """To natural units."""
+        x = np.array(coordinates, dtype=float)
+        with np.errstate(over="ignore"):
+            x[self.logarithmic] = 10.0 ** x[self.logarithmic]
+        return x
+
+    def slope(self, vector: Array) -> Array:
+        """Derivative of the natural unknowns by their coordinates, shape (n,)."""
+        slope = np.ones(len(vector))
+        slope[self.logarithmic] = _LN10 * vector[self.logarithmic]
+        return slope

@@ -1,0 +1,293 @@
+"""Bounded trust-region Gauss-Newton (Fisher scoring) for likelihoods of Gaussian form.
+
+Levenberg-Marquardt steps in More's formulation (J. J. More, The Levenberg-Marquardt algorithm,
+1978): the damping is found from the trust radius, columns are scaled by the largest norm they
+have had, so that the units of the unknowns do not matter. Bounds enter the step itself: a
+component that would leave its interval stops at the bound, and the rest of the step is solved
+again with that component held.
+
+Where the valley is narrow and curved, a straight step is short. From the iteration on at which
+it is clear that the problem is of that kind, steps follow the curvature to second order
+(geodesic acceleration: M. K. Transtrum and J. P. Sethna, Improvements to the
+Levenberg-Marquardt algorithm, 2012). Measured on the twelve transcription problems, this halves
+the evaluations on the hard ones; used from the start it would double them on the easy ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from odefit.problem.algebras import Array
+
+STRAIGHT_STEPS = 12
+"""Steps after which a problem that has not converged counts as curved."""
+
+PROBE = 0.1
+"""Fraction of a step at which its curvature is measured."""
+
+ACCELERATION = 0.75
+"""Largest correction relative to the step: twice its length over that of the step."""
+
+
+class Quadratic(Protocol):
+    """A cost with its Gauss-Newton model: gradient J'r, matrix J'J."""
+
+    @property
+    def cost(self) -> float: ...
+    @property
+    def residuals(self) -> Array: ...
+    @property
+    def jacobian(self) -> Array: ...
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """When to stop.
+
+    Attributes
+    ----------
+    cost
+        The full Gauss-Newton step promises less than this relative decrease.
+    step
+        A step is smaller than this, relative to the unknowns.
+    floor
+        A cost that is as good as zero.
+    evaluations
+        At most.
+    patience
+        Evaluations in which the cost must fall by one per cent.
+    """
+
+    cost: float = 1e-12
+    step: float = 1e-11
+    floor: float = 0.0
+    evaluations: int = 200
+    patience: int = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """Where the iteration ended.
+
+    Attributes
+    ----------
+    vector
+        Shape (n,).
+    evaluation
+        There; None if the start itself failed.
+    converged
+        Whether a tolerance was met.
+    message
+        Which, or what stopped it.
+    evaluations
+        Of the cost.
+    """
+
+    vector: Array
+    evaluation: Quadratic | None
+    converged: bool
+    message: str
+    evaluations: int
+
+
+def minimise(
+    evaluate: Callable[[Array], Quadratic | None],
+    start: Array,
+    lower: Array,
+    upper: Array,
+    tolerances: Tolerances,
+    stop: Callable[[], bool] = lambda: False,
+) -> Minimum:
+    """Minimise a cost within bounds.
+
+    Parameters
+    ----------
+    evaluate
+        The cost with its model at a vector, or None where it is not defined.
+    start, lower, upper
+        Shape (n,); infinite bounds where there are none.
+    stop
+        Asked before each evaluation; True ends with the best so far.
+    """
+    x = np.clip(start, lower, upper)
+    current = evaluate(x)
+    count = 1
+    if current is None:
+        return Minimum(x, None, False, "the start could not be evaluated", count)
+    scale = _column_norms(current.jacobian)
+    radius = 0.0
+    steps = 0
+    milestone = (count, current.cost)
+    while True:
+        if current.cost <= tolerances.floor:
+            return Minimum(x, current, True, "the residuals are as good as zero", count)
+        scale = np.maximum(scale, _column_norms(current.jacobian))
+        weight = np.where(scale > 0, scale, 1.0)
+        model = _Model(current.residuals, current.jacobian, weight, x, lower, upper)
+        promised = model.decrease(model.step(math.inf))
+        if promised <= tolerances.cost * abs(current.cost) + 1e-300:
+            return Minimum(x, current, True, "no further decrease is possible", count)
+        if radius == 0.0:
+            size = float(np.linalg.norm(weight * x))
+            radius = size if size > 0 else 1.0
+        while True:
+            if count >= tolerances.evaluations:
+                return Minimum(x, current, False, f"stopped after {count} evaluations", count)
+            if stop():
+                return Minimum(x, current, False, "stopped from outside", count)
+            if count - milestone[0] >= tolerances.patience:
+                if current.cost > milestone[1] - 0.01 * abs(milestone[1]):
+                    return Minimum(x, current, False, "the cost hardly falls any more", count)
+                milestone = (count, current.cost)
+            d = model.step(radius)
+            trial = np.clip(x + d, lower, upper)
+            d = trial - x
+            length = float(np.linalg.norm(weight * d))
+            predicted = model.decrease(d)
+            if steps >= STRAIGHT_STEPS and length > 0:
+                probe = evaluate(x + PROBE * d)
+                count += 1
+                if probe is not None:
+                    bend = model.acceleration((probe.jacobian @ d - current.jacobian @ d) / PROBE)
+                    if 2 * float(np.linalg.norm(weight * bend)) <= ACCELERATION * length:
+                        trial = np.clip(trial + bend, lower, upper)
+            new = evaluate(trial) if length > 0 else None
+            count += 1
+            actual = current.cost - new.cost if new is not None else -math.inf
+            ratio = actual / predicted if predicted > 0 else -1.0
+            if new is None or not math.isfinite(ratio) or ratio < 0.25:
+                radius = 0.25 * min(radius, length)
+            elif ratio > 0.75 and length > 0.9 * radius:
+                radius = 2.5 * radius
+            if new is not None and ratio > 1e-4:
+                x, current = trial, new
+                steps += 1
+                break
+            small = tolerances.step * float(np.linalg.norm(weight * x))
+            if length <= small or radius <= small:
+                return Minimum(x, current, True, "no smaller step lowers the cost", count)
+        if length <= tolerances.step * float(np.linalg.norm(weight * x)):
+            return Minimum(x, current, True, "the steps have become negligible", count)
+
+
+def promised_decrease(
+    residuals: Array, jacobian: Array, x: Array, lower: Array, upper: Array
+) -> float:
+    """Decrease of the cost that its Gauss-Newton model promises within the bounds."""
+    norms = _column_norms(jacobian)
+    weight = np.where(norms > 0, norms, 1.0)
+    model = _Model(residuals, jacobian, weight, x, lower, upper)
+    return model.decrease(model.step(math.inf))
+
+
+class _Model:
+    """The quadratic model at a point, in scaled variables, with its bounds."""
+
+    def __init__(
+        self,
+        residuals: Array,
+        jacobian: Array,
+        weight: Array,
+        x: Array,
+        lower: Array,
+        upper: Array,
+    ) -> None:
+        self._weight = weight
+        self._gradient = jacobian.T @ residuals
+        self._low = lower - x
+        self._high = upper - x
+        at_low = (self._low >= 0) & (self._gradient > 0)
+        at_high = (self._high <= 0) & (self._gradient < 0)
+        self._free = ~(at_low | at_high)
+        # One QR factorisation serves every radius and every set of held components.
+        self._q, self._r = np.linalg.qr(jacobian / weight)
+        self._rhs = self._q.T @ residuals
+        self._last = (self._free, _Damped(self._r[:, self._free]), 0.0)
+
+    def decrease(self, d: Array) -> float:
+        """Decrease of the model along the step `d`."""
+        jd = self._r @ (d * self._weight)
+        return float(-(self._gradient @ d) - 0.5 * (jd @ jd))
+
+    def acceleration(self, curvature: Array) -> Array:
+        """Half the change that answers the residuals' `curvature` along the last step."""
+        free, solver, damping = self._last
+        bend = np.zeros(len(self._weight))
+        answer = solver.solve(self._q.T @ curvature, damping)
+        bend[free] = 0.5 * answer / self._weight[free]
+        return bend
+
+    def step(self, radius: float) -> Array:
+        """The step to the minimum of the model within the radius and the bounds."""
+        d = np.zeros(len(self._weight))
+        free = self._free.copy()
+        held = np.zeros(len(d))
+        while free.any():
+            rhs = self._rhs + self._r @ (held * self._weight)
+            left = radius**2 - float(np.sum((held * self._weight) ** 2))
+            if left <= 0:
+                break
+            solver = _Damped(self._r[:, free])
+            damping = solver.damping(rhs, math.sqrt(left))
+            self._last = (free.copy(), solver, damping)
+            d = held.copy()
+            d[free] = solver.solve(rhs, damping) / self._weight[free]
+            out = free & ((d < self._low) | (d > self._high))
+            if not out.any():
+                return d
+            # Hold the component that would leave its interval first.
+            with np.errstate(divide="ignore", invalid="ignore"):
+                room = np.where(d > 0, self._high / d, self._low / d)
+            first = int(np.argmin(np.where(out, room, math.inf)))
+            held[first] = self._high[first] if d[first] > 0 else self._low[first]
+            free[first] = False
+        return np.clip(held, self._low, self._high)
+
+
+class _Damped:
+    """Minimum of |a y + b|^2 + damping |y|^2, by the singular value decomposition of a."""
+
+    def __init__(self, a: Array) -> None:
+        u, s, vt = np.linalg.svd(a, full_matrices=False)
+        keep = s > 1e-15 * s[0] if len(s) else np.zeros(0, dtype=bool)
+        self._u, self._s, self._vt = u[:, keep], s[keep], vt[keep]
+
+    def solve(self, b: Array, damping: float) -> Array:
+        """The minimiser y."""
+        s = self._s
+        return np.asarray(-(self._vt.T @ (s * (self._u.T @ b) / (s * s + damping))))
+
+    def damping(self, b: Array, radius: float) -> float:
+        """The damping for which |y| is `radius` (to a tenth), 0 if it is less without any.
+
+        Newton's method on the secular equation 1/|y(damping)| = 1/radius, safeguarded.
+        """
+        s = self._s
+        c = s * (self._u.T @ b)
+        if not math.isfinite(radius) or np.linalg.norm(c / (s * s)) <= radius:
+            return 0.0
+        low, high = 0.0, float(np.linalg.norm(c)) / radius
+        damping = 1e-3 * high
+        for _ in range(60):
+            y = c / (s * s + damping)
+            length = float(np.linalg.norm(y))
+            if abs(length - radius) <= 0.1 * radius:
+                break
+            if length > radius:
+                low = damping
+            else:
+                high = damping
+            slope = -float(np.sum(y * y / (s * s + damping))) / length
+            damping -= (length / radius) * (length - radius) / slope
+            if not low < damping < high:
+                damping = math.sqrt(low * high) if low > 0 else 0.1 * high
+        return damping
+
+
+def _column_norms(matrix: Array) -> Array:
+    return np.asarray(np.sqrt(np.einsum("ij,ij->j", matrix, matrix)))

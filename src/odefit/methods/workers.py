@@ -1,0 +1,106 @@
+"""Local worker processes, started only when the work is long enough to pay for them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from odefit.methods.control import Control
+from odefit.methods.estimate import Start
+from odefit.problem.problem import Problem
+from odefit.simulation import ForwardMap
+
+if TYPE_CHECKING:
+    from odefit.methods.multi_start import MultiStart
+
+PATIENCE = 3.0
+"""Seconds of work in this process after which more processes are started (each costs one)."""
+
+
+class Workers:
+    """The executor for independent work, when there is one.
+
+    Parameters
+    ----------
+    control
+        With a user's executor it is used from the start and left open; otherwise processes
+        are started once the work in this process has taken :data:`PATIENCE` seconds.
+    """
+
+    def __init__(self, control: Control) -> None:
+        self._given = control.executor
+        self._control = control
+        self._jobs = control.jobs or os.cpu_count() or 1
+        self._own: Executor | None = None
+        self._spent = 0.0
+
+    @property
+    def slots(self) -> int:
+        """Pieces of work to keep under way."""
+        workers = getattr(self._given, "_max_workers", None) if self._given else self._jobs
+        return 2 * int(workers or self._jobs)
+
+    def executor(self) -> Executor | None:
+        """Where the next piece of work should go; None for this process."""
+        if self._given is not None:
+            return self._given
+        if self._own is None and self._jobs > 1 and self._spent > PATIENCE:
+            from loky import ProcessPoolExecutor
+
+            self._own = ProcessPoolExecutor(max_workers=self._jobs, initializer=_leave_interrupts)
+        return self._own
+
+    def timed(self, work: Callable[[], Start]) -> Start:
+        """Do a piece of work here, and remember how long it took."""
+        began = time.perf_counter()
+        result = work()
+        self._spent += time.perf_counter() - began
+        return result
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._own is not None:
+            # Starts still under way are of no use any more.
+            self._own.shutdown(wait=True, kill_workers=True)
+
+
+def _leave_interrupts() -> None:
+    """Ctrl-C goes to every process of the terminal; only the parent is to act on it."""
+    with suppress(ValueError):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def run_start(method: MultiStart, forward: ForwardMap, index: int, control: Control) -> Start:
+    """One start from its point to its end."""
+    forward.engines.reset()
+    point = method.start_point(forward, index, control.seed)
+    return method.method.run(forward, index, point, control)
+
+
+_forward: dict[bytes, ForwardMap] = {}
+
+
+def remote_start(
+    method: MultiStart, problem: Problem, index: int, seed: int, deadline: float | None
+) -> Start:
+    """:func:`run_start` in a worker process, which keeps the compiled model."""
+    import pickle
+
+    key = pickle.dumps(problem)
+    if key not in _forward:
+        _forward.clear()
+        _forward[key] = ForwardMap(problem, method.method.engine)
+    return run_start(method, _forward[key], index, Control(seed=seed, deadline=deadline))

@@ -1,0 +1,28 @@
+"""What is known: equations, data, parameters, and the files they come in."""
+
+from odefit.problem.errors import InputError
+from odefit.problem.experiment import Event, Experiment
+from odefit.problem.expressions import Expression, ExpressionError, parse
+from odefit.problem.files import load, problem_from_mapping, problem_to_mapping
+from odefit.problem.model import Model
+from odefit.problem.noise import Noise
+from odefit.problem.parameters import Parameter, Prior, Unknown
+from odefit.problem.problem import Problem
+
+__all__ = [
+    "Event",
+    "Experiment",
+    "Expression",
+    "ExpressionError",
+    "InputError",
+    "Model",
+    "Noise",
+    "Parameter",
+    "Prior",
+    "Problem",
+    "Unknown",
+    "load",
+    "parse",
+    "problem_from_mapping",
+    "problem_to_mapping",
+]

@@ -1,0 +1,185 @@
+"""Algebras that need nothing but NumPy: plain arrays, and dual numbers (first derivatives).
+
+Dual numbers carry the derivatives of observables, initial values, events and noise models,
+which are small expressions evaluated at all data times at once; the ODE's own derivatives
+come from the integration engines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+ArrayLike = Array | np.float64 | float
+
+_FUNCTIONS: Mapping[str, Callable[[Any], Any]] = {
+    "exp": np.exp,
+    "log": np.log,
+    "log10": np.log10,
+    "sqrt": np.sqrt,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "abs": np.abs,
+}
+
+_DERIVATIVES: Mapping[str, Callable[[Any, Any], Any]] = {
+    # f'(x), given x and f(x)
+    "exp": lambda x, f: f,
+    "log": lambda x, f: np.divide(1.0, x),
+    "log10": lambda x, f: 1.0 / (x * np.log(10.0)),
+    "sqrt": lambda x, f: 0.5 / f,
+    "sin": lambda x, f: np.cos(x),
+    "cos": lambda x, f: -np.sin(x),
+    "tan": lambda x, f: 1.0 + f * f,
+    "asin": lambda x, f: 1.0 / np.sqrt(1.0 - x * x),
+    "acos": lambda x, f: -1.0 / np.sqrt(1.0 - x * x),
+    "atan": lambda x, f: 1.0 / (1.0 + x * x),
+    "sinh": lambda x, f: np.cosh(x),
+    "cosh": lambda x, f: np.sinh(x),
+    "tanh": lambda x, f: 1.0 - f * f,
+    "abs": lambda x, f: np.sign(x),
+}
+
+
+class NumpyAlgebra:
+    """Floats and arrays. What is not defined (``log(-1)``, ``1/0``) is NaN or inf, never raised.
+
+    Names stand for NumPy's floats or arrays of them. Callers wrap evaluations in
+    ``numpy.errstate(all="ignore")``.
+    """
+
+    def number(self, text: str) -> np.float64:
+        return np.float64(text)
+
+    def power(self, base: Any, exponent: Any) -> Any:
+        return np.power(base, exponent)
+
+    def call(self, function: str, arguments: Sequence[Any]) -> Any:
+        if function == "min":
+            return reduce(np.minimum, arguments)
+        if function == "max":
+            return reduce(np.maximum, arguments)
+        return _FUNCTIONS[function](arguments[0])
+
+
+class Dual:
+    """A value with its first derivatives in some directions.
+
+    Attributes
+    ----------
+    value
+        Scalar or array, shape (n,).
+    partials
+        Derivative by direction index, scalar or shape (n,); a direction that is absent has
+        derivative zero.
+
+    A partial derivative of zero stays zero however steep the function is: ``sqrt(x)`` at x = 0
+    does not spoil the directions in which x does not move.
+    """
+
+    __array_ufunc__ = None  # NumPy scalars on the left must defer to our operators
+    __slots__ = ("partials", "value")
+
+    def __init__(self, value: ArrayLike, partials: Mapping[int, ArrayLike] | None = None) -> None:
+        self.value = value
+        self.partials: Mapping[int, ArrayLike] = partials or {}
+
+    def _linear(self, value: ArrayLike, own: Any, other: Dual | None, factor: Any) -> Dual:
+        """`value`, with derivatives ``own * self' + factor * other'``."""
+        partials = _scaled(own, self.partials)
+        if other is not None:
+            for k, v in _scaled(factor, other.partials).items():
+                partials[k] = partials[k] + v if k in partials else v
+        return Dual(value, partials)
+
+    def __neg__(self) -> Dual:
+        return self._linear(-self.value, -1.0, None, 0.0)
+
+    def __add__(self, other: Dual) -> Dual:
+        return self._linear(self.value + other.value, 1.0, other, 1.0)
+
+    def __sub__(self, other: Dual) -> Dual:
+        return self._linear(self.value - other.value, 1.0, other, -1.0)
+
+    def __mul__(self, other: Dual) -> Dual:
+        return self._linear(self.value * other.value, other.value, other, self.value)
+
+    def __truediv__(self, other: Dual) -> Dual:
+        quotient = np.divide(self.value, other.value)
+        inverse = np.divide(1.0, other.value)
+        return self._linear(quotient, inverse, other, -quotient * inverse)
+
+    def gradient(self, directions: int, length: int | None = None) -> Array:
+        """Derivatives as one array, shape (directions,), or (length, directions)."""
+        shape = (directions,) if length is None else (length, directions)
+        result = np.zeros(shape)
+        for k, v in self.partials.items():
+            result[..., k] = v
+        return result
+
+
+class DualAlgebra:
+    """Arrays with first derivatives (forward mode)."""
+
+    def number(self, text: str) -> Dual:
+        return Dual(np.float64(text))
+
+    def power(self, base: Dual, exponent: Dual) -> Dual:
+        value = np.power(base.value, exponent.value)
+        # np.where keeps 0 ** 0 differentiable: its slope is 0, not 0 * inf.
+        slope = np.where(
+            np.equal(exponent.value, 0.0),
+            0.0,
+            exponent.value * np.power(base.value, np.subtract(exponent.value, 1.0)),
+        )
+        if not exponent.partials:
+            return base._linear(value, slope, None, 0.0)
+        # 0 ** p is 0 for every positive p.
+        log = np.where(np.equal(value, 0.0), 0.0, value * np.log(base.value))
+        return base._linear(value, slope, exponent, log)
+
+    def call(self, function: str, arguments: Sequence[Dual]) -> Dual:
+        if function in {"min", "max"}:
+            return reduce(_smaller if function == "min" else _larger, arguments)
+        x = arguments[0]
+        value = _FUNCTIONS[function](x.value)
+        return x._linear(value, _DERIVATIVES[function](x.value, value), None, 0.0)
+
+
+def _scaled(factor: Any, partials: Mapping[int, ArrayLike]) -> dict[int, ArrayLike]:
+    if np.isfinite(factor).all():
+        return {k: factor * v for k, v in partials.items()}
+    return {k: np.where(np.equal(v, 0.0), 0.0, factor * v) for k, v in partials.items()}
+
+
+def _smaller(a: Dual, b: Dual) -> Dual:
+    return _chosen(np.less_equal(a.value, b.value), np.minimum(a.value, b.value), a, b)
+
+
+def _larger(a: Dual, b: Dual) -> Dual:
+    return _chosen(np.greater_equal(a.value, b.value), np.maximum(a.value, b.value), a, b)
+
+
+def _chosen(first: Any, value: Any, a: Dual, b: Dual) -> Dual:
+    """`value`, with the derivatives of `a` where `first` is true, else those of `b`."""
+    directions = dict.fromkeys((*a.partials, *b.partials))
+    return Dual(
+        value,
+        {k: np.where(first, a.partials.get(k, 0.0), b.partials.get(k, 0.0)) for k in directions},
+    )
+
+
+NUMPY = NumpyAlgebra()
+DUAL = DualAlgebra()

@@ -1,0 +1,271 @@
+"""From the columns of an experiment's data to times, measurements and inputs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from odefit.problem.algebras import Array
+from odefit.problem.condition import IntArray, Series
+from odefit.problem.errors import did_you_mean, shown
+from odefit.problem.experiment import UNREADABLE, Experiment, Input
+from odefit.problem.expressions import TIME
+from odefit.problem.issues import Issues
+from odefit.problem.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The data of one experiment.
+
+    Attributes
+    ----------
+    times
+        Shape (n,), increasing, none twice.
+    series
+        Measurements by observable, their rows being indices into `times`.
+    inputs
+        Known inputs by name.
+    """
+
+    times: Array
+    series: Mapping[str, Series]
+    inputs: Mapping[str, Input]
+
+    def from_time(self, t0: float) -> Columns:
+        """Without the times before `t0`, at which nothing may be measured."""
+        skipped = int(np.searchsorted(self.times, t0))
+        series = {n: Series(s.rows - skipped, s.values, s.sds) for n, s in self.series.items()}
+        return Columns(self.times[skipped:], series, self.inputs)
+
+    @property
+    def measured(self) -> tuple[float, float] | None:
+        """The first and the last time at which anything is measured."""
+        rows = [row for s in self.series.values() for row in s.rows[[0, -1]]]
+        return (float(self.times[min(rows)]), float(self.times[max(rows)])) if rows else None
+
+
+NOTHING = Columns(np.zeros(0), {}, {})
+"""Of data that cannot be used."""
+
+
+def data_place(experiment: Experiment) -> str:
+    """How messages name the data of `experiment`."""
+    return experiment.source or f'data of experiment "{experiment.name}"'
+
+
+def used_columns(model: Model) -> set[str]:
+    """Names of all data columns that mean something to `model`."""
+    return {TIME, *model.observables, *model.inputs, *(f"{o}_sd" for o in model.observables)}
+
+
+def as_table(data: Any) -> Mapping[str, Any] | None:
+    """Columns by name of a DataFrame or mapping; None if `data` is neither."""
+    if isinstance(data, Mapping):
+        return {str(name): data[name] for name in data}
+    if hasattr(data, "columns") and hasattr(data, "iloc"):
+        # By position: of two columns with one name, data[name] would be both at once.
+        return {str(name): data.iloc[:, i] for i, name in enumerate(data.columns)}
+    return None
+
+
+def read_columns(experiment: Experiment, model: Model, issues: Issues) -> Columns:
+    """Times, measurements and inputs of `experiment`; mistakes go to `issues`."""
+    if experiment.data is UNREADABLE:
+        return NOTHING
+    place = data_place(experiment)
+    table = as_table(experiment.data)
+    if table is None:
+        got = _kind(experiment.data)
+        issues.error(place, f"expected a DataFrame or a dict of columns, got {got}")
+        return NOTHING
+    _check_twice(experiment, place, issues)
+    known = used_columns(model)
+    for name in sorted(set(table) - known):
+        issues.warn(f"{place}, column {name}", f"not used{did_you_mean(name, known - set(table))}")
+    columns: dict[str, Array] = {}
+    for name in table:
+        if name in known:
+            column = numeric_column(table[name], f"{place}, column {name}", issues)
+            if column is not None:
+                columns[name] = column
+    times = columns.pop(TIME, None)
+    if times is None or not _usable(times, columns, table, place, issues):
+        if TIME not in table:
+            issues.error(place, _no_times(table))
+        return NOTHING
+    order = np.argsort(times, kind="stable")
+    times = times[order]
+    columns = {name: column[order] for name, column in columns.items()}
+    unique, rows = np.unique(times, return_inverse=True)
+    inputs = {}
+    for name in model.inputs:
+        if name not in table:
+            issues.error(place, f"no column '{name}' for the input of that name in [inputs]")
+        elif name in columns:
+            given = _input(name, model, times, columns[name], place, issues)
+            if given is not None:
+                inputs[name] = given
+    series = {}
+    for name in model.observables:
+        if name in columns:
+            found = _series(name, columns, times, rows, place, issues)
+            if found is not None:
+                series[name] = found
+    measurable = [c for o in model.observables for c in (o, f"{o}_sd")]
+    if not series and not any(issues.has_errors(f"{place}, column {c}") for c in measurable):
+        have = ", ".join(model.observables)
+        issues.error(place, f"nothing is measured; expected values in at least one of: {have}")
+    _warn_of_replicates(series, unique, place, issues)
+    return Columns(unique, series, inputs)
+
+
+def _kind(data: object) -> str:
+    return shown(data) if data is None else f"a {type(data).__name__}"
+
+
+def _check_twice(experiment: Experiment, place: str, issues: Issues) -> None:
+    counts = Counter(str(name) for name in experiment.data)
+    for name in sorted(n for n, count in counts.items() if count > 1):
+        issues.error(f"{place}, column {name}", "two columns have this name; rename one")
+
+
+def _no_times(table: Mapping[str, Any]) -> str:
+    have = ", ".join(shown(name)[1:-1] for name in table) or "none"
+    for name in table:
+        if name.casefold() in {"time", "times", "t", "zeit"}:
+            return f"no column 't' with the times; rename the column '{name}' to 't'"
+    return f"no column 't' with the times; columns are: {have}"
+
+
+def _usable(
+    times: Array, columns: Mapping[str, Array], table: Mapping[str, Any], place: str, issues: Issues
+) -> bool:
+    for name, column in columns.items():
+        if len(column) != len(times):
+            issues.error(
+                f"{place}, column {name}",
+                f"{len(column)} values, but {len(times)} times in column t",
+            )
+            return False
+    if not len(times):
+        issues.error(place, "no rows")
+        return False
+    bad = np.flatnonzero(~np.isfinite(times))
+    if len(bad):
+        if not issues.has_errors(f"{place}, column {TIME}"):
+            issues.error(
+                f"{place}, column {TIME}",
+                f"the time is missing or not finite in row {bad[0]} (counting from 0)",
+            )
+        return False
+    return True
+
+
+def numeric_column(values: Any, place: str, issues: Issues) -> Array | None:
+    """`values` as floats, None and pandas' NA as NaN; None with the reason noted otherwise."""
+    try:
+        raw = np.asarray(values)
+        if raw.dtype.kind == "O":
+            missing = [v is None or type(v).__name__ == "NAType" for v in raw.ravel()]
+            wrong = [v for v in raw.ravel() if isinstance(v, (str, bytes, bool, np.bool_))]
+            if wrong:
+                issues.error(place, f"expected numbers, got {shown(wrong[0])} among them")
+                return None
+            raw = np.where(np.reshape(missing, raw.shape), np.nan, raw)
+        elif raw.dtype.kind not in "iuf" and raw.size:
+            issues.error(place, f"expected numbers, got {shown(raw.ravel()[0].item())}")
+            return None
+        column = np.array(raw, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        issues.error(place, "the values are not all numbers")
+        return None
+    if column.ndim != 1:
+        issues.error(place, f"expected one value a row, got the shape {column.shape}")
+        return None
+    return column
+
+
+def _series(
+    name: str,
+    columns: Mapping[str, Array],
+    times: Array,
+    rows: IntArray,
+    place: str,
+    issues: Issues,
+) -> Series | None:
+    values = columns[name]
+    measured = ~np.isnan(values)
+    infinite = np.flatnonzero(np.isinf(values))
+    if len(infinite):
+        issues.error(
+            f"{place}, column {name}",
+            f"the value at t = {times[infinite[0]]:g} is infinite; leave it empty or correct it",
+        )
+        return None
+    if not measured.any():
+        return None
+    sds = None
+    if f"{name}_sd" in columns:
+        sds = columns[f"{name}_sd"][measured]
+        wrong = np.flatnonzero(~(np.isfinite(sds) & (sds > 0)))
+        if len(wrong):
+            at = times[measured][wrong[0]]
+            if not issues.has_errors(f"{place}, column {name}_sd"):
+                got = "nothing" if np.isnan(sds[wrong[0]]) else f"{sds[wrong[0]]:g}"
+                issues.error(
+                    f"{place}, column {name}_sd",
+                    f"the standard deviation of a measured value must be positive, "
+                    f"got {got} at t = {at:g}",
+                )
+            return None
+    return Series(rows[measured], values[measured], sds)
+
+
+def _input(
+    name: str, model: Model, times: Array, column: Array, place: str, issues: Issues
+) -> Input | None:
+    at = f"{place}, column {name}"
+    infinite = np.flatnonzero(np.isinf(column))
+    if len(infinite):
+        issues.error(at, f"the value at t = {times[infinite[0]]:g} is infinite; correct it")
+        return None
+    given = np.isfinite(column)
+    knots, values = times[given], column[given]
+    if not len(knots):
+        if not issues.has_errors(at):
+            issues.error(at, "the input has no values")
+        return None
+    twice = np.flatnonzero((np.diff(knots) == 0) & (np.diff(values) != 0))
+    if len(twice):
+        i = twice[0]
+        issues.error(
+            at,
+            f"two values of the input at t = {knots[i]:g}: {values[i]:g} and {values[i + 1]:g}; "
+            "give one of them",
+        )
+        return None
+    unique, first = np.unique(knots, return_index=True)
+    return Input(unique, values[first], model.inputs[name])
+
+
+def _warn_of_replicates(
+    series: Mapping[str, Series], times: Array, place: str, issues: Issues
+) -> None:
+    names = []
+    first = np.inf
+    for name, s in series.items():
+        twice = np.flatnonzero(np.diff(s.rows) == 0)
+        if len(twice):
+            names.append(name)
+            first = min(first, times[s.rows[twice[0]]])
+    if names:
+        issues.warn(
+            place,
+            f"more than one value of {', '.join(names)} at the same time (first at t = {first:g}); "
+            "they count as replicate measurements",
+        )

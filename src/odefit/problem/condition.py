@@ -1,0 +1,78 @@
+"""One experiment made ready: data sorted and checked, every name resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from odefit.problem.algebras import Array
+from odefit.problem.experiment import Input
+from odefit.problem.expressions import Expression
+
+IntArray = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Measurements of one observable.
+
+    Attributes
+    ----------
+    rows
+        Indices into the condition's times, shape (n,).
+    values
+        Measured values, shape (n,).
+    sds
+        Their standard deviations where the data give them, shape (n,), else None.
+    """
+
+    rows: IntArray
+    values: Array
+    sds: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """An experiment with every name resolved.
+
+    Attributes
+    ----------
+    name
+        Of the experiment.
+    t0
+        Time of the initial values.
+    times
+        All data times, shape (n,), increasing, none twice, none before `t0`.
+    series
+        Measurements by observable; observables never measured here are absent.
+    inputs
+        Known inputs by name.
+    scalars
+        By parameter and constant: the index of an unknown (an int), a number (a float), or an
+        expression in those parameters and constants that are one or the other.
+    initial
+        By state: the same, the expressions in any parameters and constants.
+    algebraic_guess
+        By algebraic variable, a value to start from.
+    events
+        (time, {state, constant or parameter: new value}) in the order of time, all after or at
+        `t0`; those at the same time in the order in which they were given.
+    """
+
+    name: str
+    t0: float
+    times: Array
+    series: Mapping[str, Series]
+    inputs: Mapping[str, Input]
+    scalars: Mapping[str, int | float | Expression]
+    initial: Mapping[str, int | float | Expression]
+    algebraic_guess: Mapping[str, float]
+    events: tuple[tuple[float, Mapping[str, Expression]], ...]
+
+    @property
+    def size(self) -> int:
+        """Number of measured values."""
+        return sum(len(s.values) for s in self.series.values())

@@ -1,0 +1,85 @@
+"""The one exception that unusable input raises, and the phrases its messages share."""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+class InputError(ValueError):
+    """Input that cannot be used: each message names the place and the remedy.
+
+    Parameters
+    ----------
+    messages
+        One message, or all that are wrong at once.
+    """
+
+    def __init__(self, messages: str | Iterable[str]) -> None:
+        self.messages: tuple[str, ...] = (
+            (messages,) if isinstance(messages, str) else tuple(messages)
+        )
+        super().__init__("\n".join(self.messages))
+
+    def __reduce__(self) -> tuple[type[InputError], tuple[tuple[str, ...]]]:
+        return InputError, (self.messages,)
+
+
+LONGEST_HINT = 80
+"""Names longer than this are not compared: the comparison takes quadratic time."""
+
+MOST_CANDIDATES = 200
+"""With more candidates than this, only those with the same first letter are compared."""
+
+
+def closest(name: str, candidates: Iterable[str]) -> str | None:
+    """The one of `candidates` that was most likely meant by `name`, if there is one."""
+    if not name or len(name) > LONGEST_HINT:
+        return None
+    known = sorted(c for c in set(candidates) if 0 < len(c) <= LONGEST_HINT and c != name)
+    for candidate in known:
+        if _bare(candidate) == _bare(name):
+            return candidate
+    if len(known) > MOST_CANDIDATES:
+        known = [c for c in known if c[0] == name[0]][:MOST_CANDIDATES]
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.6)), None)
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+    """``"; did you mean 'k_2'?"`` if one of `candidates` is close to `name`, else ``""``."""
+    found = closest(name, candidates)
+    return f"; did you mean '{found}'?" if found else ""
+
+
+def one_of(name: str, candidates: Iterable[str]) -> str:
+    """What to write instead of `name`: the closest of `candidates`, or all of them."""
+    known = tuple(candidates)
+    return did_you_mean(name, known) or f"; expected one of: {', '.join(known)}"
+
+
+def shown(value: Any) -> str:
+    """`value` as a message shows it: in the words of a problem file, never long.
+
+    >>> shown(True), shown([1, 2]), shown("ab")
+    ('true', 'a list', "'ab'")
+    """
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and abs(value) >= 10**30:
+        return "a very large integer"
+    if isinstance(value, Mapping):
+        return "a table"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    if isinstance(value, (datetime.date, datetime.time)):
+        return f"the date or time {value.isoformat()}"
+    text = repr(value[: LONGEST_HINT + 1]) if isinstance(value, str) else repr(value)
+    return text if len(text) <= LONGEST_HINT else f"{text[: LONGEST_HINT - 3]}..."
+
+
+def _bare(name: str) -> str:
+    return name.casefold().replace("_", "").replace("-", "")

@@ -1,0 +1,130 @@
+"""One experiment: its data, and what is special about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odefit.problem.algebras import Array
+from odefit.problem.expressions import TIME, Expression
+from odefit.problem.parameters import Parameter
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Value = Expression | str | float
+
+UNREADABLE: Mapping[str, Any] = MappingProxyType({})
+"""Data that could not be read, for a reason that is noted already."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something known that happens at known times: a dose, a dilution, a switch.
+
+    A measurement at the very time of an event sees the values just before it. Events at the same
+    time happen in the order in which they are given, each from the values that the one before it
+    left; the assignments of one event are simultaneous.
+
+    Attributes
+    ----------
+    times
+        When it happens, in the model's time unit.
+    assign
+        New value by state or constant, from the values just before.
+    """
+
+    times: tuple[float, ...]
+    assign: Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One run of the system under known conditions.
+
+    Attributes
+    ----------
+    name
+        As results name it.
+    data
+        A pandas DataFrame, or arrays by column: ``t``, observables, their ``<name>_sd``,
+        inputs. Not-a-number means not measured.
+    t0
+        Time of the initial values; None for the first data time.
+    initial, constants
+        What differs from the problem's own: a number, an expression in parameters, or (for
+        initial values) an unknown.
+    events
+        In any order.
+    source
+        Where the data come from, for messages.
+    """
+
+    name: str
+    data: Mapping[str, Any] | pd.DataFrame
+    t0: float | None = None
+    initial: Mapping[str, Value | Parameter] = field(default_factory=dict)
+    constants: Mapping[str, Value] = field(default_factory=dict)
+    events: Sequence[Event] = ()
+    source: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Input:
+    """A known input as measured: knots in time, and how it goes on between them.
+
+    Attributes
+    ----------
+    times, values
+        Shape (n,), times increasing.
+    interpolation
+        ``"linear"``, ``"constant"`` (held from the left) or ``"cubic"`` (SciPy's not-a-knot
+        spline: a parabola through three knots, a line through two). Constant beyond the ends.
+    """
+
+    times: Array
+    values: Array
+    interpolation: str
+
+    def polynomials(self) -> Array:
+        """Coefficients between the knots, shape (n + 1, 4): powers of (t - left knot).
+
+        Row 0 holds before the first knot (constant), row n after the last.
+        """
+        return self._polynomials
+
+    @cached_property
+    def _polynomials(self) -> Array:
+        n = len(self.times)
+        rows = np.zeros((n + 1, 4))
+        rows[0, 0] = self.values[0]
+        rows[1:, 0] = self.values
+        if n > 1 and self.interpolation == "linear":
+            with np.errstate(all="ignore"):  # knots too close for a slope: inf, told when used
+                rows[1:n, 1] = np.diff(self.values) / np.diff(self.times)
+        elif n > 1 and self.interpolation == "cubic":
+            from scipy.interpolate import CubicSpline
+
+            rows[1:n] = CubicSpline(self.times, self.values).c[::-1].T
+        rows.setflags(write=False)
+        return rows
+
+    def __call__(self, times: Array) -> Array:
+        """Values at `times`, shape (m,)."""
+        piece = np.searchsorted(self.times, times, side="right")
+        left = self.times[np.maximum(piece - 1, 0)]
+        c = self._polynomials[piece]
+        tau = times - left
+        return np.asarray(c[:, 0] + tau * (c[:, 1] + tau * (c[:, 2] + tau * c[:, 3])))
+
+
+def frame(times: Array, columns: Mapping[str, Array]) -> pd.DataFrame:
+    """A table with the column ``t`` and `columns`."""
+    import pandas as pd
+
+    return pd.DataFrame({TIME: times, **columns})

@@ -1,0 +1,80 @@
+"""Problem files: TOML in format 1, with data beside it in CSV."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from odefit.problem.errors import InputError
+from odefit.problem.issues import Issues
+from odefit.problem.problem import Problem
+from odefit.problem.reading import problem_from_mapping
+from odefit.problem.table import read_text
+from odefit.problem.writing import problem_to_mapping
+
+__all__ = ["load", "problem_from_mapping", "problem_to_mapping"]
+
+
+def load(path: str | os.PathLike[str]) -> Problem:
+    """The problem in a file of format 1; ``docs/problem-file.md`` describes it.
+
+    Paths of data files are relative to the file. Nothing of it is ever executed.
+
+    Raises
+    ------
+    InputError
+        With everything that is wrong: place, offending text and remedy.
+    """
+    source = os.fspath(path)
+    issues = Issues()
+    text = read_text(Path(source), source, issues)
+    issues.raise_errors()
+    raw = _parsed(text or "", source)
+    return problem_from_mapping(raw, Path(source).parent, source)
+
+
+def _parsed(text: str, source: str) -> dict[str, Any]:
+    if not text.strip():
+        raise InputError(f'{source}: the file is empty; a problem file starts with "format = 1"')
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = _with_position(str(error), text)
+        hint = "" if source.endswith(".toml") else "; is this a problem file (TOML)?"
+        raise InputError(f"{source}: {message}{hint}") from None
+    except RecursionError:
+        line, column = _deepest(text)
+        raise InputError(
+            f"{source}: tables or lists nested too deeply (at line {line}, column {column})"
+        ) from None
+    except ValueError:  # a decimal integer that is too long for Python
+        found = re.search(r"[0-9_]{4000,}", text)
+        line, column = _position(text, found.start() if found else 0)
+        raise InputError(
+            f"{source}: a number has too many digits (at line {line}, column {column})"
+        ) from None
+
+
+def _with_position(message: str, text: str) -> str:
+    """The TOML parser's message, with a line and column where it says "end of document"."""
+    line, column = _position(text, len(text.rstrip("\n")))
+    return message.replace("(at end of document)", f"(at line {line}, column {column})")
+
+
+def _position(text: str, index: int) -> tuple[int, int]:
+    """Line and column of a character, both counted from 1."""
+    before = text[:index]
+    return before.count("\n") + 1, index - (before.rfind("\n") + 1) + 1
+
+
+def _deepest(text: str) -> tuple[int, int]:
+    """Line and column of the first place with the most open brackets."""
+    depth = most = where = 0
+    for index, character in enumerate(text):
+        depth += (character in "[{") - (character in "]}")
+        if depth > most:
+            most, where = depth, index
+    return _position(text, where)

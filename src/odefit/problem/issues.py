@@ -1,0 +1,80 @@
+"""Collecting everything that is wrong with an input, to report it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from odefit.problem.errors import InputError, shown
+from odefit.problem.expressions import Expression, ExpressionError, as_expression
+
+
+LONGEST_PLACE = 250
+LONGEST_MESSAGE = 600
+"""In characters; a name can be as long as a file, a message of it cannot."""
+
+
+class Issues:
+    """Mistakes and remarks found so far, each with its place.
+
+    Parameters
+    ----------
+    source
+        The file all of them are in; every message starts with it.
+    """
+
+    def __init__(self, source: str | None = None) -> None:
+        self.errors: list[str] = []
+        self.warnings: list[str] = []
+        self._seen: set[str] = set()
+        self._prefix = f"{source}: " if source else ""
+
+    def error(self, place: str, message: str) -> None:
+        """Note a mistake; the same one twice counts once."""
+        self._note(self.errors, place, message)
+
+    def warn(self, place: str, message: str) -> None:
+        """Note something legal but odd."""
+        self._note(self.warnings, place, message)
+
+    def has_errors(self, place: str) -> bool:
+        """Whether a mistake was noted at `place` or at a part of it."""
+        starts = tuple(f"{self._prefix}{place}{end}" for end in (":", ",", ".", "[", " "))
+        return any(e.startswith(starts) for e in self.errors)
+
+    def expression(self, place: str, value: Any) -> Expression | None:
+        """`value` as an expression, or None with the reason noted."""
+        try:
+            return as_expression(value)
+        except ExpressionError as error:
+            self.error(place, str(error))
+        except (TypeError, ValueError, OverflowError):
+            self.error(place, f"expected an expression or a number, got {shown(value)}")
+        return None
+
+    def items(self, place: str, table: Any) -> list[tuple[str, Any]]:
+        """Names and values of a table; none, with the reason noted, if it is no table."""
+        if isinstance(table, Mapping):
+            return [(str(name), value) for name, value in table.items()]
+        self.error(place, f"expected a table (in Python a dict), got {shown(table)}")
+        return []
+
+    def raise_errors(self) -> None:
+        """Raise :class:`InputError` with all errors, if there are any."""
+        if self.errors:
+            raise InputError(self.errors)
+
+    def _note(self, notes: list[str], place: str, message: str) -> None:
+        note = f"{self._prefix}{_line(place, LONGEST_PLACE)}: {_line(message, LONGEST_MESSAGE)}"
+        if note not in self._seen:
+            self._seen.add(note)
+            notes.append(note)
+
+
+def _line(text: str, longest: int) -> str:
+    """`text` in one line of limited length, with escapes for what a terminal would obey."""
+    if len(text) > longest:
+        text = f"{text[: longest - 3]}..."
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

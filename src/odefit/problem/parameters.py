@@ -1,0 +1,213 @@
+"""What is known of a quantity before it is estimated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, Literal, get_args
+
+from odefit.problem.errors import one_of, shown
+from odefit.problem.issues import Issues
+
+Scale = Literal["linear", "log10"]
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A Gaussian prior, in natural units: it counts as one more measurement."""
+
+    mean: float
+    sd: float
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A quantity to be estimated: a parameter of the model or an unknown initial value.
+
+    Everything is in natural units; `scale` is the optimiser's coordinate alone.
+
+    Attributes
+    ----------
+    lower, upper
+        Bounds; infinite where there are none.
+    guess
+        A value to start from.
+    scale
+        ``"linear"`` or ``"log10"``; None lets the method choose.
+    fixed
+        A value at which it is held; it is then not estimated.
+    per_experiment
+        One value for each experiment instead of one for all.
+    unit
+        For labels.
+    prior
+        Gaussian prior.
+    """
+
+    lower: float = -math.inf
+    upper: float = math.inf
+    guess: float | None = None
+    scale: Scale | None = None
+    fixed: float | None = None
+    per_experiment: bool = False
+    unit: str | None = None
+    prior: Prior | None = None
+
+
+FIELDS = ("lower", "upper", "guess", "scale", "fixed", "per_experiment", "unit", "prior")
+
+
+def as_parameter(
+    value: Parameter | Mapping[str, Any] | float, place: str, issues: Issues
+) -> Parameter:
+    """`value` as a :class:`Parameter` (a number is a fixed one); mistakes go to `issues`."""
+    if isinstance(value, Parameter):
+        given: dict[str, Any] = {name: getattr(value, name) for name in FIELDS}
+    elif isinstance(value, Mapping):
+        given = dict(value)
+        for key in [k for k in given if k not in FIELDS]:
+            issues.error(f"{place}.{key}", f"unknown field{one_of(str(key), FIELDS)}")
+            del given[key]
+    else:
+        given = {"fixed": value}
+        if finite_number(value, place, issues) is None:
+            return Parameter()
+    typed = {
+        key: checked
+        for key, field in given.items()
+        if field is not None
+        and (checked := _field(key, field, f"{place}.{key}", issues)) is not None
+    }
+    return _consistent(Parameter(**typed), place, issues)
+
+
+def finite_number(
+    value: Any, place: str, issues: Issues, *, infinite: bool = False
+) -> float | None:
+    """`value` as a finite float (or infinite, if allowed), or None with the reason noted."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        issues.error(place, f"expected a number, got {shown(value)}")
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        issues.error(place, f"the number is too large, got {shown(value)}")
+        return None
+    if math.isnan(number) or (math.isinf(number) and not infinite):
+        issues.error(place, f"expected a finite number, got {number}")
+        return None
+    return number
+
+
+def _field(key: str, value: Any, place: str, issues: Issues) -> Any:
+    """The value of one field, or None with the reason noted."""
+    if key in {"lower", "upper", "guess", "fixed"}:
+        return finite_number(value, place, issues, infinite=key in {"lower", "upper"})
+    if key == "scale":
+        if isinstance(value, str) and value in get_args(Scale):
+            return value
+        issues.error(place, f'expected "linear" or "log10", got {shown(value)}')
+    elif key == "per_experiment":
+        if isinstance(value, bool):
+            return value
+        issues.error(place, f"expected true or false, got {shown(value)}")
+    elif key == "unit":
+        if isinstance(value, str):
+            return value
+        issues.error(place, f'expected a text such as "1/min", got {shown(value)}')
+    else:
+        return _prior(value, place, issues)
+    return None
+
+
+def _prior(value: Any, place: str, issues: Issues) -> Prior | None:
+    given = {"mean": value.mean, "sd": value.sd} if isinstance(value, Prior) else value
+    if not isinstance(given, Mapping) or set(given) != {"mean", "sd"}:
+        keys = f" with {', '.join(map(str, given))}" if isinstance(given, Mapping) else ""
+        issues.error(place, f"expected {{ mean = ..., sd = ... }}, got {shown(given)}{keys}")
+        return None
+    mean = finite_number(given["mean"], f"{place}.mean", issues)
+    sd = finite_number(given["sd"], f"{place}.sd", issues)
+    if sd is not None and sd <= 0:
+        issues.error(f"{place}.sd", f"must be positive, got {sd:g}")
+        return None
+    return None if mean is None or sd is None else Prior(mean, sd)
+
+
+def _consistent(p: Parameter, place: str, issues: Issues) -> Parameter:
+    """Report bounds, guess and scale that contradict each other."""
+    if p.lower == math.inf or p.upper == -math.inf:
+        issues.error(place, f"no number is between lower = {p.lower:g} and upper = {p.upper:g}")
+        return p
+    if p.lower > p.upper:
+        issues.error(
+            place,
+            f"the bounds cross: lower = {p.lower:g} is above upper = {p.upper:g}; "
+            "exchange them or correct one",
+        )
+        return p
+    if p.fixed is not None:
+        if not p.lower <= p.fixed <= p.upper:
+            issues.warn(
+                place, f"fixed = {p.fixed:g} is outside the bounds [{p.lower:g}, {p.upper:g}]"
+            )
+        return p
+    if p.lower == p.upper:
+        p = replace(p, fixed=p.lower)
+    if p.guess is not None and not p.lower <= p.guess <= p.upper:
+        issues.error(
+            place,
+            f"guess = {p.guess:g} is outside the bounds [{p.lower:g}, {p.upper:g}]; "
+            "move the guess or the bounds",
+        )
+    elif p.scale == "log10":
+        _check_log_scale(p, place, issues)
+    return p
+
+
+def _check_log_scale(p: Parameter, place: str, issues: Issues) -> None:
+    if p.upper <= 0:
+        issues.error(
+            place,
+            f'scale = "log10" needs a positive range, but upper = {p.upper:g}; '
+            'use scale = "linear"',
+        )
+    elif math.isfinite(p.lower) and p.lower <= 0:
+        issues.error(
+            place,
+            f'scale = "log10" needs a positive lower bound, got {p.lower:g}; '
+            'give one such as 1e-6, leave it out, or use scale = "linear"',
+        )
+    elif p.guess is not None and p.guess <= 0:
+        issues.error(
+            place,
+            f'scale = "log10" needs a positive guess, got {p.guess:g}; '
+            'give another, or use scale = "linear"',
+        )
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """One scalar of the vector of unknowns.
+
+    Attributes
+    ----------
+    name
+        Of the parameter, of the state (for an initial value), or ``<observable>_sd``.
+    kind
+        What it is.
+    experiment
+        The experiment it belongs to, if each has its own.
+    key
+        How results name it: ``name``, or ``name[experiment]``.
+    parameter
+        Bounds, guess, scale and prior.
+    """
+
+    name: str
+    kind: Literal["parameter", "initial", "noise"]
+    experiment: str | None
+    key: str
+    parameter: Parameter

@@ -1,0 +1,264 @@
+"""The problem: model, data, and what is known of the unknowns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odefit.problem.algebras import Array
+from odefit.problem.condition import Condition
+from odefit.problem.errors import InputError, closest, did_you_mean, shown
+from odefit.problem.experiment import Experiment, Value, frame
+from odefit.problem.issues import Issues
+from odefit.problem.model import Model
+from odefit.problem.noise import Noise, as_noise
+from odefit.problem.parameters import Parameter, as_parameter, finite_number
+from odefit.problem.preparation import as_initial, prepared
+from odefit.problem.resolution import resolve
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SOLE_EXPERIMENT = "data"
+"""Name of the experiment of a problem that is given nothing but data."""
+
+
+class Problem:
+    """Everything that is known: model, experiments, parameters, initial values, noise.
+
+    A problem does not change once it is made.
+
+    Parameters
+    ----------
+    model
+        The equations.
+    data
+        For a single experiment: a DataFrame, or arrays by column (``t``, observables, inputs;
+        NaN is not measured). Otherwise give `experiments`.
+    parameters
+        By name, a :class:`Parameter`, or a mapping of its fields, or a number (fixed).
+    initial
+        By state: a number, an expression in parameters and constants, or an unknown
+        (:class:`Parameter` or a mapping of its fields).
+    noise
+        By observable, a :class:`Noise` or a mapping of its fields. Without it, plain least
+        squares.
+    experiments
+        One or more.
+    t0
+        Time of the initial values, for `data`.
+    name, description, time_unit
+        For reports.
+    issues
+        For readers of files: where mistakes are noted instead of being raised.
+
+    Attributes
+    ----------
+    model, parameters, initial, noise, experiments, name, description, time_unit
+        As given, texts parsed and data copied.
+    unknowns
+        What is estimated, in the order of every vector of unknowns.
+    conditions
+        The experiments with every name resolved.
+    warnings
+        What is legal but odd.
+
+    Raises
+    ------
+    InputError
+        With everything that is wrong, place and remedy.
+
+    Examples
+    --------
+    >>> problem = Problem(
+    ...     Model(ode={"x": "-k*x"}),
+    ...     data={"t": [0, 1, 2], "x": [1.0, 0.6, 0.4]},
+    ...     parameters={"k": {"lower": 0}},
+    ...     initial={"x": 1.0},
+    ... )
+    >>> [u.key for u in problem.unknowns]
+    ['k']
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        data: Mapping[str, Any] | pd.DataFrame | None = None,
+        parameters: Mapping[str, Parameter | Mapping[str, Any] | float] | None = None,
+        initial: Mapping[str, Value | Parameter | Mapping[str, Any]] | None = None,
+        *,
+        noise: Mapping[str, Noise | Mapping[str, Any]] | None = None,
+        experiments: Sequence[Experiment] = (),
+        t0: float | None = None,
+        name: str = "problem",
+        description: str = "",
+        time_unit: str = "",
+        issues: Issues | None = None,
+    ) -> None:
+        found = Issues() if issues is None else issues
+        self.model = model
+        self.name = name
+        self.description = description
+        self.time_unit = time_unit
+        if data is not None:
+            if experiments:
+                found.error("problem", "give data or experiments, not both")
+            experiments = (Experiment(SOLE_EXPERIMENT, data, t0=t0),)
+        elif t0 is not None:
+            found.error("problem", "t0 belongs to data; give that of an experiment in Experiment")
+        if not experiments:
+            found.error("[[experiment]]", 'no experiment; write one with data = "FILE.csv"')
+        for wrong in [e for e in experiments if not isinstance(e, Experiment)]:
+            found.error("experiments", f"expected objects of Experiment, got {shown(wrong)}")
+        self.experiments = tuple(
+            prepared(e, found) for e in experiments if isinstance(e, Experiment)
+        )
+        self.noise = {
+            k: as_noise(v, f"[noise] {k}", found) for k, v in found.items("[noise]", noise or {})
+        }
+        self.parameters = {
+            k: as_parameter(v, f"[parameters] {k}", found)
+            for k, v in found.items("[parameters]", parameters or {})
+        }
+        self.initial = {
+            k: as_initial(v, f"[initial] {k}", found)
+            for k, v in found.items("[initial]", initial or {})
+        }
+        resolved = resolve(
+            model, self.parameters, self.initial, self.noise, self.experiments, found
+        )
+        self.unknowns, self.conditions = resolved
+        self.warnings = tuple(found.warnings)
+        if issues is None:
+            found.raise_errors()
+
+    def __repr__(self) -> str:
+        return (
+            f"Problem({self.name!r}: {len(self.model.ode)} states, {len(self.unknowns)} unknowns, "
+            f"{self.size} measurements, {len(self.experiments)} experiments)"
+        )
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Names of the unknowns."""
+        return tuple(u.key for u in self.unknowns)
+
+    @property
+    def size(self) -> int:
+        """Number of measured values, all experiments together."""
+        return sum(c.size for c in self.conditions)
+
+    @cached_property
+    def lower(self) -> Array:
+        """Lower bounds of the unknowns, shape (n,)."""
+        return np.array([u.parameter.lower for u in self.unknowns])
+
+    @cached_property
+    def upper(self) -> Array:
+        """Upper bounds of the unknowns, shape (n,)."""
+        return np.array([u.parameter.upper for u in self.unknowns])
+
+    def vector(self, values: Mapping[str, float]) -> Array:
+        """Vector of unknowns from values by key.
+
+        Raises
+        ------
+        InputError
+            A key is missing or unknown, or a value is no finite number.
+        """
+        issues = Issues()
+        unknown = [key for key in values if key not in self.keys]
+        meant = {closest(str(key), self.keys) for key in unknown}
+        for key in unknown:
+            issues.error("values", f"unknown name {key!r}{did_you_mean(str(key), self.keys)}")
+        for key in self.keys:
+            if key not in values and key not in meant:
+                issues.error("values", f"no value for {key!r}")
+        numbers = [
+            finite_number(values[key], f"values {key}", issues)
+            for key in self.keys
+            if key in values
+        ]
+        issues.raise_errors()
+        return np.array(numbers, dtype=float)
+
+    def data(self, experiment: str | None = None) -> pd.DataFrame:
+        """The measurements of an experiment (the first) as a table, one row a data time.
+
+        Replicate measurements at one time are in rows of their own in
+        ``problem.experiments[i].data``; here the last one stands.
+        """
+        condition = self.condition(experiment)
+        columns = {}
+        for name, series in condition.series.items():
+            column = np.full(len(condition.times), np.nan)
+            column[series.rows] = series.values
+            columns[name] = column
+        for name, given in condition.inputs.items():
+            columns[name] = given(condition.times)
+        return frame(condition.times, columns)
+
+    def condition(self, experiment: str | None = None) -> Condition:
+        """The condition of that name, or the first.
+
+        Raises
+        ------
+        InputError
+            There is none of that name.
+        """
+        if experiment is None:
+            return self.conditions[0]
+        for condition in self.conditions:
+            if condition.name == experiment:
+                return condition
+        names = [c.name for c in self.conditions]
+        raise unknown_experiment(experiment, names)
+
+    def with_data(self, data: Mapping[str, Mapping[str, Any] | pd.DataFrame]) -> Problem:
+        """The same problem with other data, by experiment."""
+        unknown = set(data) - {e.name for e in self.experiments}
+        if unknown:
+            raise unknown_experiment(min(unknown), [e.name for e in self.experiments])
+        changed = [
+            replace(e, data=data[e.name], source=None) if e.name in data else e
+            for e in self.experiments
+        ]
+        return self._copy(experiments=changed)
+
+    def with_parameters(self, **parameters: Parameter | Mapping[str, Any] | float) -> Problem:
+        """The same problem with other knowledge of some parameters or initial values."""
+        known = {*self.parameters, *self.initial}
+        issues = Issues()
+        for key in sorted(set(parameters) - known):
+            issues.error("parameters", f"unknown name {key!r}{did_you_mean(key, known)}")
+        issues.raise_errors()
+        of_model = {k: v for k, v in parameters.items() if k in self.parameters}
+        of_state = {k: v for k, v in parameters.items() if k in self.initial}
+        return self._copy(
+            parameters={**self.parameters, **of_model}, initial={**self.initial, **of_state}
+        )
+
+    def _copy(self, **changes: Any) -> Problem:
+        given: dict[str, Any] = {
+            "parameters": self.parameters,
+            "initial": self.initial,
+            "noise": self.noise,
+            "experiments": self.experiments,
+            "name": self.name,
+            "description": self.description,
+            "time_unit": self.time_unit,
+            **changes,
+        }
+        return Problem(self.model, **given)
+
+
+def unknown_experiment(name: str, names: Sequence[str]) -> InputError:
+    """The error for an experiment that does not exist."""
+    have = ", ".join(repr(n) for n in names)
+    return InputError(
+        f"unknown experiment {name!r}{did_you_mean(name, names)} (experiments are: {have})"
+    )

@@ -1,0 +1,245 @@
+"""From what the user wrote to unknowns and conditions: every name resolved, every mistake told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from odefit.problem.columns import data_place, read_columns
+from odefit.problem.condition import Condition
+from odefit.problem.errors import did_you_mean
+from odefit.problem.experiment import Experiment, Input
+from odefit.problem.expressions import TIME, Expression
+from odefit.problem.issues import Issues
+from odefit.problem.model import Model
+from odefit.problem.noise import Noise
+from odefit.problem.noise_checks import check_noise
+from odefit.problem.parameters import Parameter, Unknown
+from odefit.problem.preparation import experiment_place
+from odefit.problem.scope import Scope
+
+Kind = Literal["parameter", "initial", "noise"]
+Bound = int | float | Expression
+
+
+def resolve(
+    model: Model,
+    parameters: Mapping[str, Parameter],
+    initial: Mapping[str, Expression | Parameter],
+    noise: Mapping[str, Noise],
+    experiments: Sequence[Experiment],
+    issues: Issues,
+) -> tuple[tuple[Unknown, ...], tuple[Condition, ...]]:
+    """Unknowns in their order, and a condition for each experiment.
+
+    The experiments are those of :func:`~odefit.problem.preparation.prepared`. What is wrong goes
+    to `issues`; the result is only to be used when there are no errors.
+    """
+    if not model.ode:
+        return (), ()  # reported by the model; without states nothing else has a meaning
+    return _Resolution(model, parameters, initial, noise, experiments, issues).run()
+
+
+class _Resolution:
+    def __init__(
+        self,
+        model: Model,
+        parameters: Mapping[str, Parameter],
+        initial: Mapping[str, Expression | Parameter],
+        noise: Mapping[str, Noise],
+        experiments: Sequence[Experiment],
+        issues: Issues,
+    ) -> None:
+        self.model = model
+        self.parameters = parameters
+        self.initial = initial
+        self.noise = noise
+        self.experiments = experiments
+        self.issues = issues
+        self.unknowns: list[Unknown] = []
+        self.index: dict[tuple[Kind, str, str | None], int] = {}
+        self.scope = Scope(model, parameters, initial, noise, experiments, issues)
+
+    def run(self) -> tuple[tuple[Unknown, ...], tuple[Condition, ...]]:
+        self.scope.check()
+        for name, parameter in self.parameters.items():
+            names = [e.name for e in self.experiments if name not in e.constants]
+            if self.experiments and not names and parameter.fixed is None:
+                self.issues.error(
+                    f"[parameters] {name}",
+                    "every experiment gives a value of its own, so that nothing is left to "
+                    "estimate; remove the parameter or one of those values",
+                )
+            self._add("parameter", name, parameter, names)
+        for state in self.model.states:
+            self._add_initial(state)
+        conditions = tuple(self._condition(e) for e in self.experiments)
+        for name in check_noise(self.model, self.noise, conditions, self.experiments, self.issues):
+            self._add_noise(name)
+        return tuple(self.unknowns), conditions
+
+    # Unknowns ---------------------------------------------------------------------------------
+
+    def _add(self, kind: Kind, name: str, parameter: Parameter, experiments: Sequence[str]) -> None:
+        if parameter.fixed is not None:
+            return
+        if not parameter.per_experiment:
+            self.index[kind, name, None] = len(self.unknowns)
+            self.unknowns.append(Unknown(name, kind, None, name, parameter))
+            return
+        for experiment in experiments:
+            key = f"{name}[{experiment}]" if len(self.experiments) > 1 else name
+            self.index[kind, name, experiment] = len(self.unknowns)
+            self.unknowns.append(Unknown(name, kind, experiment, key, parameter))
+
+    def _add_initial(self, state: str) -> None:
+        value = self.initial.get(state)
+        names = [e.name for e in self.experiments if state not in e.initial]
+        if isinstance(value, Parameter) and names:
+            self._add("initial", state, value, names)
+        for experiment in self.experiments:
+            own = experiment.initial.get(state)
+            if isinstance(own, Parameter):
+                own = replace(own, per_experiment=True)
+                self._add("initial", state, own, [experiment.name])
+
+    def _add_noise(self, observable: str) -> None:
+        key = f"{observable}_sd"
+        if key in self.scope.scalars or key in self.model.states:
+            self.issues.error(
+                f"[noise] {observable}",
+                f"the name '{key}' is taken, but it is that of the estimated standard deviation; "
+                "rename the other",
+            )
+        self._add("noise", key, Parameter(lower=0.0), [])
+
+    def _lookup(
+        self, kind: Kind, name: str, parameter: Parameter, experiment: str
+    ) -> int | float:
+        if parameter.fixed is not None:
+            return float(parameter.fixed)
+        found = self.index.get((kind, name, experiment))
+        return self.index[kind, name, None] if found is None else found
+
+    # Conditions -------------------------------------------------------------------------------
+
+    def _condition(self, experiment: Experiment) -> Condition:
+        place = experiment_place(experiment.name)
+        columns = read_columns(experiment, self.model, self.issues)
+        t0 = experiment.t0
+        if t0 is None and len(columns.times):
+            t0 = float(columns.times[0])
+        measured = columns.measured
+        if t0 is not None and measured is not None and measured[0] < t0:
+            self.issues.error(
+                data_place(experiment),
+                f"the data start at t = {measured[0]:g}, before t0 = {t0:g}; "
+                "lower t0 or remove those rows",
+            )
+        elif t0 is not None:
+            columns = columns.from_time(t0)
+            end = measured[1] if measured else t0
+            self._warn_of_short_inputs(columns.inputs, t0, end, place)
+        scalars = self._scalars(experiment)
+        return Condition(
+            name=experiment.name,
+            t0=0.0 if t0 is None else t0,
+            times=columns.times,
+            series=columns.series,
+            inputs=columns.inputs,
+            scalars=scalars,
+            initial={s: self._initial_value(s, experiment, scalars) for s in self.model.states},
+            algebraic_guess={z: self._guess(z, experiment) for z in self.model.algebraic},
+            events=self._events(experiment, t0, place),
+        )
+
+    def _warn_of_short_inputs(
+        self, inputs: Mapping[str, Input], t0: float, end: float, place: str
+    ) -> None:
+        for name, given in inputs.items():
+            if given.times[0] > t0:
+                self.issues.warn(
+                    place,
+                    f"input '{name}' starts at t = {given.times[0]:g}, after t0 = {t0:g}; "
+                    "its first value is used before",
+                )
+            if given.interpolation != "constant" and given.times[-1] < end:
+                self.issues.warn(
+                    place,
+                    f"input '{name}' ends at t = {given.times[-1]:g}, but there are measurements "
+                    f"until t = {end:g}; its last value is used after",
+                )
+
+    def _scalars(self, experiment: Experiment) -> dict[str, Bound]:
+        """Parameters and constants in `experiment`.
+
+        The expressions among them refer to the others alone, so that none waits for another.
+        """
+        scalars: dict[str, Bound] = dict.fromkeys(self.scope.extra_constants, 0.0)
+        scalars.update(self.model.constants)
+        given = {k: v for k, v in experiment.constants.items() if isinstance(v, Expression)}
+        for name, parameter in self.parameters.items():
+            if name not in given:
+                scalars[name] = self._lookup("parameter", name, parameter, experiment.name)
+        for name, expression in given.items():
+            if expression.constant is not None:
+                scalars[name] = expression.constant
+        computed = {k: self._reduced(v, scalars) for k, v in given.items() if v.names}
+        return {**scalars, **computed}
+
+    def _initial_value(
+        self, state: str, experiment: Experiment, scalars: Mapping[str, Bound]
+    ) -> Bound:
+        value = experiment.initial.get(state, self.initial.get(state))
+        if isinstance(value, Parameter):
+            return self._lookup("initial", state, value, experiment.name)
+        if isinstance(value, Expression):
+            return self._reduced(value, scalars)
+        return 0.0  # already reported as missing
+
+    def _guess(self, variable: str, experiment: Experiment) -> float:
+        value = experiment.initial.get(variable, self.initial.get(variable))
+        if isinstance(value, Parameter):
+            return value.guess or 0.0
+        return (isinstance(value, Expression) and value.constant) or 0.0
+
+    def _reduced(self, expression: Expression, scalars: Mapping[str, Bound]) -> Bound:
+        """An expression that is a number or a single scalar, as such."""
+        if expression.constant is not None:
+            return expression.constant
+        return scalars.get(expression.name or "", expression)
+
+    def _events(
+        self, experiment: Experiment, t0: float | None, place: str
+    ) -> tuple[tuple[float, Mapping[str, Expression]], ...]:
+        found: list[tuple[float, Mapping[str, Expression]]] = []
+        targets = {*self.model.ode, *self.scope.scalars}
+        allowed = {*targets, TIME, *self.model.inputs}
+        for number, event in enumerate(experiment.events, 1):
+            at = f"{place} event {number}"
+            assign = {n: e for n, e in event.assign.items() if isinstance(e, Expression)}
+            for name, expression in assign.items():
+                if name not in targets:
+                    known = name in self.scope.everything
+                    hint = (
+                        f"only a state or a constant can be assigned, '{name}' is neither"
+                        if known
+                        else f"there is no state or constant '{name}'{did_you_mean(name, targets)}"
+                    )
+                    self.issues.error(f"{at} assign.{name}", hint)
+                self.scope.refers(
+                    expression,
+                    allowed,
+                    f"{at} assign.{name}",
+                    "states, inputs, parameters, constants and t",
+                )
+            for time in event.times:
+                if t0 is not None and time < t0:
+                    self.issues.error(
+                        f"{at} time",
+                        f"t = {time:g} is before t0 = {t0:g} of the experiment; "
+                        "lower t0, or take the event into the initial values",
+                    )
+                found.append((time, assign))
+        return tuple(sorted(found, key=lambda pair: pair[0]))

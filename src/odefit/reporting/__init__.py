@@ -1,0 +1,1 @@
+"""What a result looks like: tables, figures, sentences, the HTML report, the terminal."""

@@ -1,0 +1,90 @@
+"""Correlation of the estimates: which of them the data determine only together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import matplotlib
+import numpy as np
+from matplotlib.colors import Normalize
+
+from odefit.reporting.figures.style import (
+    GRID,
+    INK,
+    MUTED,
+    Plot,
+    empty,
+    new_figure,
+    plain,
+    plain_style,
+    shorten,
+)
+
+if TYPE_CHECKING:
+    from odefit.result import Result
+
+MOST_NUMBERS = 12
+"""With more unknowns the cells are too small for numbers."""
+
+
+def plot_correlation(result: Result) -> Plot:
+    """A matrix of coloured cells; those of unknowns without standard error are left empty."""
+    uncertainty = result.uncertainty
+    if uncertainty is None:
+        return empty("no correlation: the uncertainty was not computed")
+    keys = uncertainty.keys
+    count = len(keys)
+    if count < 2:
+        return empty("no correlation: there are fewer than two unknowns")
+    matrix = np.asarray(uncertainty.correlation, dtype=float)
+    if not np.isfinite(matrix).any():
+        return empty("no correlation: no unknown has a standard error")
+    numbers = count <= MOST_NUMBERS
+    cell = 0.42 if numbers else max(0.16, 5.2 / count)
+    side = cell * count
+    colours = matplotlib.colormaps["RdBu_r"].resampled(41)  # few enough to be drawn as cells
+    with plain_style():
+        figure = new_figure(max(side + 1.5, 3.4), side + 1.0)
+        axes = figure.add_subplot()
+        edges = np.arange(count + 1) - 0.5
+        mesh = axes.pcolormesh(
+            edges,
+            edges,
+            np.ma.masked_invalid(matrix),
+            cmap=colours,
+            norm=Normalize(-1.0, 1.0),
+            edgecolors=GRID,
+            linewidth=0.5,
+        )
+        axes.set_aspect("equal")
+        axes.set_xlim(-0.5, count - 0.5)
+        axes.set_ylim(count - 0.5, -0.5)
+        labels = [plain(shorten(key, 18)) for key in keys]
+        size = 8.0 if count <= 30 else 5.5
+        longest = max(map(len, labels))
+        rotation = 0 if longest <= 3 and count <= 20 else 90
+        axes.set_xticks(range(count), labels, rotation=rotation, parse_math=False)
+        axes.set_yticks(range(count), labels, parse_math=False)
+        axes.tick_params(length=0, labelsize=size, labelcolor=INK)
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+        if numbers:
+            _write_numbers(axes, matrix)
+        bar = figure.colorbar(mesh, ax=axes, shrink=0.8, aspect=14, pad=0.03)
+        bar.solids.set_rasterized(False)  # type: ignore[union-attr]  # a picture would not scale
+        bar.set_ticks([-1, -0.5, 0, 0.5, 1])
+        bar.ax.tick_params(labelsize=8.0, labelcolor=INK, color=MUTED)
+        bar.outline.set_visible(False)
+    return figure
+
+
+def _write_numbers(axes: object, matrix: np.ndarray) -> None:
+    from matplotlib.axes import Axes
+
+    assert isinstance(axes, Axes)
+    for (i, j), value in np.ndenumerate(matrix):
+        if np.isfinite(value) and i != j:
+            # Not the ink of the page: the cell's own colour is the same on dark screens.
+            colour = "#fefefe" if abs(value) > 0.6 else "#101010"
+            text = f"{value:.2f}".replace("0.", ".", 1).replace("-", "−")
+            axes.text(j, i, text, ha="center", va="center", fontsize=7.5, color=colour)

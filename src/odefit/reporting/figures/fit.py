@@ -1,0 +1,172 @@
+"""Fit against data: one panel for each observable of each experiment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from odefit.reporting.curves import Curve, fit_curves
+from odefit.reporting.figures.style import (
+    DATA,
+    INK,
+    MODEL,
+    MUTED,
+    Plot,
+    dress,
+    empty,
+    new_figure,
+    panel_axes,
+    plain,
+    plain_style,
+    shorten,
+    time_label,
+)
+
+if TYPE_CHECKING:
+    from odefit.result import Result
+
+PANEL = (3.1, 2.25)
+"""Width and height of a panel, in inches."""
+
+MOST_PANELS = 120
+"""More in one figure than a screen or a printer can show."""
+
+
+def plot_fit(
+    result: Result, experiment: str | None = None, observables: Sequence[str] | None = None
+) -> Plot:
+    """All panels in one figure; those of one experiment are in a row where that is possible.
+
+    Parameters
+    ----------
+    result
+        To show.
+    experiment
+        That one alone.
+    observables
+        Those alone.
+    """
+    curves = [
+        c
+        for c in fit_curves(result, experiment)
+        if observables is None or c.observable in observables
+    ]
+    if not curves:
+        return empty("nothing of this was measured")
+    left_out = len(curves) - MOST_PANELS
+    shown = curves[:MOST_PANELS]
+    columns = column_count(shown)
+    rows = math.ceil(len(shown) / columns)
+    several = len({c.experiment for c in shown}) > 1
+    with plain_style():
+        figure = new_figure(PANEL[0] * columns, PANEL[1] * rows + (0.3 if left_out > 0 else 0))
+        for index, curve in enumerate(shown):
+            axes = figure.add_subplot(rows, columns, index + 1)
+            draw_panel(axes, curve, several)
+            if index < len(shown) - columns:
+                axes.set_xlabel("")
+        if left_out > 0:
+            figure.suptitle(f"the first {MOST_PANELS} of {len(curves)} panels", fontsize=9.0)
+    return figure
+
+
+def column_count(curves: Sequence[Curve]) -> int:
+    """Panels side by side: as many as an experiment has, if they fit, else about a square."""
+    count = len(curves)
+    experiments = len({c.experiment for c in curves})
+    each = count // experiments
+    if experiments > 1 and 2 <= each <= 4 and each * experiments == count:
+        return each
+    return min(count, 3 if count <= 9 else 4)
+
+
+def panel_figure(curve: Curve) -> Plot:
+    """One panel as a figure of its own."""
+    with plain_style():
+        figure, axes = panel_axes(*PANEL)
+        draw_panel(axes, curve, several=False)
+    return figure
+
+
+def draw_panel(axes: Axes, curve: Curve, several: bool) -> None:
+    """Draw the measurements and the model of one observable.
+
+    Parameters
+    ----------
+    axes
+        Where.
+    curve
+        What.
+    several
+        Whether the title has to name the experiment.
+    """
+    title = shorten(curve.observable)
+    if several:
+        title = f"{title} · {shorten(curve.experiment, 24)}"
+    axes.set_title(plain(title), loc="left", fontsize=9.5, color=INK, parse_math=False)
+    logarithmic = curve.transform is not None
+    if logarithmic:
+        axes.set_yscale("log", nonpositive="mask")
+    if curve.log_time:
+        axes.set_xscale("log", nonpositive="mask")
+    start = min([curve.times[0], *curve.model_times[:1]])
+    for time in curve.events:
+        if start <= time <= curve.times[-1]:
+            axes.axvline(time, color=MUTED, linewidth=0.7, linestyle=(0, (3, 3)), zorder=1)
+    _draw_model(axes, curve)
+    _draw_data(axes, curve)
+    axes.set_xlabel(time_label(curve.time_unit), parse_math=False)
+    dress(axes, log_x=curve.log_time, log_y=logarithmic)
+    if not logarithmic:
+        _keep_constant_visible(axes, curve)
+    if curve.failure:
+        axes.set_title("no model", loc="right", fontsize=8.0, color=MUTED)
+
+
+def _draw_model(axes: Axes, curve: Curve) -> None:
+    if len(curve.model) == 0:
+        return
+    values = np.where(np.isfinite(curve.model), curve.model, np.nan)
+    axes.plot(curve.model_times, values, color=MODEL, linewidth=1.4, zorder=3)
+
+
+def _draw_data(axes: Axes, curve: Curve) -> None:
+    many = len(curve.times) > 80
+    if curve.spread is not None:
+        axes.vlines(
+            curve.times,
+            curve.spread[0],
+            curve.spread[1],
+            color=DATA,
+            linewidth=0.5 if many else 0.9,
+            alpha=0.6,
+            zorder=2,
+        )
+    axes.plot(
+        curve.times,
+        curve.measured,
+        linestyle="none",
+        marker="o",
+        markersize=2.0 if many else 3.6,
+        markerfacecolor=DATA,
+        markeredgecolor=DATA,
+        zorder=2 if many else 4,
+    )
+
+
+def _keep_constant_visible(axes: Axes, curve: Curve) -> None:
+    """A series that hardly changes is a flat line, not its rounding errors enlarged."""
+    values = [curve.measured, curve.model[np.isfinite(curve.model)]]
+    if curve.spread is not None:
+        values.append(curve.spread.ravel())
+    everything = np.concatenate(values)
+    low, high = float(everything.min()), float(everything.max())
+    size = max(abs(low), abs(high))
+    if high - low < 1e-6 * size:
+        axes.set_ylim(low - 0.1 * size, high + 0.1 * size)
+    elif size == 0.0:
+        axes.set_ylim(-1.0, 1.0)

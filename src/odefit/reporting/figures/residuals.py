@@ -1,0 +1,144 @@
+"""Residuals against time: what the model leaves unexplained should have no pattern."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from odefit.problem.algebras import Array
+from odefit.reporting.figures.style import (
+    GRID,
+    INK,
+    MODEL,
+    MUTED,
+    Plot,
+    dress,
+    empty,
+    new_figure,
+    panel_axes,
+    plain,
+    plain_style,
+    shorten,
+    time_label,
+)
+from odefit.reporting.sentences import weighted
+
+if TYPE_CHECKING:
+    from odefit.result import Result
+
+PANEL = (3.1, 2.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Of one observable in one experiment.
+
+    Attributes
+    ----------
+    experiment, observable
+        Their names.
+    times
+        Shape (n,).
+    values
+        Measured minus modelled, in standard deviations where those are known, shape (n,).
+    """
+
+    experiment: str
+    observable: str
+    times: Array
+    values: Array
+
+
+def residuals_of(result: Result) -> list[Residuals]:
+    """Residuals of the best solution; empty if there is none or it cannot be simulated."""
+    from odefit.simulation import Failure, residual_table
+
+    if not result.solutions:
+        return []
+    table = residual_table(result.problem, result.best.vector)
+    if isinstance(table, Failure):
+        return []
+    return [
+        # The sign is made "measured minus modelled"; the optimiser's own is the other.
+        Residuals(
+            entry.experiment,
+            entry.observable,
+            entry.times,
+            np.abs(entry.standardized) * np.sign(entry.measured - entry.predicted),
+        )
+        for entry in table
+    ]
+
+
+def by_observable(residuals: Sequence[Residuals]) -> dict[str, list[Residuals]]:
+    """The same, grouped."""
+    groups: dict[str, list[Residuals]] = {}
+    for entry in residuals:
+        groups.setdefault(entry.observable, []).append(entry)
+    return groups
+
+
+def plot_residuals(result: Result) -> Plot:
+    """One panel for each observable, all experiments together."""
+    groups = by_observable(residuals_of(result))
+    if not groups:
+        return empty("no residuals: no solution was found that can be simulated")
+    columns = min(len(groups), 3)
+    rows = math.ceil(len(groups) / columns)
+    in_sds = weighted(result.problem)
+    with plain_style():
+        figure = new_figure(PANEL[0] * columns, PANEL[1] * rows)
+        for index, (observable, entries) in enumerate(groups.items()):
+            axes = figure.add_subplot(rows, columns, index + 1)
+            draw_panel(axes, observable, entries, result.problem.time_unit, in_sds)
+            if index % columns:
+                axes.set_ylabel("")
+            if index < len(groups) - columns:
+                axes.set_xlabel("")
+    return figure
+
+
+def panel_figure(
+    observable: str, entries: Sequence[Residuals], time_unit: str, in_sds: bool
+) -> Plot:
+    """One panel as a figure of its own."""
+    with plain_style():
+        figure, axes = panel_axes(*PANEL, left=0.72)
+        draw_panel(axes, observable, entries, time_unit, in_sds)
+    return figure
+
+
+def draw_panel(
+    axes: Axes, observable: str, entries: Sequence[Residuals], time_unit: str, in_sds: bool
+) -> None:
+    """Draw the residuals of one observable; `in_sds` says that they are standardised."""
+    axes.set_title(
+        plain(shorten(observable)), loc="left", fontsize=9.5, color=INK, parse_math=False
+    )
+    if in_sds:
+        axes.axhspan(-2.0, 2.0, color=GRID, linewidth=0, zorder=0)
+    axes.axhline(0.0, color=MUTED, linewidth=0.9, zorder=1)
+    count = sum(len(e.times) for e in entries)
+    for entry in entries:
+        axes.plot(
+            entry.times,
+            np.where(np.isfinite(entry.values), entry.values, np.nan),
+            linestyle="none",
+            marker="o",
+            markersize=2.0 if count > 80 else 3.4,
+            color=MODEL,
+            alpha=0.8,
+            zorder=3,
+        )
+    values = np.concatenate([e.values for e in entries])
+    largest = float(np.max(np.abs(values[np.isfinite(values)]), initial=0.0))
+    reach = max(1.12 * largest, 2.6 if in_sds else 0.0) or 1.0
+    axes.set_ylim(-reach, reach)
+    axes.set_xlabel(time_label(time_unit), parse_math=False)
+    axes.set_ylabel("residual / sd" if in_sds else "residual")
+    dress(axes)

@@ -1,0 +1,166 @@
+"""How figures look, and how they are made without pyplot."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.font_manager import findfont, get_font
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
+
+# The report gives each of these colours another value on dark screens (svg.py, report.css).
+INK = "#1f2937"
+MUTED = "#64748b"
+GRID = "#e2e8f0"
+MODEL = "#1d4ed8"
+DATA = "#b45309"
+BAD = "#b91c1c"
+
+SMALL = 8.0
+"""Size of tick labels, in points."""
+
+_RC: Any = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # ships with matplotlib: the same figure everywhere
+    "font.size": 9.0,
+    "text.color": INK,
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.labelsize": 9.0,
+    "axes.titlesize": 9.5,
+    "axes.formatter.useoffset": False,
+    "axes.formatter.use_mathtext": True,
+    "axes.formatter.limits": (-3, 5),
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "svg.fonttype": "path",  # glyphs as outlines: nothing shifts where fonts differ
+    "svg.hashsalt": "odefit",  # ids that do not change from run to run
+    "path.simplify": True,
+}
+
+
+class Plot(Figure):
+    """A figure that notebooks show though pyplot never heard of it."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        with plain_style():
+            self.savefig(buffer, format="png", dpi=144)
+        return buffer.getvalue()
+
+
+@contextmanager
+def plain_style() -> Iterator[None]:
+    """Figures drawn inside look the same whatever the user's own settings are."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_RC)
+        yield
+
+
+def new_figure(width: float, height: float) -> Plot:
+    """An empty figure, size in inches."""
+    return Plot(figsize=(width, height), layout="constrained", facecolor="white")
+
+
+def panel_axes(width: float, height: float, left: float = 0.58) -> tuple[Plot, Axes]:
+    """A small figure with one pair of axes, always at the same place: panels in a row align.
+
+    Parameters
+    ----------
+    width, height, left
+        Of the figure, and of the space for the labels at the left, in inches.
+    """
+    figure = Plot(figsize=(width, height), facecolor="white")
+    bottom, right, top = 0.47, 0.1, 0.26
+    axes = figure.add_axes(
+        (left / width, bottom / height, 1 - (left + right) / width, 1 - (bottom + top) / height)
+    )
+    return figure, axes
+
+
+def dress(axes: Axes, *, log_x: bool = False, log_y: bool = False) -> None:
+    """Grid and ticks; call it after the data are drawn."""
+    axes.grid(visible=True, color=GRID, linewidth=0.6)
+    for axis, logarithmic in ((axes.xaxis, log_x), (axes.yaxis, log_y)):
+        if logarithmic:
+            axis.set_major_locator(LogLocator(numticks=6))
+            axis.set_minor_formatter(NullFormatter())
+        else:
+            axis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]))
+            formatter = ScalarFormatter(useOffset=False, useMathText=True)
+            formatter.set_powerlimits((-3, 5))
+            axis.set_major_formatter(formatter)
+        axis.get_offset_text().set_fontsize(SMALL)
+    axes.tick_params(colors=MUTED, labelcolor=INK, labelsize=SMALL, width=0.7, which="major")
+    axes.tick_params(colors=MUTED, width=0.5, which="minor")
+
+
+def say(axes: Axes, message: str) -> None:
+    """A sentence in the middle of empty axes."""
+    axes.text(
+        0.5,
+        0.5,
+        plain(message),
+        transform=axes.transAxes,
+        ha="center",
+        va="center",
+        color=MUTED,
+        fontsize=9.0,
+        wrap=True,
+        parse_math=False,
+    )
+
+
+def empty(message: str, width: float = 4.6, height: float = 1.6) -> Plot:
+    """A figure that says why there is nothing to see."""
+    with plain_style():
+        figure = new_figure(width, height)
+        axes = figure.add_subplot()
+        axes.set_axis_off()
+        say(axes, message)
+    return figure
+
+
+@lru_cache(maxsize=1)
+def _font() -> Any:
+    return get_font(findfont("DejaVu Sans"))
+
+
+def plain(text: str) -> str:
+    """`text` with a box for every character that the font of the figures does not have.
+
+    Draw it with ``parse_math=False``: a ``$`` in a name is no formula.
+    """
+    font = _font()
+    kept = "".join(" " if c in "\n\r\t" else c for c in text)
+    return "".join(c if font.get_char_index(ord(c)) else "\N{WHITE SQUARE}" for c in kept)
+
+
+def shorten(text: str, length: int = 28) -> str:
+    """`text` for a label, its end cut off if it is longer than `length`."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def time_label(unit: str) -> str:
+    """Label of a time axis."""
+    return plain(f"time ({shorten(unit)})" if unit else "time t")

@@ -1,0 +1,273 @@
+"""The table of estimates: every number that is missing has its reason."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from odefit.assessment.parts import Uncertainty
+from odefit.problem.expressions import Expression
+from odefit.problem.parameters import Parameter, Unknown
+from odefit.problem.problem import Problem
+from odefit.reporting.numbers import decade_for, percent, significant, to_decade
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from odefit.result import Result, Solution
+
+Kind = Literal["parameter", "initial", "noise"]
+
+MISSING = math.nan
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    Attributes
+    ----------
+    key, name, kind, experiment, unit
+        What it is; `experiment` only where each has its own.
+    estimate, std_error, ci_low, ci_high
+        NaN where missing.
+    identifiable
+        Do the data determine it? None where that is not decided (fixed, at a bound, weakly
+        determined, or not analysed).
+    flag
+        The reason in a word or two; empty if there is nothing to say.
+    note
+        The reason in full.
+    unknown
+        Bounds and prior, if it was estimated.
+    """
+
+    key: str
+    name: str
+    kind: Kind
+    experiment: str | None
+    unit: str
+    estimate: float
+    std_error: float
+    ci_low: float
+    ci_high: float
+    identifiable: bool | None
+    flag: str
+    note: str
+    unknown: Unknown | None
+
+    @property
+    def shown(self) -> tuple[str, str, str, str]:
+        """Estimate, error and limits as text, to the same last digit; empty where missing."""
+        decade = decade_for(self.estimate, self.std_error)
+        return (
+            to_decade(self.estimate, decade),
+            significant(self.std_error, 2, keep_zeros=True),
+            to_decade(self.ci_low, decade),
+            to_decade(self.ci_high, decade),
+        )
+
+    @property
+    def estimated(self) -> bool:
+        """Was it an unknown of the fit?"""
+        return self.unknown is not None
+
+
+def parameter_rows(result: Result) -> list[Row]:
+    """A row for every parameter, initial value and noise parameter, known ones too."""
+    problem = result.problem
+    best = result.solutions[0] if result.solutions else None
+    unknowns = {u.key: u for u in problem.unknowns}
+    rows = []
+    for kind, key, value in _entries(problem, best):
+        unknown = unknowns.get(key)
+        if unknown is None:
+            rows.append(_known_row(problem, kind, key, value))
+        elif best is None:
+            reason = f"no solution was found: {result.message}".rstrip(": ")
+            rows.append(_row(unknown, MISSING, flag="no solution", note=reason))
+        else:
+            rows.append(_unknown_row(unknown, value, result.uncertainty))
+    return rows
+
+
+def parameter_table(result: Result) -> pd.DataFrame:
+    """The rows as a table indexed by key; the confidence level is in ``attrs["level"]``."""
+    import pandas as pd
+
+    rows = parameter_rows(result)
+    columns = ("kind", "estimate", "std_error", "ci_low", "ci_high", "identifiable", "note", "unit")
+    table = pd.DataFrame(
+        {column: [getattr(row, column) for row in rows] for column in columns},
+        index=pd.Index([row.key for row in rows], name="key"),
+    )
+    # Without this, pandas turns None into NaN or the column into plain booleans.
+    table["identifiable"] = pd.Series(
+        [row.identifiable for row in rows], index=table.index, dtype=object
+    )
+    if result.uncertainty is not None:
+        table.attrs["level"] = result.uncertainty.level
+    return table
+
+
+def _entries(problem: Problem, best: Solution | None) -> Iterator[tuple[Kind, str, float]]:
+    """Kind, key and value in reading order; without a solution the values are NaN."""
+    unknown_values: Mapping[str, float] = (
+        dict.fromkeys(problem.keys, MISSING)
+        if best is None
+        else dict(zip(problem.keys, map(float, best.vector), strict=True))
+    )
+    if best is None:
+        for name, parameter in problem.parameters.items():
+            if parameter.fixed is not None:
+                yield "parameter", name, parameter.fixed
+        for unknown in problem.unknowns:
+            yield unknown.kind, unknown.key, MISSING
+        return
+    listed = {*best.parameters, *best.initial}
+    yield from (("parameter", key, value) for key, value in best.parameters.items())
+    yield from (
+        (u.kind, u.key, unknown_values[u.key])
+        for u in problem.unknowns
+        if u.kind == "parameter" and u.key not in listed
+    )
+    yield from (("initial", key, value) for key, value in best.initial.items())
+    yield from (
+        (u.kind, u.key, unknown_values[u.key])
+        for u in problem.unknowns
+        if u.kind != "parameter" and u.key not in listed
+    )
+
+
+def _row(
+    unknown: Unknown,
+    estimate: float,
+    std_error: float = MISSING,
+    interval: tuple[float, float] = (MISSING, MISSING),
+    identifiable: bool | None = None,
+    flag: str = "",
+    note: str = "",
+) -> Row:
+    return Row(
+        key=unknown.key,
+        name=unknown.name,
+        kind=unknown.kind,
+        experiment=unknown.experiment,
+        unit=unknown.parameter.unit or "",
+        estimate=estimate,
+        std_error=std_error,
+        ci_low=interval[0],
+        ci_high=interval[1],
+        identifiable=identifiable,
+        flag=flag,
+        note=note,
+        unknown=unknown,
+    )
+
+
+def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None) -> Row:
+    if uncertainty is None or unknown.key not in uncertainty.keys:
+        return _row(unknown, value, flag="not analysed", note="the uncertainty was not computed")
+    index = uncertainty.keys.index(unknown.key)
+    std_error = float(uncertainty.standard_errors[index])
+    low, high = (float(limit) for limit in uncertainty.intervals[index])
+    trouble = uncertainty.trouble.get(unknown.key)
+    identifiable: bool | None = math.isfinite(std_error)
+    flag: str = trouble or ""
+    note = flag
+    if trouble == "no effect":
+        identifiable = False
+        note = "no effect: the measured observables do not depend on it here"
+    elif trouble == "not determined":
+        identifiable = False
+        note = _undetermined_note(unknown.key, uncertainty)
+    elif trouble == "weakly determined":
+        identifiable = None
+        note = _weak_note(value, std_error)
+    elif trouble == "at a bound":
+        identifiable = None
+        flag, note = _bound_note(value, unknown.parameter)
+    elif trouble == "fixed":
+        identifiable = None
+        note = "held fixed in the analysis"
+    elif not math.isfinite(std_error):
+        identifiable = None
+        flag = "no std error"
+        note = uncertainty.sentence or "the standard error could not be computed"
+    if not note and not (math.isfinite(low) and math.isfinite(high)):
+        flag = "no interval"
+        note = (
+            "no interval: as many unknowns as measurements leave no degrees of freedom"
+            if uncertainty.degrees_of_freedom <= 0
+            else "the interval could not be computed"
+        )
+    return _row(unknown, value, std_error, (low, high), identifiable, flag, note)
+
+
+def _undetermined_note(key: str, uncertainty: Uncertainty) -> str:
+    sentences = [d.sentence for d in uncertainty.directions if key in d.keys]
+    if sentences:
+        return f"not determined: {'; '.join(sentences)}"
+    return "not determined by these data"
+
+
+def _weak_note(value: float, std_error: float) -> str:
+    if value and math.isfinite(std_error):
+        share = percent(std_error / abs(value))
+        return f"weakly determined: the standard error is {share} of the estimate"
+    return "weakly determined by these data"
+
+
+def _bound_note(value: float, parameter: Parameter) -> tuple[str, str]:
+    to_lower = abs(value - parameter.lower)
+    to_upper = abs(value - parameter.upper)
+    side, bound = ("lower", parameter.lower) if to_lower <= to_upper else ("upper", parameter.upper)
+    return f"at {side} bound", f"at the {side} bound ({significant(bound)})"
+
+
+def _known_row(problem: Problem, kind: Kind, key: str, value: float) -> Row:
+    name, _, rest = key.partition("[")
+    experiment = rest[:-1] if rest else None
+    parameter = problem.parameters.get(name)
+    flag, note = "known", "known"
+    if kind == "parameter":
+        flag, note = "fixed", "fixed by the problem"
+    else:
+        given = _given_initial(problem, name, experiment)
+        if isinstance(given, Expression) and given.names:
+            flag, note = "derived", f"follows from {given.text}"
+        elif isinstance(given, Parameter):
+            flag, note, parameter = "fixed", "fixed by the problem", given
+    return Row(
+        key=key,
+        name=name,
+        kind=kind,
+        experiment=experiment,
+        unit=(parameter.unit if parameter else None) or "",
+        estimate=float(value),
+        std_error=MISSING,
+        ci_low=MISSING,
+        ci_high=MISSING,
+        identifiable=None,
+        flag=flag,
+        note=note,
+        unknown=None,
+    )
+
+
+def _given_initial(
+    problem: Problem, state: str, experiment: str | None
+) -> Expression | Parameter | None:
+    for candidate in problem.experiments:
+        if state in candidate.initial and experiment in (None, candidate.name):
+            value = candidate.initial[state]
+            if isinstance(value, (Expression, Parameter)):
+                return value
+            if isinstance(value, str):
+                from odefit.problem.expressions import parse
+
+                return parse(value)
+            return None
+    return problem.initial.get(state)

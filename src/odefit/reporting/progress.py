@@ -1,0 +1,43 @@
+"""A line on the terminal while a fit runs."""
+
+from __future__ import annotations
+
+import math
+import time
+from types import TracebackType
+
+from odefit.methods.control import Progress
+
+
+class TerminalProgress:
+    """Shows where a fit stands, on standard error, from the first second on."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.status import Status
+
+        self._began = time.perf_counter()
+        self._status = Status("reading the problem ...", console=Console(stderr=True))
+
+    def __call__(self, progress: Progress) -> None:
+        """Show `progress`."""
+        parts = [f"{progress.message}: {progress.done} starts"]
+        if progress.failed:
+            parts.append(f"{progress.failed} failed")
+        if math.isfinite(progress.best):
+            parts.append(f"lowest objective {progress.best:.6g}, reached {progress.hits} times")
+        parts.append(f"{time.perf_counter() - self._began:.0f} s")
+        self._status.update(", ".join(parts))
+
+    def __enter__(self) -> TerminalProgress:
+        self._status.start()
+        self._status.update("fitting ...")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._status.stop()

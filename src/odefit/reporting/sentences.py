@@ -1,0 +1,251 @@
+"""A result in sentences, which never say more than was shown."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from odefit.reporting.numbers import percent, significant
+
+if TYPE_CHECKING:
+    from odefit.problem.problem import Problem
+    from odefit.result import Result, Start
+
+Tone = Literal["good", "caution", "bad"]
+
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+
+MOST_NAMES = 8
+"""So many names a sentence may hold before it says "and n more"."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The result in a headline and a few sentences.
+
+    Attributes
+    ----------
+    tone
+        ``"good"``: a local optimum in which the data determine every unknown; ``"bad"``:
+        nothing that can be used; else ``"caution"``.
+    headline
+        How the fit ended.
+    sentences
+        What that means.
+    """
+
+    tone: Tone
+    headline: str
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One part of the assessment: what was asked, and what was shown."""
+
+    title: str
+    sentence: str
+    shown: bool
+
+
+def verdict(result: Result) -> Verdict:
+    """What the reader should take away first."""
+    if not result.solutions:
+        said = sentence(result.message)
+        return Verdict("bad", "No solution was found.", (said,) if said else ())
+    local = result.assessment.local
+    optimal = local is not None and local.optimal
+    ended = result.status.value
+    sentences = [f"The {objective_name(result.problem)} is {significant(result.best.objective)}."]
+    if ended == "converged" and optimal:
+        headline = "The fit converged to a local optimum."
+    elif ended == "converged" and local is None:
+        headline = "The fit converged; whether this is a local optimum was not checked."
+    elif ended == "converged":
+        headline = "The fit ended, but its answer was not shown to be a local optimum."
+    elif ended == "time limit":
+        headline = "The time limit was reached; this is the best answer so far."
+    elif ended == "interrupted":
+        headline = "The fit was interrupted; this is the best answer so far."
+    elif ended == "failed":
+        headline = "The fit failed; this is the best answer that it had."
+    else:
+        headline = "The fit did not converge; this is the best answer that it had."
+    if ended != "converged" and optimal:
+        sentences.append("It is a local optimum.")
+    if ended != "converged" and result.message:
+        sentences.append(sentence(result.message))
+    sentences.append(_elsewhere(result))
+    determined, words = _determined(result)
+    sentences.append(words)
+    tone: Tone = "caution"
+    if ended == "failed":
+        tone = "bad"
+    elif ended == "converged" and optimal and determined:
+        tone = "good"
+    return Verdict(tone, headline, tuple(sentences))
+
+
+def sentence(text: str) -> str:
+    """`text` with a capital letter and a full stop; a name in quotes or with digits stays."""
+    stripped = text.strip()
+    if not stripped:
+        return ""
+    first = stripped.split()[0]
+    if first.isalpha() and first.islower():
+        stripped = stripped[0].upper() + stripped[1:]
+    return stripped if stripped[-1] in ".!?" else f"{stripped}."
+
+
+def _elsewhere(result: Result) -> str:
+    """What is known of other solutions."""
+    bounds, complete = result.assessment.bounds, result.assessment.complete
+    if bounds is not None:
+        lower, gap = significant(bounds.lower), percent(bounds.gap)
+        return f"No answer within the bounds is better than {lower} (gap {gap}; {bounds.scope})."
+    if complete is not None:
+        return f"{complete.found} of {complete.possible} structurally possible solutions found."
+    return "Whether a better one exists elsewhere was not examined."
+
+
+def _determined(result: Result) -> tuple[bool, str]:
+    """Do the data determine every unknown? And in words."""
+    uncertainty = result.uncertainty
+    if uncertainty is None:
+        return False, "How far the data determine the unknowns was not computed."
+    count = len(uncertainty.keys)
+    trouble = {k: v for k, v in uncertainty.trouble.items() if v != "fixed"}
+    lost = [k for k, v in trouble.items() if v in ("no effect", "not determined")]
+    weak = [k for k, v in trouble.items() if v == "weakly determined"]
+    bound = [k for k, v in trouble.items() if v == "at a bound"]
+    parts = []
+    if lost:
+        are = "is" if len(lost) == 1 else "are"
+        parts.append(
+            f"{len(lost)} of {count} unknowns {are} not determined by the data: {some(lost)}."
+        )
+    if weak:
+        parts.append(f"Weakly determined: {some(weak)}.")
+    if bound:
+        parts.append(f"At a bound: {some(bound)}.")
+    if not parts:
+        if count == 1:
+            return True, "The data determine the one unknown."
+        return True, f"The data determine all {count} unknowns."
+    return False, " ".join(parts)
+
+
+def some(names: Sequence[str]) -> str:
+    """The names, separated by commas; of many, the first few and how many more."""
+    if len(names) <= MOST_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[:MOST_NAMES])} and {len(names) - MOST_NAMES} more"
+
+
+def findings(result: Result) -> Iterator[Finding]:
+    """The assessment part by part; what was not examined is said to be so."""
+    local, complete = result.assessment.local, result.assessment.complete
+    bounds, uncertainty = result.assessment.bounds, result.uncertainty
+    if local is not None:
+        yield Finding("Local optimality", local.sentence, local.optimal)
+    else:
+        yield Finding("Local optimality", "Not checked.", False)
+    if complete is not None:
+        yield Finding("Completeness", complete.sentence, complete.found >= complete.possible)
+    else:
+        yield Finding("Completeness", "How many solutions are possible was not examined.", False)
+    if bounds is not None:
+        yield Finding("Certificate", bounds.sentence, True)
+    else:
+        yield Finding(
+            "Certificate",
+            "No lower bound was computed: a better answer elsewhere is not excluded.",
+            False,
+        )
+    if uncertainty is not None:
+        full = uncertainty.rank == len(uncertainty.keys)
+        yield Finding("Determined by the data", uncertainty.sentence, full)
+    else:
+        yield Finding("Determined by the data", "Not computed.", False)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How many starts ended alike.
+
+    Attributes
+    ----------
+    status
+        How.
+    message
+        What the first of them says.
+    count
+        How many.
+    """
+
+    status: str
+    message: str
+    count: int
+
+
+def endings(starts: Sequence[Start]) -> list[Ending]:
+    """Starts grouped by how they ended, the most frequent first.
+
+    Messages that differ in their numbers alone (times, values) count as one.
+    """
+    groups: Counter[tuple[str, str]] = Counter()
+    example: dict[tuple[str, str], str] = {}
+    for start in starts:
+        group = start.status.value, _NUMBER.sub("#", start.message)
+        groups[group] += 1
+        example.setdefault(group, start.message)
+    return [Ending(group[0], example[group], count) for group, count in groups.most_common()]
+
+
+def starts_sentence(starts: Sequence[Start]) -> str:
+    """How the starts ended, e.g. ``"20 starts: 17 converged, 3 failed."``."""
+    if not starts:
+        return "No starts are recorded."
+    counts = Counter(start.status.value for start in starts)
+    if len(starts) == 1:
+        return f"1 start: {starts[0].status.value}."
+    parts = ", ".join(f"{count} {status}" for status, count in counts.most_common())
+    return f"{len(starts)} starts: {parts}."
+
+
+def weighted(problem: Problem) -> bool:
+    """Are residuals measured in standard deviations?"""
+    return any(n.sd is not None or n.relative is not None for n in problem.noise.values()) or any(
+        s.sds is not None for c in problem.conditions for s in c.series.values()
+    )
+
+
+def objective_name(problem: Problem) -> str:
+    """What the objective is, in words."""
+    return "weighted sum of squared residuals" if weighted(problem) else "sum of squared residuals"
+
+
+def data_sentence(problem: Problem) -> str:
+    """How much was measured, e.g. ``"40 measured values in 1 experiment ..."``."""
+    observed = [
+        o for o in problem.model.observables if any(o in c.series for c in problem.conditions)
+    ]
+    times = [float(t) for c in problem.conditions for t in c.times]
+    unit = f" {problem.time_unit}" if problem.time_unit else ""
+    span = (
+        f", t = {significant(min(times))} to {significant(max(times))}{unit}"
+        if times and all(map(math.isfinite, times))
+        else ""
+    )
+    return (
+        f"{_count(problem.size, 'measured value')} of {_count(len(observed), 'observable')} "
+        f"in {_count(len(problem.conditions), 'experiment')}{span}."
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,192 @@
+"""What the command line prints: a result as text, coloured where the terminal can."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from odefit.reporting.numbers import duration, level_words, significant
+from odefit.reporting.parameters import Row, parameter_rows
+from odefit.reporting.sentences import (
+    data_sentence,
+    findings,
+    objective_name,
+    sentence,
+    starts_sentence,
+    verdict,
+)
+
+if TYPE_CHECKING:
+    from odefit.result import Result
+
+TONES = {"good": "green", "caution": "yellow", "bad": "red"}
+
+NARROW = 72
+"""On fewer columns each unknown takes lines of its own instead of a table row."""
+
+TEXT_WIDTH = 88
+"""Of a result as text, where no terminal says how wide it is."""
+
+
+def print_result(result: Result, console: Console | None = None) -> None:
+    """Print `result` to `console` (standard output).
+
+    Colours and lines are left out where the output is no terminal, or cannot show them.
+    """
+    console = console or Console()
+    for part in _parts(result, console.width, _plain_only(console)):
+        console.print(part, highlight=False)
+
+
+def result_text(result: Result, width: int = TEXT_WIDTH) -> str:
+    """`result` as plain text of at most `width` columns."""
+    buffer = io.StringIO()
+    console = Console(file=buffer, width=width, color_system=None, force_terminal=False)
+    print_result(result, console)
+    lines = [line.rstrip() for line in buffer.getvalue().splitlines()]
+    return "\n".join(lines).strip("\n")
+
+
+def _plain_only(console: Console) -> bool:
+    return not console.encoding.lower().startswith("utf")
+
+
+def _parts(result: Result, width: int, ascii_only: bool) -> Iterator[RenderableType]:
+    # Every text of the user becomes a Text: in a string, rich would read [brackets] as markup.
+    yield _header(result)
+    yield Text("")
+    rows = parameter_rows(result)
+    if rows:
+        yield _narrow(rows, result) if width < NARROW else _table(rows, result, ascii_only)
+        notes = list(_notes(rows))
+        if notes:
+            yield Text("")
+            yield from notes
+    yield Text("")
+    yield from _assessment(result, said={row.note for row in rows})
+    if result.warnings:
+        yield Text("")
+        yield Text("Please note", style="bold yellow")
+        yield from (_item(Text(warning)) for warning in result.warnings)
+
+
+def _header(result: Result) -> RenderableType:
+    found = verdict(result)
+    title = Text(result.problem.name, style="bold")
+    title.append(f"  {result.method}, {duration(result.seconds)}, seed {result.seed}", style="dim")
+    lines = [title, Text(data_sentence(result.problem))]
+    lines.append(Text(found.headline, style=f"bold {TONES[found.tone]}"))
+    if result.solutions:
+        value = f"Objective: {significant(result.best.objective, 7)}"
+        lines.append(Text(f"{value} ({objective_name(result.problem)})"))
+        if result.best.log_likelihood is not None:
+            lines.append(Text(f"Log-likelihood: {significant(result.best.log_likelihood, 7)}"))
+    if result.message:
+        lines.append(Text(sentence(result.message), style="dim"))
+    return Group(*lines)
+
+
+def _level(result: Result) -> str:
+    return level_words(result.uncertainty.level) if result.uncertainty else "95 %"
+
+
+def _table(rows: list[Row], result: Result, ascii_only: bool) -> Table:
+    table = Table(
+        box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD,
+        header_style="bold",
+        pad_edge=False,
+        show_edge=False,
+    )
+    table.add_column("", overflow="fold")
+    table.add_column("estimate", justify="right", no_wrap=True)
+    table.add_column("std error", justify="right", no_wrap=True)
+    table.add_column(f"{_level(result)} interval", justify="right", no_wrap=True)
+    has_units = any(row.unit for row in rows)
+    if has_units:
+        table.add_column("unit", overflow="fold")
+    table.add_column("remark", overflow="fold")
+    for row in rows:
+        estimate, error = row.shown[:2]
+        cells = [Text(row.key), Text(estimate), Text(error), Text(_interval(row))]
+        if has_units:
+            cells.append(Text(row.unit))
+        cells.append(Text(row.flag, style=_flag_style(row)))
+        table.add_row(*cells, style=None if row.estimated else "dim")
+    return table
+
+
+def _narrow(rows: list[Row], result: Result) -> RenderableType:
+    """Two or three short lines for each row."""
+    lines: list[RenderableType] = []
+    for row in rows:
+        estimate, error = row.shown[:2]
+        first = Text(row.key, style="bold")
+        first.append(f" = {estimate or 'none'}{f' {row.unit}' if row.unit else ''}", "none")
+        lines.append(first)
+        if error:
+            lines.append(_inset(Text(f"std error {error}")))
+        if _interval(row):
+            lines.append(_inset(Text(f"{_level(result)}: {_interval(row)}")))
+        if row.flag:
+            lines.append(_inset(Text(row.flag, style=_flag_style(row))))
+    return Group(*lines)
+
+
+def _flag_style(row: Row) -> str:
+    if not row.estimated:
+        return "dim"
+    return "red" if row.identifiable is False else "yellow"
+
+
+def _interval(row: Row) -> str:
+    low, high = row.shown[2:]
+    return f"[{low}, {high}]" if low and high else ""
+
+
+def _notes(rows: list[Row]) -> Iterator[RenderableType]:
+    """Remarks that say more than the word in the table."""
+    groups: dict[str, list[str]] = {}
+    for row in rows:
+        if row.estimated and row.note and row.note != row.flag:
+            groups.setdefault(row.note, []).append(row.key)
+    for note, keys in groups.items():
+        yield _item(Text(f"{', '.join(keys)}: {note}"))
+
+
+def _assessment(result: Result, said: set[str]) -> Iterator[RenderableType]:
+    if not result.solutions:
+        if result.starts:
+            yield _item(Text(starts_sentence(result.starts)))
+        return
+    yield Text("What is known of this answer", style="bold")
+    for found in findings(result):
+        line = Text(f"{found.title}: ", style="bold" if found.shown else "")
+        line.append(found.sentence, style="none")
+        yield _item(line)
+    if result.uncertainty is not None:
+        for direction in result.uncertainty.directions:
+            if any(direction.sentence in note for note in said):
+                continue  # the remarks below the table hold it already
+            yield _item(Text(f"Not determined: {direction.sentence}"))
+    if result.starts:
+        yield _item(Text(starts_sentence(result.starts)))
+
+
+def _item(text: Text) -> RenderableType:
+    """A line with a dash; its continuation lines are indented."""
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(width=1)
+    grid.add_column(overflow="fold")
+    grid.add_row("-", text)
+    return grid
+
+
+def _inset(text: Text) -> RenderableType:
+    return Padding(text, (0, 0, 0, 2))

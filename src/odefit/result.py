@@ -1,0 +1,247 @@
+"""The result of a fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from odefit.assessment.parts import Assessment, Uncertainty
+from odefit.methods.estimate import Start, Status
+from odefit.problem.algebras import Array
+from odefit.problem.problem import Problem
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """One distinct solution.
+
+    Attributes
+    ----------
+    vector
+        Unknowns in the order of ``problem.unknowns``, shape (n,).
+    parameters, initial
+        All parameters and initial values by key, the fixed and known ones too.
+    objective
+        Weighted sum of squared residuals.
+    log_likelihood
+        Where the noise is given or estimated.
+    hits
+        How many starts ended here.
+    """
+
+    vector: Array
+    parameters: Mapping[str, float]
+    initial: Mapping[str, float]
+    objective: float
+    log_likelihood: float | None = None
+    hits: int = 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """An estimate, with what it is worth.
+
+    ``print(result)`` shows it as text; a notebook shows its tables.
+
+    Attributes
+    ----------
+    problem
+        What was fitted.
+    method
+        Name of the method.
+    status, message
+        How the fit ended.
+    solutions
+        Every distinct solution found, the best first.
+    starts
+        What became of each start.
+    assessment
+        What is proved.
+    uncertainty
+        How far the data determine the unknowns; None if nothing was found.
+    warnings
+        What the user should know.
+    seconds
+        Wall time.
+    seed
+        With which it can be repeated.
+    versions
+        Of odefit and the parts that matter.
+    """
+
+    problem: Problem
+    method: str
+    status: Status
+    message: str
+    solutions: Sequence[Solution]
+    starts: Sequence[Start]
+    assessment: Assessment
+    uncertainty: Uncertainty | None
+    warnings: Sequence[str]
+    seconds: float
+    seed: int
+    versions: Mapping[str, str]
+
+    @property
+    def best(self) -> Solution:
+        """The best solution.
+
+        Raises
+        ------
+        ValueError
+            None was found.
+        """
+        if not self.solutions:
+            raise ValueError(f"no solution was found: {self.message}")
+        return self.solutions[0]
+
+    @property
+    def objective(self) -> float:
+        """Weighted sum of squared residuals of the best solution; NaN if none was found."""
+        return self.solutions[0].objective if self.solutions else math.nan
+
+    @property
+    def log_likelihood(self) -> float | None:
+        """Of the best solution, where the noise is given or estimated."""
+        return self.solutions[0].log_likelihood if self.solutions else None
+
+    @property
+    def parameters(self) -> pd.DataFrame:
+        """Estimates as a table indexed by key, known values too.
+
+        Columns are ``kind`` ("parameter", "initial" or "noise"), ``estimate``, ``std_error``,
+        ``ci_low`` and ``ci_high`` (confidence limits, natural units; the level is in
+        ``attrs["level"]``), ``identifiable`` (True, False, or None where that is not decided),
+        ``note`` (why a number is missing or to be taken with care) and ``unit``.
+        """
+        from odefit.reporting.parameters import parameter_table
+
+        return parameter_table(self)
+
+    def simulate(
+        self, times: npt.ArrayLike | None = None, experiment: str | None = None
+    ) -> pd.DataFrame:
+        """The best solution's trajectory as a table.
+
+        Parameters
+        ----------
+        times
+            Increasing, not before the initial time; None for the data times.
+        experiment
+            Under whose conditions; None for the first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``t``, the states (and algebraic variables), the observables.
+
+        Raises
+        ------
+        InputError
+            Unknown experiment, or unusable times.
+        ValueError
+            No solution was found.
+        RuntimeError
+            The simulation fails at these times; the message says when and why.
+        """
+        from odefit.problem.experiment import frame
+        from odefit.simulation import Failure, simulate
+
+        wanted = None if times is None else np.atleast_1d(np.asarray(times, dtype=float))
+        found = simulate(self.problem, self.best.vector, wanted, experiment)
+        if isinstance(found, Failure):
+            raise RuntimeError(f"the simulation fails: {found}")  # noqa: TRY004 - no wrong type
+        return frame(found.times, {**found.states, **found.observables})
+
+    def plot_fit(
+        self, experiment: str | None = None, observables: Sequence[str] | None = None
+    ) -> Figure:
+        """Measurements and model, one panel for each observable of each experiment.
+
+        Parameters
+        ----------
+        experiment, observables
+            Show these alone.
+        """
+        from odefit.reporting.figures.fit import plot_fit
+
+        return plot_fit(self, experiment, observables)
+
+    def plot_residuals(self) -> Figure:
+        """Residuals (measured minus modelled) against time, one panel for each observable."""
+        from odefit.reporting.figures.residuals import plot_residuals
+
+        return plot_residuals(self)
+
+    def plot_starts(self) -> Figure:
+        """Waterfall: the objectives at which the starts ended, sorted."""
+        from odefit.reporting.figures.starts import plot_starts
+
+        return plot_starts(self)
+
+    def plot_parameters(self) -> Figure:
+        """Confidence intervals, in per cent of the estimates."""
+        from odefit.reporting.figures.parameters import plot_parameters
+
+        return plot_parameters(self)
+
+    def plot_correlation(self) -> Figure:
+        """Correlation matrix of the estimates."""
+        from odefit.reporting.figures.correlation import plot_correlation
+
+        return plot_correlation(self)
+
+    def report(self, path: str | Path) -> None:
+        """Write an HTML report: one file that needs nothing else, with all figures.
+
+        Raises
+        ------
+        InputError
+            The place cannot be written to.
+        """
+        import datetime
+
+        from odefit.reporting.html import report_html
+        from odefit.result_file import write_atomically
+
+        write_atomically(path, report_html(self, datetime.date.today().isoformat()))
+
+    def save(self, path: str | Path) -> None:
+        """Write a JSON file that :func:`odefit.load_result` reads back.
+
+        Raises
+        ------
+        InputError
+            The place cannot be written to.
+        """
+        from odefit.result_file import save_result
+
+        save_result(self, path)
+
+    def __repr__(self) -> str:
+        count = len(self.solutions)
+        solutions = "1 solution" if count == 1 else f"{count} solutions"
+        return (
+            f"Result({self.problem.name!r}: {self.status.value}, "
+            f"objective {self.objective:.6g}, {solutions})"
+        )
+
+    def __str__(self) -> str:
+        from odefit.reporting.terminal import result_text
+
+        return result_text(self)
+
+    def _repr_html_(self) -> str:
+        from odefit.reporting.html import summary_html
+
+        return summary_html(self)

@@ -1,0 +1,23 @@
+"""The forward map: trajectories, sensitivities, residuals."""
+
+from odefit.simulation.failure import Failure
+from odefit.simulation.forward import (
+    Evaluation,
+    ForwardMap,
+    Residuals,
+    Simulation,
+    residual_table,
+    simulate,
+)
+from odefit.simulation.trajectory import Trajectory
+
+__all__ = [
+    "Evaluation",
+    "Failure",
+    "ForwardMap",
+    "Residuals",
+    "Simulation",
+    "Trajectory",
+    "residual_table",
+    "simulate",
+]

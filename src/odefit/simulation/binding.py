@@ -1,0 +1,99 @@
+"""From the vector of unknowns to the numbers of one condition: scalars and initial values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.condition import Condition
+from odefit.problem.expressions import Expression
+
+Bound = int | float | Expression
+"""The index of an unknown, a number, or an expression in parameters and constants."""
+
+
+class Binding:
+    """Values and derivatives of some quantities of a condition, as functions of the unknowns.
+
+    Parameters
+    ----------
+    quantities
+        What each quantity is.
+    scalars
+        What the names in expressions are.
+    """
+
+    def __init__(self, quantities: Sequence[Bound], scalars: Mapping[str, Bound]) -> None:
+        self._scalars = scalars
+        self._constant = np.zeros(len(quantities))
+        direct: list[tuple[int, int]] = []
+        self._expressions: list[tuple[int, Expression]] = []
+        for row, quantity in enumerate(quantities):
+            if isinstance(quantity, Expression):
+                self._expressions.append((row, quantity))
+            elif isinstance(quantity, float):
+                self._constant[row] = quantity
+            else:
+                direct.append((row, quantity))
+        self._rows = np.array([row for row, _ in direct], dtype=np.intp)
+        self._columns = np.array([column for _, column in direct], dtype=np.intp)
+
+    def __call__(self, vector: Array) -> Array:
+        """Values, shape (quantities,)."""
+        values = self._constant.copy()
+        values[self._rows] = vector[self._columns]
+        for row, expression in self._expressions:
+            values[row] = self._evaluate(expression, vector).value
+        return values
+
+    def derivative(self, vector: Array) -> Array:
+        """Derivatives with respect to all unknowns, shape (quantities, unknowns)."""
+        matrix = np.zeros((len(self._constant), len(vector)))
+        matrix[self._rows, self._columns] = 1.0
+        for row, expression in self._expressions:
+            matrix[row] = self._evaluate(expression, vector).gradient(len(vector))
+        return matrix
+
+    def entries(self) -> set[tuple[int, int]]:
+        """Pairs (quantity, unknown) whose derivative is not always zero."""
+        found = set(zip(self._rows.tolist(), self._columns.tolist(), strict=True))
+        for row, expression in self._expressions:
+            found |= {(row, k) for k in unknowns_of(expression, self._scalars)}
+        return found
+
+    def _evaluate(self, expression: Expression, vector: Array) -> Dual:
+        values = {n: scalar_value(n, self._scalars, vector) for n in expression.names}
+        result: Dual = expression.evaluate(values, DUAL)
+        return result
+
+
+def scalar_value(name: str, scalars: Mapping[str, Bound], vector: Array) -> Dual:
+    """A parameter or constant as a dual number over the unknowns."""
+    bound = scalars[name]
+    if isinstance(bound, float):
+        return Dual(bound)
+    if isinstance(bound, Expression):
+        values = {n: scalar_value(n, scalars, vector) for n in bound.names}
+        result: Dual = bound.evaluate(values, DUAL)
+        return result
+    return Dual(vector[bound], {bound: 1.0})
+
+
+def unknowns_of(quantity: Bound, scalars: Mapping[str, Bound]) -> set[int]:
+    """Indices of the unknowns on which `quantity` depends."""
+    if isinstance(quantity, Expression):
+        return {k for n in quantity.names for k in unknowns_of(scalars[n], scalars)}
+    return set() if isinstance(quantity, float) else {int(quantity)}
+
+
+def dynamic_unknowns(condition: Condition, scalars: Sequence[str]) -> set[int]:
+    """Unknowns that act on the trajectory: through `scalars`, initial values or events."""
+    quantities: list[Bound] = [condition.scalars[n] for n in scalars]
+    quantities += condition.initial.values()
+    for _, assign in condition.events:
+        quantities += [
+            condition.scalars[n] for e in assign.values() for n in e.names & condition.scalars.keys()
+        ]
+    return {k for q in quantities for k in unknowns_of(q, condition.scalars)}

@@ -1,0 +1,116 @@
+"""The small interface that every integration engine has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from odefit.problem.algebras import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Leg:
+    """A stretch of time between two events, fixed by the problem.
+
+    Attributes
+    ----------
+    start
+        Where it begins.
+    times
+        Where values are wanted, shape (k,), increasing, after `start`; never empty.
+    knots
+        Corners of the inputs strictly inside the leg, shape (c,), increasing: no step may cross
+        one.
+    polynomials
+        Inputs between corners, shape (c + 1, inputs, 5): left end of the polynomial's own time,
+        then coefficients of the powers 0 to 3.
+    """
+
+    start: float
+    times: Array
+    knots: Array
+    polynomials: Array
+
+    def stretches(self) -> list[tuple[float, Array, Array, bool]]:
+        """The leg cut at its corners: start, times, polynomials, whether the last time is wanted.
+
+        A stretch that no wanted time ends gets its end as an extra time.
+        """
+        ends = [*self.knots, self.times[-1]]
+        found = []
+        start = self.start
+        for end, polynomial in zip(ends, self.polynomials, strict=True):
+            inside = self.times[(self.times > start) & (self.times <= end)]
+            wanted = bool(len(inside)) and inside[-1] == end
+            found.append((start, inside if wanted else np.append(inside, end), polynomial, wanted))
+            start = end
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Seed:
+    """Where a leg starts.
+
+    Attributes
+    ----------
+    states
+        Shape (n,).
+    scalars
+        Run-time scalars of the field, shape (p,).
+    sensitivities
+        Of the states by direction, shape (n, m).
+    scalar_sensitivities
+        Of the scalars by direction, shape (p, m).
+    algebraic
+        A first guess for the algebraic variables, shape (a,).
+    """
+
+    states: Array
+    scalars: Array
+    sensitivities: Array
+    scalar_sensitivities: Array
+    algebraic: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """A leg integrated.
+
+    Attributes
+    ----------
+    states
+        At the leg's times, shape (k, n).
+    sensitivities
+        Shape (k, n, m).
+    algebraic
+        Shape (k, a), and their sensitivities, shape (k, a, m).
+    steps
+        Steps taken.
+    """
+
+    states: Array
+    sensitivities: Array
+    algebraic: Array
+    algebraic_sensitivities: Array
+    steps: int
+
+
+@dataclass(frozen=True)
+class Stop:
+    """An integration that did not reach the end: time, reason, and whether effort ran out."""
+
+    time: float
+    reason: str
+    out_of_steps: bool = False
+    steps: int = 0
+
+
+class Engine(Protocol):
+    """Integrates legs of one field with one structure of sensitivities."""
+
+    name: str
+
+    def integrate(self, leg: Leg, seed: Seed, max_steps: int) -> Path | Stop:
+        """States and sensitivities at the leg's times, or how far it got and why."""

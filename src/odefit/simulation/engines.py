@@ -1,0 +1,107 @@
+"""Which engine integrates: the switch that recognises stiffness.
+
+A Taylor method is many times faster than an implicit multistep method until the problem is
+stiff; then its steps shrink without end. So it gets a budget of steps. When that is spent, the
+stiff engine computes the same leg, and the one that needs fewer steps for it is kept from then
+on. Decisions depend on the legs asked for since :meth:`EngineSwitch.reset`, never on time, so
+that results are the same on any machine.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from odefit.simulation.engine import Engine, Leg, Path, Seed, Stop
+from odefit.simulation.field import Structure, VectorField
+
+EngineName = Literal["auto", "heyoka", "casadi"]
+
+BUDGET = 2_000
+"""Steps that the Taylor method gets for a leg before the stiff engine is asked."""
+
+GENEROUS = 200_000
+"""Steps for a leg that is long rather than stiff."""
+
+STIFF_STEPS = 20_000
+"""Steps of the stiff engine between two outputs."""
+
+
+class EngineSwitch:
+    """All engines of one field.
+
+    Parameters
+    ----------
+    engine
+        ``"auto"``, or the name of the only engine to use.
+    """
+
+    def __init__(self, engine: EngineName = "auto") -> None:
+        self._choice = engine
+        self._engines: dict[tuple[str, Structure], Engine] = {}
+        self._stiff = False
+        self._budget = BUDGET
+
+    def reset(self) -> None:
+        """Forget what was learnt of stiffness."""
+        self._stiff = False
+        self._budget = BUDGET
+
+    @property
+    def preferred(self) -> str:
+        """Name of the engine that is tried first now."""
+        if self._choice != "auto":
+            return self._choice
+        return "casadi" if self._stiff else "heyoka"
+
+    def integrate(
+        self, field: VectorField, structure: Structure, leg: Leg, seed: Seed
+    ) -> Path | Stop:
+        """The leg by the engine that suits; if that fails, by the other."""
+        if self._choice == "casadi" or field.algebraic or not field.smooth:
+            return self._stiff_engine(field, structure).integrate(leg, seed, STIFF_STEPS)
+        taylor = self._taylor_engine(field, structure)
+        if self._choice == "heyoka":
+            return taylor.integrate(leg, seed, GENEROUS)
+        if self._stiff:
+            path = self._stiff_engine(field, structure).integrate(leg, seed, STIFF_STEPS)
+            return path if isinstance(path, Path) else _either(
+                taylor.integrate(leg, seed, self._budget), path
+            )
+        first = taylor.integrate(leg, seed, self._budget)
+        if isinstance(first, Path):
+            return first
+        if not first.out_of_steps and first.steps > 0:
+            return first  # a blow-up: the stiff engine would only take longer to find it
+        second = self._stiff_engine(field, structure).integrate(leg, seed, STIFF_STEPS)
+        if not first.out_of_steps:
+            return _either(second, first)  # a singular start that only series mind: x^n at x = 0
+        if isinstance(second, Path):
+            done = max(first.time - leg.start, 1e-300) / (leg.times[-1] - leg.start)
+            if second.steps < first.steps / done:
+                self._stiff = True
+                return second
+        if self._budget >= GENEROUS:
+            return _either(second, first)
+        self._budget = GENEROUS
+        return _either(taylor.integrate(leg, seed, GENEROUS), second)
+
+    def _taylor_engine(self, field: VectorField, structure: Structure) -> Engine:
+        key = ("heyoka", structure)
+        if key not in self._engines:
+            from odefit.simulation.heyoka_engine import HeyokaEngine
+
+            self._engines[key] = HeyokaEngine(field, structure)
+        return self._engines[key]
+
+    def _stiff_engine(self, field: VectorField, structure: Structure) -> Engine:
+        key = ("casadi", structure)
+        if key not in self._engines:
+            from odefit.simulation.casadi_engine import CasadiEngine
+
+            self._engines[key] = CasadiEngine(field, structure)
+        return self._engines[key]
+
+
+def _either(second: Path | Stop, first: Path | Stop) -> Path | Stop:
+    """The second try if it succeeded, else the first with its reason."""
+    return second if isinstance(second, Path) else first

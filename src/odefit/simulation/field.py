@@ -1,0 +1,151 @@
+"""The vector field as the engines need it: constants folded, algebraic variables eliminated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.condition import Condition
+from odefit.problem.expressions import NON_SMOOTH, Algebra
+from odefit.problem.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class VectorField:
+    """x' = f(t, x, z, u, scalars), 0 = g(t, x, z, u, scalars), over any algebra.
+
+    Attributes
+    ----------
+    model
+        The equations.
+    scalars
+        Names of parameters and constants that are only known at run time.
+    folded
+        Values of the other parameters and constants: the same in every experiment, known.
+    elimination
+        Where g is linear in z with constant coefficients, their inverse matrix, negated;
+        z is then a function of the rest, and the system an ODE. None otherwise.
+    """
+
+    model: Model
+    scalars: tuple[str, ...]
+    folded: Mapping[str, float]
+    elimination: Array | None
+
+    @classmethod
+    def of(cls, model: Model, conditions: Sequence[Condition]) -> VectorField:
+        """The field that serves all `conditions` of a problem."""
+        assigned = {name for c in conditions for _, event in c.events for name in event}
+        used = {n for e in (*model.ode.values(), *model.algebraic.values()) for n in e.names}
+        folded: dict[str, float] = {}
+        runtime: list[str] = []
+        for name in conditions[0].scalars:
+            values = [c.scalars[name] for c in conditions]
+            first = values[0]
+            if isinstance(first, float) and name not in assigned and values.count(first) == len(
+                values
+            ):
+                folded[name] = first
+            elif name in used or name in assigned:
+                runtime.append(name)
+        field = cls(model, tuple(runtime), folded, None)
+        return cls(model, tuple(runtime), folded, field._elimination())
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Differential states."""
+        return self.model.states
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Known inputs."""
+        return tuple(self.model.inputs)
+
+    @property
+    def algebraic(self) -> tuple[str, ...]:
+        """Algebraic variables that an engine has to solve for."""
+        return () if self.elimination is not None else tuple(self.model.algebraic)
+
+    @cached_property
+    def smooth(self) -> bool:
+        """No kinks: an integrator of high order may take long steps."""
+        expressions = (*self.model.ode.values(), *self.model.algebraic.values())
+        return not any(e.functions & NON_SMOOTH for e in expressions)
+
+    def complete(self, values: Mapping[str, Any], algebra: Algebra[Any]) -> dict[str, Any]:
+        """`values` (states, inputs, time, run-time scalars) with everything else filled in."""
+        full = {name: algebra.number(repr(v)) for name, v in self.folded.items()}
+        full.update(values)
+        if self.elimination is not None and self.model.algebraic:
+            zero = algebra.number("0.0")
+            names = tuple(self.model.algebraic)
+            at_zero = self.model.constraints({**full, **dict.fromkeys(names, zero)}, algebra)
+            for name, row in zip(names, self.elimination, strict=True):
+                terms = [
+                    algebra.number(repr(float(a))) * g
+                    for a, g in zip(row, at_zero, strict=True)
+                    if a != 0
+                ]
+                total = terms[0]
+                for term in terms[1:]:
+                    total = total + term
+                full[name] = total
+        return full
+
+    def rhs(self, values: Mapping[str, Any], algebra: Algebra[Any]) -> list[Any]:
+        """Right-hand sides, with `values` as :meth:`complete` takes them."""
+        return self.model.rhs(self.complete(values, algebra), algebra)
+
+    def constraints(self, values: Mapping[str, Any], algebra: Algebra[Any]) -> list[Any]:
+        """Left-hand sides of the algebraic equations that are left."""
+        if not self.algebraic:
+            return []
+        return self.model.constraints(self.complete(values, algebra), algebra)
+
+    def _elimination(self) -> Array | None:
+        """Minus the inverse of dg/dz if that is constant, found at three random points.
+
+        A Jacobian that is the same at random points is constant with probability one.
+        """
+        names = tuple(self.model.algebraic)
+        if not names:
+            return np.zeros((0, 0))
+        rng = np.random.default_rng(0)
+        found = []
+        others = {n for e in self.model.algebraic.values() for n in e.names} - set(names)
+        with np.errstate(all="ignore"):
+            for _ in range(3):
+                values = {n: Dual(rng.uniform(0.5, 2.0)) for n in others - set(self.folded)}
+                values |= {n: Dual(rng.uniform(0.5, 2.0), {i: 1.0}) for i, n in enumerate(names)}
+                values |= {n: Dual(v) for n, v in self.folded.items()}
+                rows = self.model.constraints(values, DUAL)
+                found.append(np.array([row.gradient(len(names)) for row in rows]))
+        constant = all(np.allclose(found[0], other, rtol=1e-13, atol=0) for other in found[1:])
+        if not constant or not np.isfinite(found[0]).all():
+            return None
+        if np.linalg.matrix_rank(found[0]) < len(names):
+            return None
+        return np.asarray(-np.linalg.inv(found[0]))
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Which sensitivities are wanted of a field.
+
+    Attributes
+    ----------
+    directions
+        Number of directions m.
+    entries
+        Pairs (scalar, direction) for which the scalar may change along the direction.
+    """
+
+    directions: int
+    entries: frozenset[tuple[int, int]]
+
+

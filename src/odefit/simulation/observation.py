@@ -1,0 +1,56 @@
+"""From a trajectory to what is measured: observables with their derivatives."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.condition import Condition
+from odefit.problem.expressions import TIME
+from odefit.simulation.binding import scalar_value
+from odefit.simulation.field import VectorField
+from odefit.simulation.trajectory import Trajectory
+
+
+def observe(
+    field: VectorField, condition: Condition, vector: Array, trajectory: Trajectory
+) -> dict[str, Dual]:
+    """Observables at the trajectory's times, with derivatives by unknown.
+
+    Returns
+    -------
+    By observable, a dual number of arrays of shape (times,).
+    """
+    wanted = {n for e in field.model.observables.values() for n in e.names}
+    values: dict[str, Dual] = {}
+    for i, name in enumerate(field.states):
+        values[name] = _dual(trajectory.states, trajectory.sensitivities, i, trajectory.unknowns)
+    for i, name in enumerate(field.algebraic):
+        values[name] = _dual(
+            trajectory.algebraic, trajectory.algebraic_sensitivities, i, trajectory.unknowns
+        )
+    for name in (wanted | _hidden(field)) & condition.scalars.keys():
+        values[name] = scalar_value(name, condition.scalars, vector)
+    for name, (switched, sensitivities) in trajectory.switched.items():
+        by_unknown = {u: sensitivities[:, k] for k, u in enumerate(trajectory.unknowns)}
+        values[name] = Dual(switched, by_unknown)
+    for name, given in condition.inputs.items():
+        values[name] = Dual(given(trajectory.times))
+    values[TIME] = Dual(trajectory.times)
+    if wanted & set(field.model.algebraic) and field.elimination is not None:
+        values = field.complete(values, DUAL)
+    shape = np.zeros(len(trajectory.times))
+    found = {}
+    for name, expression in field.model.observables.items():
+        value: Dual = expression.evaluate(values, DUAL)
+        found[name] = Dual(shape + value.value, value.partials)
+    return found
+
+
+def _hidden(field: VectorField) -> set[str]:
+    """Names that the algebraic variables depend on."""
+    return {n for e in field.model.algebraic.values() for n in e.names}
+
+
+def _dual(values: Array, sensitivities: Array, i: int, unknowns: tuple[int, ...]) -> Dual:
+    return Dual(values[:, i], {u: sensitivities[:, i, k] for k, u in enumerate(unknowns)})

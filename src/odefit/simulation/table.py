@@ -1,0 +1,117 @@
+"""Simulations as tables, for values that the user writes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from odefit.problem.algebras import Array
+from odefit.problem.errors import InputError, did_you_mean
+from odefit.problem.problem import Problem
+from odefit.simulation.failure import Failure
+from odefit.simulation.forward import ForwardMap, simulate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def values_from_text(texts: Sequence[str]) -> dict[str, float]:
+    """``NAME=VALUE`` texts as values by name.
+
+    Raises
+    ------
+    InputError
+        A text of another form.
+    """
+    found = {}
+    for text in texts:
+        name, separator, value = text.rpartition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not separator or not name or not math.isfinite(number):
+            raise InputError(f"--set {text}: expected NAME=VALUE with a number, e.g. k1=0.5")
+        found[name.strip()] = number
+    return found
+
+
+def times_from_text(text: str) -> Array:
+    """``FROM:TO:COUNT`` as times, shape (COUNT,).
+
+    Raises
+    ------
+    InputError
+        A text of another form.
+    """
+    try:
+        start, stop, count = text.split(":")
+        low, high, n = float(start), float(stop), int(count)
+        if not (math.isfinite(low) and math.isfinite(high) and low < high and 2 <= n <= 10**7):
+            raise ValueError
+    except ValueError:
+        raise InputError(f"--times {text}: expected FROM:TO:COUNT, e.g. 0:10:101") from None
+    return np.linspace(low, high, n)
+
+
+def simulation_table(
+    problem: Problem,
+    values: Mapping[str, float],
+    times: Array | None = None,
+    *,
+    strict: bool = True,
+) -> pd.DataFrame:
+    """States and observables of all experiments, one row a time.
+
+    Parameters
+    ----------
+    values
+        By the key of an unknown, or the name of a parameter or state that is not estimated;
+        the others have their guesses.
+    times
+        Instead of the data times, for every experiment.
+    strict
+        Whether a name that the problem does not have is an error.
+
+    Raises
+    ------
+    InputError
+        A name is unknown, an unknown has no value, or an integration fails.
+    """
+    import pandas as pd
+
+    keys = set(problem.keys)
+    fixed = (set(problem.parameters) | set(problem.initial)) - {u.name for u in problem.unknowns}
+    if strict:
+        for name in set(values) - keys - fixed:
+            hint = did_you_mean(name, keys | fixed)
+            raise InputError(f"--set {name}: there is no parameter or state '{name}'{hint}")
+        problem = problem.with_parameters(**{k: v for k, v in values.items() if k in fixed})
+    chosen = {}
+    for unknown in problem.unknowns:
+        value = values.get(unknown.key, unknown.parameter.guess)
+        if value is None and unknown.kind == "noise":
+            value = 1.0  # does not act on the trajectory
+        if value is not None:
+            chosen[unknown.key] = value
+    missing = [k for k in problem.keys if k not in chosen]
+    if missing:
+        example = " ".join(f"{k}=VALUE" for k in missing)
+        raise InputError(f"no value for {', '.join(missing)}; give --set {example}")
+    vector = problem.vector(chosen)
+    forward = ForwardMap(problem)
+    parts = []
+    for condition in problem.conditions:
+        simulated = simulate(problem, vector, times, condition.name, forward=forward)
+        if isinstance(simulated, Failure):
+            raise InputError(f"the simulation failed: {simulated}")
+        columns: dict[str, object] = {}
+        if len(problem.conditions) > 1:
+            columns["experiment"] = condition.name
+        columns["t"] = simulated.times
+        columns |= {**simulated.states, **simulated.observables}
+        parts.append(pd.DataFrame(columns))
+    return pd.concat(parts, ignore_index=True)

@@ -1,0 +1,134 @@
+"""What is drawn of a fit is what was measured and what the model says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from odefit.problem.experiment import Experiment
+from odefit.problem.model import Model
+from odefit.problem.problem import Problem
+from odefit.reporting.curves import fine_times, fit_curves, spreads_over_decades
+from tests.reporting import examples
+
+TROUBLED = examples.troubled()
+
+
+def curve(observable: str, experiment: str = "oral"):  # type: ignore[no-untyped-def]
+    return next(
+        c
+        for c in fit_curves(TROUBLED)
+        if (c.observable, c.experiment) == (observable, experiment)
+    )
+
+
+def test_there_is_a_curve_for_everything_measured() -> None:
+    found = [(c.experiment, c.observable) for c in fit_curves(TROUBLED)]
+    assert found == [
+        ("oral", "y_blood"),
+        ("oral", "y_effect"),
+        ("oral", "y_gut"),
+        (examples.HOSTILE_RUN, "y_effect"),
+    ]
+
+
+def test_the_line_passes_through_the_simulated_data_times() -> None:
+    found = curve("y_effect")
+    table = TROUBLED.simulate(experiment="oral")
+    at_data = np.isin(found.model_times, found.times)
+    assert found.model[at_data] == pytest.approx(table["y_effect"].to_numpy(), rel=1e-6)
+
+
+def test_a_dose_is_a_jump_in_the_line() -> None:
+    found = curve("y_gut")
+    assert found.events == (5.0,)
+    before = found.model[found.model_times == 5.0][0]
+    after = found.model[found.model_times > 5.0][0]
+    assert after > before + 0.9
+
+
+@pytest.mark.parametrize(
+    ("observable", "expected"),
+    [
+        ("y_blood", lambda c, m: np.full(7, 0.04)),  # the data's own, not the noise's 0.05
+        ("y_effect", lambda c, m: 0.02 + 0.05 * m),
+    ],
+)
+def test_the_spread_is_one_standard_deviation(observable: str, expected) -> None:  # type: ignore[no-untyped-def]
+    found = curve(observable)
+    model = found.model[np.isin(found.model_times, found.times)]
+    half = 0.5 * (found.spread[1] - found.spread[0])
+    assert half == pytest.approx(expected(found, model), rel=1e-6)
+
+
+def test_the_spread_on_a_logarithmic_scale_is_a_factor() -> None:
+    found = curve("y_gut")
+    assert found.spread[1] / found.measured == pytest.approx(10**0.08)
+    assert found.measured / found.spread[0] == pytest.approx(10**0.08)
+
+
+def test_plain_least_squares_has_no_spread() -> None:
+    assert all(c.spread is None for c in fit_curves(examples.alpha_pinene()))
+
+
+def test_a_relative_noise_and_a_number_are_spreads_too() -> None:
+    from odefit.problem.noise import Noise
+    from odefit.reporting.curves import standard_deviations
+
+    data = {"t": [0.0, 1.0], "x": [2.0, 1.0]}
+    for noise, expected in ((Noise(relative=0.1), [0.2, 0.1]), (Noise(sd=0.3), [0.3, 0.3])):
+        problem = Problem(
+            Model(ode={"x": "-k*x"}), data, {"k": {}}, {"x": 2.0}, noise={"x": noise}
+        )
+        sds = standard_deviations(problem, problem.conditions[0], "x", np.array([0.7]), {})
+        assert sds == pytest.approx(expected)
+
+
+def test_a_failed_simulation_leaves_the_data_and_the_reason() -> None:
+    problem = Problem(
+        Model(ode={"x": "k*x^2"}), {"t": [0.0, 1.0, 3.0], "x": [1.0, 1.5, 2.0]}, {"k": {}},
+        {"x": 1.0},
+    )  # fmt: skip
+    result = examples.result_of(problem, np.array([1.0]), 1.0, None, ())
+    (found,) = fit_curves(result)
+    assert found.measured.tolist() == [1.0, 1.5, 2.0]
+    assert len(found.model) == 0
+    assert "the simulation failed at t = 1" in found.failure
+    assert "no residuals" in str(result.plot_residuals().axes[0].texts[0].get_text())
+    with pytest.raises(RuntimeError, match='the simulation fails: experiment "data"'):
+        result.simulate()
+
+
+def test_without_a_solution_the_data_are_shown_alone() -> None:
+    found = list(fit_curves(examples.failed()))
+    assert len(found) == 5
+    assert {c.failure for c in found} == {"no solution was found"}
+
+
+def test_times_over_decades_are_drawn_on_a_logarithmic_axis() -> None:
+    times = np.array([0.0, *np.geomspace(1e-3, 1e4, 12)])
+    assert spreads_over_decades(times)
+    assert not spreads_over_decades(np.linspace(0.0, 10.0, 30))
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        experiments=[Experiment("long", {"t": times, "x": np.exp(-0.01 * times)}, t0=0.0)],
+        parameters={"k": {}},
+        initial={"x": 1.0},
+    )
+    grid = fine_times(problem.conditions[0], log_time=True)
+    assert grid[0] == 1e-3
+    assert grid[-1] == times[-1]
+    assert (np.diff(grid) > 0).all()
+    result = examples.result_of(problem, np.array([0.01]), 0.0, None, ())
+    (axes,) = result.plot_fit().axes
+    assert axes.get_xscale() == "log"
+
+
+def test_a_single_time_is_enough() -> None:
+    problem = Problem(
+        Model(ode={"x": "-k*x"}), {"t": [0.0], "x": [1.0]}, {"k": {}}, {"x": 1.0}
+    )
+    result = examples.result_of(problem, np.array([0.3]), 0.0, None, ())
+    (found,) = fit_curves(result)
+    assert found.model.tolist() == [1.0]
+    result.plot_fit().draw_without_rendering()

@@ -1,0 +1,208 @@
+"""Figures can be read: nothing is cut off, nothing overlaps, any name is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.backend_bases import RendererBase
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+from odefit.problem.experiment import Experiment
+from odefit.problem.model import Model
+from odefit.problem.problem import Problem
+from odefit.reporting.curves import fit_curves
+from odefit.reporting.figures import correlation, fit, parameters, residuals, starts
+from odefit.reporting.figures.style import Plot, plain
+from odefit.reporting.svg import inline_svg
+from odefit.result import Result, Start, Status
+from tests.reporting import examples
+
+PLOTS: list[Callable[[Result], Plot]] = [
+    fit.plot_fit,
+    residuals.plot_residuals,
+    starts.plot_starts,
+    parameters.plot_parameters,
+    correlation.plot_correlation,
+]
+
+
+def many_unknowns(count: int) -> Result:
+    keys = [f"rate_constant_{i}" for i in range(count)]
+    problem = Problem(
+        Model(ode={"x": "*".join(["-x", *keys])}),
+        {"t": [0.0, 1.0, 2.0], "x": [1.0, 0.6, 0.4]},
+        {key: {} for key in keys},
+        {"x": 1.0},
+    )
+    vector = np.full(count, 0.9)
+    correlation = np.full((count, count), 0.5) + 0.5 * np.eye(count)
+    uncertainty = examples.uncertainty_of(keys, vector, 0.1 * vector, correlation, 3.0)
+    return examples.result_of(problem, vector, 1e-19, uncertainty, ())
+
+
+RESULTS = {
+    "alpha-pinene": examples.alpha_pinene(),
+    "troubled": examples.troubled(),
+    "failed": examples.failed(),
+    "six by two": examples.many(6, 2),
+    "thirty unknowns": many_unknowns(30),
+}
+
+
+def texts(figure: Plot) -> list[tuple[Text, Bbox]]:
+    """Every text that is really drawn, with its place in pixels."""
+    drawn: list[Text] = []
+    draw = Text.draw
+
+    def record(text: Text, renderer: RendererBase) -> None:
+        if text.get_visible() and text.get_text().strip():
+            drawn.append(text)
+        draw(text, renderer)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Text, "draw", record)
+        FigureCanvasAgg(figure).draw()
+    return [(text, text.get_window_extent()) for text in dict.fromkeys(drawn)]
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+@pytest.mark.parametrize("name", RESULTS)
+def test_no_text_is_cut_off_or_covers_another(plot: Callable[[Result], Plot], name: str) -> None:
+    figure = plot(RESULTS[name])
+    placed = texts(figure)
+    whole = figure.bbox
+    for text, box in placed:
+        inside = box.x0 >= -1 and box.y0 >= -1 and box.x1 <= whole.x1 + 1 and box.y1 <= whole.y1 + 1
+        assert inside, f"{text.get_text()!r} is cut off"
+    for i, (one, box) in enumerate(placed):
+        for other, other_box in placed[i + 1 :]:
+            overlap = Bbox.intersection(box, other_box)
+            if overlap is not None and overlap.width > 1.5 and overlap.height > 1.5:
+                pytest.fail(f"{one.get_text()!r} covers {other.get_text()!r}")
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_panels_of_the_report_hold_all_their_text(name: str) -> None:
+    for curve in fit_curves(RESULTS[name]):
+        figure = fit.panel_figure(curve)
+        for text, box in texts(figure):
+            inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= figure.bbox.x1
+            assert inside, f"{text.get_text()!r} is cut off"
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e-5, 0.03, 1.0, 4321.0, 1e7, 1e12, -250.0, 0.0])
+def test_values_of_any_size_have_readable_ticks(size: float) -> None:
+    times = np.linspace(0.0, 5.0, 8) * max(abs(size), 1.0)
+    values = size * (1.0 + 0.2 * np.sin(np.arange(8.0)))
+    problem = Problem(
+        Model(ode={"x": "1e-12*k*x"}),
+        {"t": times, "x": values},
+        {"k": {}},
+        {"x": size},
+        time_unit="min",
+    )
+    result = examples.result_of(problem, np.array([1.0]), 1.0, None, ())
+    (curve,) = fit_curves(result)
+    panels = [fit.panel_figure(curve)]
+    groups = residuals.by_observable(residuals.residuals_of(result))
+    panels += [residuals.panel_figure(o, e, "min", False) for o, e in groups.items()]
+    for figure in panels:
+        for text, box in texts(figure):
+            inside = box.x0 >= 0 and box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1 + 1
+            assert inside, f"{text.get_text()!r} is cut off"
+
+
+def test_a_constant_series_is_a_flat_line_without_offset() -> None:
+    problem = Problem(
+        Model(ode={"x": "1e-12*k*x"}), {"t": [0.0, 1.0, 2.0], "x": [1e5, 1e5 + 1e-6, 1e5]}, {"k": {}},
+        {"x": 1e5},
+    )  # fmt: skip
+    result = examples.result_of(problem, np.array([1.0]), 1.0, None, ())
+    (axes,) = result.plot_fit().axes
+    low, high = axes.get_ylim()
+    assert high - low > 1e4
+
+
+@pytest.mark.parametrize("name", ["$x", "α-β µ", "実験 7", "a_b^c{d}", "\\frac{"])
+def test_any_name_of_an_experiment_is_drawn(name: str) -> None:
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        experiments=[
+            Experiment(run, {"t": [0.0, 1.0], "x": [1.0, 0.5]}, initial={"x": 1.0})
+            for run in (name, "other")
+        ],
+        parameters={"k": {"per_experiment": True, "unit": name}},
+        initial={"x": 1.0},
+        time_unit=name,
+    )
+    vector = np.array([0.7, 0.6])
+    uncertainty = examples.uncertainty_of(problem.keys, vector, 0.1 * vector, np.eye(2), 5.0)
+    result = examples.result_of(problem, vector, 0.1, uncertainty, ())
+    for plot in PLOTS:
+        FigureCanvasAgg(plot(result)).draw()
+
+
+def test_characters_that_the_font_lacks_are_boxes() -> None:
+    assert plain("a実µ\n") == "a□µ "
+
+
+def test_the_layout_follows_experiments_and_observables() -> None:
+    assert fit.column_count(list(fit_curves(examples.many(1, 5)))) == 3
+    assert fit.column_count(list(fit_curves(examples.many(5, 1)))) == 3
+    assert fit.column_count(list(fit_curves(examples.many(20, 1)))) == 4
+    assert fit.column_count(list(fit_curves(examples.many(7, 3)))) == 3
+    assert fit.column_count(list(fit_curves(examples.many(1, 1)))) == 1
+
+
+def test_one_experiment_or_some_observables_can_be_shown_alone() -> None:
+    result = examples.many(3, 2)
+    assert len(result.plot_fit(experiment="run 2").axes) == 2
+    assert len(result.plot_fit(observables=["y2"]).axes) == 3
+    assert "nothing" in result.plot_fit(observables=[]).axes[0].texts[0].get_text()
+
+
+def test_starts_that_end_alike_are_a_flat_line() -> None:
+    result = RESULTS["alpha-pinene"]
+    same = [
+        Start(i, s.start, s.vector, 19.872166934 * (1 + 1e-12 * i), Status.CONVERGED, "", 1, 0.1)
+        for i, s in enumerate(result.starts)
+    ]
+    (axes,) = starts.plot_starts(replace(result, starts=same)).axes
+    low, high = axes.get_ylim()
+    assert high - low > 1.0
+
+
+def test_an_interval_that_is_too_wide_ends_in_arrows() -> None:
+    (axes, *_) = parameters.plot_parameters(RESULTS["troubled"]).axes
+    markers = [line.get_marker() for line in axes.lines]
+    assert markers.count("<") == markers.count(">") == 1
+    assert axes.get_xlim()[1] == pytest.approx(110.0)
+
+
+def test_missing_intervals_show_their_reason() -> None:
+    (axes, *_) = parameters.plot_parameters(RESULTS["troubled"]).axes
+    said = [text.get_text() for text in axes.texts]
+    assert said == ["not determined", "not determined", "at lower bound", "no effect", "no effect"]
+
+
+def test_a_drawing_for_the_page_has_no_colours_or_ids_of_its_own() -> None:
+    markup = inline_svg(fit.plot_fit(RESULTS["alpha-pinene"]), "one", "A <title>")
+    assert 'id="one-' in markup
+    assert "figure_1" not in markup
+    assert "A &lt;title&gt;" in markup
+    assert "var(--model)" in markup
+    assert "#1d4ed8" not in markup
+    assert "<style" not in markup
+
+
+def test_drawing_leaves_the_users_settings_alone() -> None:
+    before = dict(matplotlib.rcParams)
+    for plot in PLOTS:
+        plot(RESULTS["alpha-pinene"])._repr_png_()
+    assert dict(matplotlib.rcParams) == before

@@ -1,0 +1,85 @@
+"""Numbers are shown to the digit that means something."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odefit.reporting.numbers import (
+    decade_for,
+    duration,
+    percent,
+    significant,
+    to_decade,
+    typeset,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"), (-0.0, "0"), (1.0, "1"), (100.0, "100"), (-2.5, "-2.5"), (0.001, "0.001"),
+        (0.00099, "9.9e-04"), (5.92584877e-5, "5.9258e-05"), (123456.0, "123460"),
+        (1234567.0, "1.2346e+06"), (math.inf, "inf"), (-math.inf, "-inf"), (math.nan, ""),
+        (999999.9, "1e+06"), (0.00099999999, "0.001"), (1e300, "1e+300"),
+    ],
+)  # fmt: skip
+def test_five_significant_digits(value: float, text: str) -> None:
+    assert significant(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (5.92584877e-5, 2.6e-7, "5.926e-05"),
+        (4e-5, 1.9e-6, "4.00e-05"),
+        (1.02, 0.0612, "1.020"),
+        (1.0, 1e-12, "1.0000000"),  # eight digits are enough
+        (1.0, 100.0, "1.00"),  # and three are shown all the same
+        (0.0, 0.1, "0"),
+        (2.0, math.nan, "2"),
+        (2.0, 0.0, "2"),
+    ],
+)
+def test_an_estimate_is_shown_to_the_second_digit_of_its_error(
+    value: float, error: float, text: str
+) -> None:
+    assert to_decade(value, decade_for(value, error)) == text
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_what_is_shown_is_the_value_rounded(value: float) -> None:
+    assert float(significant(value, 8)) == pytest.approx(value, rel=1e-7, abs=0.0)
+
+
+@given(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.floats(min_value=1e-300, max_value=1e300),
+)
+def test_rounding_to_the_error_loses_less_than_the_error(value: float, error: float) -> None:
+    shown = float(to_decade(value, decade_for(value, error)))
+    assert abs(shown - value) <= max(0.06 * error, 1e-7 * abs(value))
+
+
+def test_html_has_true_minus_signs_and_raised_powers() -> None:
+    assert typeset("-1.5e-07").endswith("10<sup>−7</sup></span>")
+    assert "−1.5" in typeset("-1.5e-07")
+    assert typeset("-2") == '<span class="number">−2</span>'
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0012, "1.2 ms"), (3.2468, "3.2 s"), (75.0, "75 s"), (600.0, "10 min"),
+     (7500.0, "2 h 05 min"), (math.nan, "unknown time")],
+)  # fmt: skip
+def test_times_are_in_words(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_fractions_are_in_per_cent() -> None:
+    assert percent(0.0213) == "2.1 %"
+    assert percent(12.0) == "1200 %"
+    assert percent(math.inf) == "unknown"

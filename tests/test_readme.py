@@ -1,0 +1,152 @@
+"""The README and the pages of docs/ are true: what they show loads, compiles and runs.
+
+A fenced block that follows the line ``<!-- file: NAME -->`` is written to NAME in an empty folder,
+one folder a page. There every whole problem file loads, and the page's Python and ``odefit``
+commands run in their order. A block after ``<!-- sketch -->`` is only compiled.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import pkgutil
+import re
+import shlex
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import odefit
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(
+    str(path.relative_to(ROOT)) for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+)
+BLOCK = re.compile(
+    r"^(?P<indent> *)(?:<!-- (?P<note>[^\n]*?) -->\n(?:[ \n]*\n)? *)?```(?P<language>\w+)[^\n]*\n"
+    r"(?P<body>.*?)^ *```$",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    language: str
+    note: str
+    body: str
+
+    @property
+    def file(self) -> str | None:
+        """Name of the file that it shows."""
+        return self.note.removeprefix("file: ") if self.note.startswith("file: ") else None
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """A TOML block as tables."""
+        return tomllib.loads(self.body)
+
+    @property
+    def whole(self) -> bool:
+        """Is it a complete problem file?"""
+        return self.language == "toml" and {"format", "ode", "experiment"} <= set(self.tables)
+
+
+def blocks(page: str) -> list[Block]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return [Block(m["language"], m["note"] or "", m["body"]) for m in BLOCK.finditer(text)]
+
+
+def write_files(page: str, folder: Path) -> None:
+    for block in blocks(page):
+        if block.file is not None:
+            (folder / block.file).write_text(block.body, encoding="utf-8")
+
+
+def make_up_data(tables: dict[str, Any], folder: Path) -> None:
+    """Write the data files that a page's problem file names and the page does not show."""
+    columns = ["t", *tables.get("observables", tables["ode"]), *tables.get("inputs", {})]
+    for experiment in tables["experiment"]:
+        path = folder / experiment["data"]
+        if not path.exists():
+            t0 = experiment.get("t0", 0.0)
+            with path.open("w", newline="", encoding="utf-8") as stream:
+                rows = csv.writer(stream)
+                rows.writerow(columns)
+                rows.writerows([t0 + i, *[1.0 + i / 10] * (len(columns) - 1)] for i in range(10))
+
+
+def test_the_readme_has_one_command_to_fit_and_one_to_test() -> None:
+    commands = {b.note: b.body.strip() for b in blocks("README.md") if b.note.startswith("ci: ")}
+    assert set(commands) == {"ci: fit", "ci: test"}
+    assert all("\n" not in command for command in commands.values())
+
+
+def test_the_readme_shows_the_problem_that_it_fits() -> None:
+    (command,) = (b.body for b in blocks("README.md") if b.note == "ci: fit")
+    (path,) = (word for word in shlex.split(command) if word.endswith(".toml"))
+    assert odefit.load(ROOT / path).name == "alpha-pinene"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_problem_files_on_a_page_load(page: str, tmp_path: Path) -> None:
+    write_files(page, tmp_path)
+    for number, block in enumerate(b for b in blocks(page) if b.language == "toml"):
+        assert block.tables  # at least, it is TOML
+        if block.whole:
+            make_up_data(block.tables, tmp_path)
+            path = tmp_path / (block.file or f"problem_{number}.toml")
+            path.write_text(block.body, encoding="utf-8")
+            problem = odefit.load(path)
+            assert problem.name == block.tables.get("name", problem.name)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_does_can_be_done(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_files(page, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    names: dict[str, Any] = {"__name__": "page"}
+    for block in blocks(page):
+        if block.language == "python":
+            code = compile(block.body, f"{page}, Python", "exec")
+            if block.note != "sketch":
+                exec(code, names)
+        elif block.language == "sh" and block.note != "sketch":
+            for line in block.body.splitlines():
+                if line.startswith("odefit "):
+                    assert command_line(shlex.split(line)[1:]) == 0, line
+
+
+def command_line(arguments: list[str]) -> int:
+    from odefit.cli import main
+
+    try:
+        return int(main(arguments) or 0)
+    except SystemExit as end:  # how argparse ends for --help
+        return int(end.code or 0)
+
+
+def defaults() -> list[tuple[str, str]]:
+    """Names and values of the tables in docs/defaults.md."""
+    text = (ROOT / "docs" / "defaults.md").read_text(encoding="utf-8")
+    return re.findall(r"^\| `(odefit[\w.]+)` \| ([^|]+?) \|", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("name", "value"), defaults())
+def test_the_page_of_defaults_gives_the_true_values(name: str, value: str) -> None:
+    assert pkgutil.resolve_name(name) == ast.literal_eval(value)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_between_pages_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+        if "://" not in target:
+            assert ((ROOT / page).parent / target).exists(), target
