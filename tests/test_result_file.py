@@ -52,10 +52,10 @@ def test_a_result_comes_back_as_it_was(result: Result, tmp_path: Path) -> None:
     assert to_mapping(back) == to_mapping(result)
     assert back.status is result.status
     assert back.problem.keys == result.problem.keys
-    for ours, theirs in zip(result.solutions, back.solutions, strict=True):
-        assert np.array_equal(ours.vector, theirs.vector)
-    for ours, theirs in zip(result.starts, back.starts, strict=True):
-        assert ours.objective == theirs.objective  # infinite ones too
+    for solution, read in zip(result.solutions, back.solutions, strict=True):
+        assert np.array_equal(solution.vector, read.vector)
+    for start, again in zip(result.starts, back.starts, strict=True):
+        assert start.objective == again.objective  # infinite ones too
     if result.uncertainty is not None:
         assert back.uncertainty is not None
         np.testing.assert_array_equal(back.uncertainty.covariance, result.uncertainty.covariance)

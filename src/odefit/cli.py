@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from odefit.methods import Method, Progress, Status
+    from odefit.result import Result
 
 DONE, UNUSABLE, NO_FIT, TIME_LIMIT, INTERRUPTED = 0, 2, 3, 4, 130
 """Exit statuses."""
@@ -146,6 +147,7 @@ def _positive(value: float | None, option: str) -> None:
 
 def _fit(options: argparse.Namespace) -> int:
     from odefit.fit import fit
+    from odefit.methods.checkpoint import ForeignCheckpointError
     from odefit.problem.files import load
 
     for option in ("jobs", "time_limit", "starts"):
@@ -158,16 +160,27 @@ def _fit(options: argparse.Namespace) -> int:
     temporary = checkpoint is None and options.json is not None
     if temporary:
         checkpoint = options.json.with_name(options.json.name + ".checkpoint")
-    with _progress() as report:
-        result = fit(
-            problem,
-            method,
-            seed=options.seed,
-            time_limit=options.time_limit,
-            jobs=options.jobs,
-            progress=report,
-            checkpoint=checkpoint,
-        )
+
+    def run() -> Result:
+        with _progress() as report:
+            return fit(
+                problem,
+                method,
+                seed=options.seed,
+                time_limit=options.time_limit,
+                jobs=options.jobs,
+                progress=report,
+                checkpoint=checkpoint,
+            )
+
+    try:
+        result = run()
+    except ForeignCheckpointError:
+        if not temporary:
+            raise
+        print(f"{checkpoint}: is of another fit, which is given up", file=sys.stderr)
+        checkpoint.unlink()
+        result = run()
     if options.json is not None:
         result.save(options.json)
     from odefit.reporting.terminal import print_result

@@ -16,7 +16,7 @@ from odefit.assessment.parts import Assessment, Uncertainty
 from odefit.assessment.uncertainty import assess_uncertainty
 from odefit.methods.control import Control, Method, Progress, interruptible
 from odefit.methods.estimate import Estimate, Start, Status
-from odefit.methods.multi_start import MultiStart, same
+from odefit.methods.multi_start import MultiStart
 from odefit.methods.single_shooting import SingleShooting, zero_cost
 from odefit.problem.algebras import Array
 from odefit.problem.condition import Condition
@@ -278,5 +278,3 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "unknown"
     return found
-
-

@@ -20,9 +20,10 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from odefit.assessment.parts import Assessment, Bounds, Complete, Local, Uncertainty
+from odefit.methods.estimate import Start, Status
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
-from odefit.result import Result, Solution, Start, Status
+from odefit.result import Result, Solution
 
 FORMAT = 1
 """Version of the file format."""

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from odefit.problem import InputError, load
 
+from odefit.problem import InputError, load
 from tests.problem.texts import DECAY
+
 
 class Folder:
     """A folder with a problem file and its data."""
@@ -29,12 +30,13 @@ class Folder:
         path = self.write("problem.toml", problem)
         if data is not None:
             self.write("data.csv", data)
+        messages: tuple[str, ...] = ()
         try:
             load(path)
         except InputError as error:
-            assert all(m.startswith(f"{path}: ") for m in error.messages), error
-            return tuple(m.removeprefix(f"{path}: ") for m in error.messages)
-        return ()
+            messages = error.messages
+        assert all(m.startswith(f"{path}: ") for m in messages), messages
+        return tuple(m.removeprefix(f"{path}: ") for m in messages)
 
 
 @pytest.fixture

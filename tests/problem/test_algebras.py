@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from odefit.problem.algebras import DUAL, NUMPY, Array, Dual
 from odefit.problem.expressions import parse
 
@@ -62,7 +63,8 @@ def test_dual_derivatives_agree_with_the_complex_step(text: str, x: float, y: fl
     found = dual(text, x=x, y=y)
     h = 1e-30
     for direction in range(2):
-        point = {"x": x + 1j * h * (direction == 0), "y": y + 1j * h * (direction == 1)}
+        steps = [1j * h * (direction == i) for i in range(2)]
+        point = {"x": np.complex128(x + steps[0]), "y": np.complex128(y + steps[1])}
         with np.errstate(all="ignore"):
             exact = expression.evaluate(point, ComplexAlgebra())
         derivative = found.gradient(2)[direction]
@@ -108,9 +110,7 @@ def test_dual_values_are_the_plain_values(text: str, x: float, y: float) -> None
         ("1/x", 2.0, -0.25),
     ],
 )
-def test_corners_have_the_slope_of_one_side_or_the_limit(
-    text: str, x: float, slope: float
-) -> None:
+def test_corners_have_the_slope_of_one_side_or_the_limit(text: str, x: float, slope: float) -> None:
     assert dual(text, x=x).gradient(1)[0] == pytest.approx(slope)
 
 

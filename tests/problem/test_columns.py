@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+
 from odefit.problem import Experiment, Model
 from odefit.problem.columns import Columns, read_columns
 from odefit.problem.issues import Issues
@@ -126,7 +127,10 @@ def test_an_unused_column_is_a_warning_with_a_hint() -> None:
         (good(t=[0.0, 1, 1]), "two values of the input at t = 1: 0 and 1"),
         (None, "expected a DataFrame or a dict of columns, got nothing"),
         ([[0, 1]], "expected a DataFrame or a dict of columns, got a list"),
-        (pd.DataFrame([[0.0, 1, 1, 0]], columns=["t", "y", "y", "u"]), "two columns have this name"),
+        (
+            pd.DataFrame([[0.0, 1, 1, 0]], columns=["t", "y", "y", "u"]),
+            "two columns have this name",
+        ),
     ],
     ids=range(30),
 )

@@ -7,6 +7,7 @@ import pickle
 import time
 
 import pytest
+
 from odefit.problem.errors import InputError, closest, did_you_mean, one_of, shown
 
 

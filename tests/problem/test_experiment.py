@@ -7,9 +7,10 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicSpline
+
 from odefit.problem.experiment import Input
 from odefit.problem.model import Interpolation
-from scipy.interpolate import CubicSpline
 
 KNOTS = np.array([0.0, 1.0, 1.5, 4.0, 5.0])
 VALUES = np.array([1.0, -2.0, 0.5, 3.0, 3.0])

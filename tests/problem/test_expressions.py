@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pickle
 import time
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from odefit.problem.algebras import NUMPY
+
+from odefit.problem.algebras import NUMPY, NumpyAlgebra
 from odefit.problem.expressions import (
     FUNCTIONS,
     MAX_EXPONENT,
@@ -32,9 +34,25 @@ PYTHON = {
 }
 
 
+class PythonPower(NumpyAlgebra):
+    """Powers by ``**``: NumPy's own function can differ from it in the last digit."""
+
+    def power(self, base: Any, exponent: Any) -> Any:
+        return base**exponent
+
+
 def value(text: str, **names: float) -> float:
     with np.errstate(all="ignore"):
         return float(parse(text).evaluate({k: np.float64(v) for k, v in names.items()}, NUMPY))
+
+
+def refused(text: str) -> str | None:
+    """Why `text` is no expression, None if it is one."""
+    try:
+        parse(text)
+    except ExpressionError as error:
+        return str(error)
+    return None
 
 
 def expressions() -> st.SearchStrategy[tuple[str, str]]:
@@ -85,26 +103,25 @@ def test_an_expression_has_the_value_that_python_gives_it(
 ) -> None:
     ours, python = texts
     names = {k: np.float64(v) for k, v in zip(NAMES, values, strict=True)}
-    try:
-        expression = parse(ours)
-    except ExpressionError as error:
+    refusal = refused(ours)
+    if refusal:
         # Parts without names that have no finite value are refused: nothing else may be.
-        assert "has no finite value" in str(error) or "the exponent" in str(error)
+        assert "has no finite value" in refusal or "the exponent" in refusal
         return
+    expression = parse(ours)
     with np.errstate(all="ignore"):
         expected = eval(python, {"__builtins__": {}}, {**PYTHON, **names})
-        found = expression.evaluate(names, NUMPY)
+        found = expression.evaluate(names, PythonPower())
     np.testing.assert_array_equal(found, expected)
 
 
 @given(st.text(alphabet="xy12.e+-*/^(), minexplog_", max_size=60) | st.text(max_size=20))
 def test_any_text_is_an_expression_or_an_expression_error(text: str) -> None:
-    try:
-        expression = parse(text)
-    except ExpressionError as error:
-        assert str(error)
-        return
-    assert expression == parse(expression.text)
+    refusal = refused(text)
+    if refusal is None:
+        assert parse(text) == parse(parse(text).text)
+    else:
+        assert refusal
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from odefit.problem import InputError, load
 
 LIBRARY = Path(__file__).parents[2] / "src" / "odefit" / "library" / "problems"
+PROBLEMS = sorted(LIBRARY.glob("*/problem.toml"))
 
 
-@pytest.mark.parametrize("path", sorted(LIBRARY.glob("*/problem.toml")), ids=lambda p: p.parent.name)
+@pytest.mark.parametrize("path", PROBLEMS, ids=lambda path: path.parent.name)
 def test_every_library_problem_loads_without_a_warning(path: Path) -> None:
     problem = load(path)
     assert problem.warnings == ()
@@ -76,7 +78,7 @@ def test_a_file_that_is_no_problem_file_is_asked_about(tmp_path: Path) -> None:
 
 def test_a_missing_problem_file_is_an_input_error(tmp_path: Path) -> None:
     (tmp_path / "problem.toml").touch()
-    with pytest.raises(InputError, match="did you mean 'problem.toml'"):
+    with pytest.raises(InputError, match=r"did you mean 'problem\.toml'"):
         load(tmp_path / "problem.tml")
     with pytest.raises(InputError, match="is a folder"):
         load(tmp_path)

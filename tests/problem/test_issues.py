@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from odefit.problem.errors import InputError
 from odefit.problem.issues import Issues
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from odefit.problem import InputError, Model
 from odefit.problem.algebras import NUMPY
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
+
 from odefit.problem import (
     InputError,
     Problem,
@@ -25,30 +26,143 @@ from odefit.problem import (
     problem_from_mapping,
     problem_to_mapping,
 )
-
 from tests.problem.texts import DECAY, FULL, FULL_DATA
 
 COUNT = int(os.environ.get("ODEFIT_MUTATIONS", "250"))
 
 JUNK = (
-    "", "0", "1", "-1", "true", "nan", "inf", "-inf", "1e400", "1979-05-27", "07:32:00", "[]", "{}",
-    "[[1], 2]", "{ a = { b = [] } }", '""', '"x"', '"x1 +"', '"1/0"', '"x^1e9"', '"\\u0000"', "'''",
-    '"""', "0x" + "F" * 5000, "9" * 5000, "[" * 2000, '"' + "(" * 5000 + '"', "x", "t", "__import__",
-    "lower", "[ode]", "[[experiment]]", "[[experiment.event]]", "[experiment]", "format", "=", ".",
-    ",", ";", "\\t", "#", "\\ufeff", "\\x00", "é", '"estimate"', '"log10"', "1_0", "<0.1", "1,5",
-    "..", "/dev/zero", "one.csv", "full.toml", '"exp(exp(exp(1000)))"', '"min(x)"', '"gut[1]"',
-)  # fmt: skip
-VALUES = (
-    None, True, False, 0, 1, -1, 0.0, 2.5, float("nan"), float("inf"), 10**30, 1 << 20_000, "", "x",
-    "x +", "1/0", "x^1e9", "(" * 2000, "estimate", "log10", "linear", "one.csv", ".", "a\x00", "k",
-    "__import__('os')", [], [1], [[]], ["a"], [{}], {}, {"a": 1}, {"x": {}}, {"lower": 2, "upper": 1},
-    {"sd": 1}, {"mean": 1, "sd": 1}, datetime.date(1979, 5, 27), datetime.time(7, 32), b"bytes",
-    {1: 2}, {"t": [0, 1], "x": [1, None]}, {"t": 3}, (1, 2), 1j,
-)  # fmt: skip
+    "",
+    "0",
+    "1",
+    "-1",
+    "true",
+    "nan",
+    "inf",
+    "-inf",
+    "1e400",
+    "1979-05-27",
+    "07:32:00",
+    "[]",
+    "{}",
+    "[[1], 2]",
+    "{ a = { b = [] } }",
+    '""',
+    '"x"',
+    '"x1 +"',
+    '"1/0"',
+    '"x^1e9"',
+    '"\\u0000"',
+    "'''",
+    '"""',
+    "0x" + "F" * 5000,
+    "9" * 5000,
+    "[" * 2000,
+    '"' + "(" * 5000 + '"',
+    "x",
+    "t",
+    "__import__",
+    "lower",
+    "[ode]",
+    "[[experiment]]",
+    "[[experiment.event]]",
+    "[experiment]",
+    "format",
+    "=",
+    ".",
+    ",",
+    ";",
+    "\\t",
+    "#",
+    "\\ufeff",
+    "\\x00",
+    "é",
+    '"estimate"',
+    '"log10"',
+    "1_0",
+    "<0.1",
+    "1,5",
+    "..",
+    "/dev/zero",
+    "one.csv",
+    "full.toml",
+    '"exp(exp(exp(1000)))"',
+    '"min(x)"',
+    '"gut[1]"',
+)
+VALUES: tuple[Any, ...] = (
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    0.0,
+    2.5,
+    float("nan"),
+    float("inf"),
+    10**30,
+    1 << 20_000,
+    "",
+    "x",
+    "x +",
+    "1/0",
+    "x^1e9",
+    "(" * 2000,
+    "estimate",
+    "log10",
+    "linear",
+    "one.csv",
+    ".",
+    "a\x00",
+    "k",
+    "__import__('os')",
+    [],
+    [1],
+    [[]],
+    ["a"],
+    [{}],
+    {},
+    {"a": 1},
+    {"x": {}},
+    {"lower": 2, "upper": 1},
+    {"sd": 1},
+    {"mean": 1, "sd": 1},
+    datetime.date(1979, 5, 27),
+    datetime.time(7, 32),
+    b"bytes",
+    {1: 2},
+    {"t": [0, 1], "x": [1, None]},
+    {"t": 3},
+    (1, 2),
+    1j,
+)
 KEYS = (
-    "format", "ode", "odes", "x", "t", "exp", "", "a b", "__class__", "x" * 100, "é", "lower", "event",
-    "sd", "data", "name", "V", "k12", "y1", "y1_sd", "u", "gut", "time", "times", "assign",
-)  # fmt: skip
+    "format",
+    "ode",
+    "odes",
+    "x",
+    "t",
+    "exp",
+    "",
+    "a b",
+    "__class__",
+    "x" * 100,
+    "é",
+    "lower",
+    "event",
+    "sd",
+    "data",
+    "name",
+    "V",
+    "k12",
+    "y1",
+    "y1_sd",
+    "u",
+    "gut",
+    "time",
+    "times",
+    "assign",
+)
 
 
 @st.composite
@@ -161,8 +275,10 @@ def test_a_mutated_file_is_a_problem_or_an_input_error(
     try:
         problem = load(place / "full.toml")
     except InputError as error:
+        event("input error")
         readable(error)
     else:
+        event("problem")
         usable(problem)
 
 
@@ -193,8 +309,10 @@ def test_a_mutated_structure_is_a_problem_or_an_input_error(place: Path, tree: A
     try:
         problem = problem_from_mapping(tree, place)
     except InputError as error:
+        event("input error")
         readable(error)
     else:
+        event("problem")
         usable(problem)
 
 

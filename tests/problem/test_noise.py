@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from odefit.problem.expressions import parse
 from odefit.problem.issues import Issues
 from odefit.problem.noise import Noise, as_noise
@@ -47,7 +48,7 @@ def test_noise_is_read(table: Any, noise: Noise) -> None:
         ({"relative": "5%"}, "y.relative: expected a number"),
         ({"sd": 1, "relative": 0.1}, "sd and relative contradict each other"),
         ({"relative": 0.1, "transform": "log"}, "contradict each other"),
-        ({"transform": "ln"}, "y.transform: expected \"log\" or \"log10\", got 'ln'"),
+        ({"transform": "ln"}, 'y.transform: expected "log" or "log10", got \'ln\''),
         ({"transform": 1}, "y.transform"),
         ({"std": 1}, "y.std: unknown field; did you mean 'sd'?"),
         (0.5, "y: expected a table such as { sd = 0.5 }, got 0.5"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from odefit.problem import Experiment, InputError, Model, Problem
 
 X = {"t": [0.0, 1], "x": [1.0, 2.0]}

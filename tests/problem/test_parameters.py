@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from odefit.problem.issues import Issues
 from odefit.problem.parameters import Parameter, Prior, as_parameter, finite_number
 

@@ -7,9 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+
 from odefit.problem import Event, Experiment, Parameter, parse
 from odefit.problem.issues import Issues
 from odefit.problem.preparation import prepared
+
+EVENT_WITHOUT_NUMBER = Event(("a",), {"x": 1.0})  # type: ignore[arg-type] # the point of it
+EVENT_WITHOUT_TABLE = Event((1.0,), "x")  # type: ignore[arg-type] # the point of it
 
 
 def prepare(**fields: Any) -> tuple[Experiment, list[str]]:
@@ -37,7 +41,7 @@ def test_every_value_is_parsed() -> None:
 
 
 def test_data_that_change_later_do_not_change_the_experiment() -> None:
-    columns = {"t": [0.0, 1.0], "x": np.array([1.0, 2.0])}
+    columns: dict[str, Any] = {"t": [0.0, 1.0], "x": np.array([1.0, 2.0])}
     frame = pd.DataFrame(columns)
     found = [prepare(data=data)[0].data for data in (columns, frame)]
     columns["x"][0] = frame.loc[0, "x"] = columns["t"][0] = 99.0
@@ -52,11 +56,11 @@ def test_data_that_change_later_do_not_change_the_experiment() -> None:
         ({"name": " "}, "[[experiment]] name: expected a text"),
         ({"name": "a[1]"}, "square brackets"),
         ({"name": "a\nb"}, "line breaks"),
-        ({"t0": "0"}, '"run" t0: expected a number, got \'0\''),
+        ({"t0": "0"}, "\"run\" t0: expected a number, got '0'"),
         ({"t0": True}, '"run" t0: expected a number, got true'),
         ({"t0": float("nan")}, '"run" t0: expected a finite number'),
         ({"initial": [1]}, '"run" initial: expected a table (in Python a dict), got a list'),
-        ({"initial": {"x": "1 +"}}, '"run" initial.x: \'1 +\' ends'),
+        ({"initial": {"x": "1 +"}}, "\"run\" initial.x: '1 +' ends"),
         ({"initial": {"x": {"lowr": 1}}}, '"run" initial.x.lowr: unknown field'),
         ({"constants": {"c": True}}, '"run" constants.c: expected an expression or a number'),
         ({"constants": {"c": {}}}, "got a table"),
@@ -64,9 +68,12 @@ def test_data_that_change_later_do_not_change_the_experiment() -> None:
         ({"events": [Event((), {"x": 1.0})]}, '"run" event 1 time: the event has no time'),
         ({"events": [Event((1.0,), {})]}, '"run" event 1 assign: nothing is assigned'),
         ({"events": [Event((np.inf,), {"x": 1.0})]}, "event 1 time: expected a finite number"),
-        ({"events": [Event(("a",), {"x": 1.0})]}, "event 1 time: expected a number, got 'a'"),
+        ({"events": [EVENT_WITHOUT_NUMBER]}, "event 1 time: expected a number, got 'a'"),
         ({"events": [Event((1.0,), {"x": "x +"})]}, "event 1 assign.x: 'x +' ends"),
-        ({"events": [Event((1.0,), "x")]}, "event 1 assign: expected a table (in Python a dict), got 'x'"),
+        (
+            {"events": [EVENT_WITHOUT_TABLE]},
+            "event 1 assign: expected a table (in Python a dict), got 'x'",
+        ),
     ],
     ids=range(19),
 )

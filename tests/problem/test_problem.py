@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+
 from odefit.problem import Experiment, InputError, Model, Parameter, Problem, problem_to_mapping
 
 DATA = {"t": [0.0, 1, 2], "x": [1.0, None, 0.4]}
@@ -28,7 +29,9 @@ def test_a_problem_counts_its_measurements_and_unknowns() -> None:
     problem = decay()
     assert problem.size == 2
     assert problem.keys == ("k", "x")
-    assert repr(problem) == "Problem('problem': 1 states, 2 unknowns, 2 measurements, 1 experiments)"
+    assert (
+        repr(problem) == "Problem('problem': 1 states, 2 unknowns, 2 measurements, 1 experiments)"
+    )
 
 
 def test_data_come_back_as_a_table() -> None:
@@ -102,7 +105,10 @@ def test_changing_what_was_given_does_not_change_the_problem() -> None:
         (lambda: decay(data=None, t0=0.0, experiments=[Experiment("A", DATA)]), "t0 belongs to"),
         (lambda: decay(data=None, experiments=[{"name": "A"}]), "expected objects of Experiment"),
         (lambda: decay(data=3), "expected a DataFrame or a dict of columns, got a int"),
-        (lambda: decay(parameters=["k"]), "[parameters]: expected a table (in Python a dict), got a list"),
+        (
+            lambda: decay(parameters=["k"]),
+            "[parameters]: expected a table (in Python a dict), got a list",
+        ),
         (lambda: decay(initial="x"), "[initial]: expected a table (in Python a dict)"),
     ],
     ids=range(10),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from odefit.problem import (
     InputError,
     Noise,
@@ -17,10 +18,10 @@ from odefit.problem import (
     parse,
     problem_from_mapping,
 )
-
 from tests.problem.texts import DECAY, FULL, FULL_DATA
 
 Errors = Callable[..., tuple[str, ...]]
+
 
 @pytest.fixture
 def full(tmp_path: Path) -> Any:
@@ -110,7 +111,7 @@ def test_the_smallest_problem_file_is_read(errors: Errors) -> None:
         ("[initial]", "[noise]\nx = 0.5\n[initial]", "[noise] x: expected a table such as"),
         # experiments
         ("[[experiment]]", "[experiment]", "[[experiment]]: got a single table; write"),
-        ("[[experiment]]\ndata = \"data.csv\"\n", "", "[[experiment]]: no experiment"),
+        ('[[experiment]]\ndata = "data.csv"\n', "", "[[experiment]]: no experiment"),
         ("[[experiment]]", "experiment = 3\n[q]", "unknown"),
         ('data = "data.csv"', "", '"experiment 1" data: missing; write data = "FILE.csv"'),
         ('data = "data.csv"', "data = 3", "data: expected the name of a CSV file, got 3"),
@@ -119,8 +120,16 @@ def test_the_smallest_problem_file_is_read(errors: Errors) -> None:
         ('data = "data.csv"', 'data = "a\\u0000b"', "cannot be read"),
         ('data = "data.csv"', 'data = "."', "is a folder"),
         ('data = "data.csv"', 'data = "/dev/zero"', "is a device or a pipe"),
-        ('data = "data.csv"', 'data = { t = [0], x = ["a"] }', "column x, value 1: expected a number"),
-        ('data = "data.csv"', "data = { t = [0], x = [true] }", "column x, value 1: expected a number"),
+        (
+            'data = "data.csv"',
+            'data = { t = [0], x = ["a"] }',
+            "column x, value 1: expected a number",
+        ),
+        (
+            'data = "data.csv"',
+            "data = { t = [0], x = [true] }",
+            "column x, value 1: expected a number",
+        ),
         ('data = "data.csv"', "data = { t = [0], x = 3 }", "column x: expected a list of numbers"),
         ('data = "data.csv"', "data = { t = [0, 1], x = [1] }", "column x: 1 values, but 2 times"),
         ("[[experiment]]", "[[experiment]]\nname = 3", "name: expected a text in quotes, got 3"),
@@ -131,7 +140,7 @@ def test_the_smallest_problem_file_is_read(errors: Errors) -> None:
         ("[[experiment]]", "[[experiment]]\nevent = [3]", "expected tables, got 3 among them"),
     ],
     ids=range(53),
-)  # fmt: skip
+)
 def test_a_mistake_gives_one_message(errors: Errors, old: str, new: str, message: str) -> None:
     assert DECAY.count(old) == 1
     found = errors(DECAY.replace(old, new))
@@ -143,7 +152,7 @@ def test_a_mistake_gives_one_message(errors: Errors, old: str, new: str, message
 def test_an_input_is_a_table(errors: Errors) -> None:
     text = DECAY.replace("[initial]", "[inputs]\nu = 'linear'\n[initial]").replace("*x", "*x*u")
     (found,) = errors(text, "t,x,u\n0,1,1\n")
-    assert found.startswith("[inputs] u: expected { interpolation = \"linear\" } or the like")
+    assert found.startswith('[inputs] u: expected { interpolation = "linear" } or the like')
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from odefit.problem import Event, Experiment, InputError, Model, Parameter, Problem, parse
 
 DATA = {"t": [0.0, 1, 2], "x": [1.0, 2, 3]}

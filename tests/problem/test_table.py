@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from odefit.problem.algebras import Array
 from odefit.problem.issues import Issues
 from odefit.problem.table import read_table
@@ -61,7 +62,10 @@ def test_words_for_a_missing_value_are_a_warning(tmp_path: Path, cell: str) -> N
     [
         ("t,y\n0,1\n1,abc\n2,3\n", "d.csv, column y, row 3: 'abc' is not a number; correct it"),
         ("t,y\n0,a\n1,b\n2,c\n", "row 2: 'a' is not a number (and 2 more rows)"),
-        ("t;y\n0;1,5\n1;2,5\n", "'1,5' is not a number (and 1 more row); write a decimal point: 1.5"),
+        (
+            "t;y\n0;1,5\n1;2,5\n",
+            "'1,5' is not a number (and 1 more row); write a decimal point: 1.5",
+        ),
         ("t,y\n0,<0.1\n", "leave a value beyond the limits of detection empty"),
         ("t,y\n0,5 mg\n", "give the number without a unit"),
         ("t,y\n0,inf\n", "'inf' is not a number; leave the field empty"),

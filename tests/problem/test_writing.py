@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+
 from odefit.problem import (
     Event,
     Experiment,
@@ -24,6 +25,7 @@ from odefit.problem import (
 )
 
 LIBRARY = Path(__file__).parents[2] / "src" / "odefit" / "library" / "problems"
+PROBLEMS = sorted(LIBRARY.glob("*/problem.toml"))
 
 
 def rich() -> Problem:
@@ -99,7 +101,7 @@ def test_a_rich_problem_comes_back_equal() -> None:
     same(rich(), again(rich()))
 
 
-@pytest.mark.parametrize("path", sorted(LIBRARY.glob("*/problem.toml")), ids=lambda p: p.parent.name)
+@pytest.mark.parametrize("path", PROBLEMS, ids=lambda path: path.parent.name)
 def test_every_library_problem_comes_back_equal(path: Path) -> None:
     problem = load(path)
     same(problem, again(problem))

@@ -11,13 +11,14 @@ import numpy as np
 
 import odefit
 from odefit.assessment.parts import Assessment, Complete, Direction, Local, Trouble, Uncertainty
+from odefit.methods.estimate import Start, Status
 from odefit.problem.algebras import Array
 from odefit.problem.experiment import Event, Experiment
 from odefit.problem.expressions import parse
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
-from odefit.result import Result, Solution, Start, Status
+from odefit.result import Result, Solution
 
 VERSIONS = {"odefit": "0.1.0", "numpy": "2.1.0"}
 

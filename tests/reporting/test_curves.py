@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
+from odefit.problem.algebras import Array
 from odefit.problem.experiment import Experiment
 from odefit.problem.model import Model
+from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
-from odefit.reporting.curves import fine_times, fit_curves, spreads_over_decades
+from odefit.reporting.curves import (
+    Curve,
+    fine_times,
+    fit_curves,
+    spreads_over_decades,
+    standard_deviations,
+)
 from tests.reporting import examples
 
 TROUBLED = examples.troubled()
 
 
-def curve(observable: str, experiment: str = "oral"):  # type: ignore[no-untyped-def]
+def curve(observable: str, experiment: str = "oral") -> Curve:
     return next(
-        c
-        for c in fit_curves(TROUBLED)
-        if (c.observable, c.experiment) == (observable, experiment)
+        c for c in fit_curves(TROUBLED) if (c.observable, c.experiment) == (observable, experiment)
     )
 
 
@@ -50,19 +58,26 @@ def test_a_dose_is_a_jump_in_the_line() -> None:
 @pytest.mark.parametrize(
     ("observable", "expected"),
     [
-        ("y_blood", lambda c, m: np.full(7, 0.04)),  # the data's own, not the noise's 0.05
-        ("y_effect", lambda c, m: 0.02 + 0.05 * m),
+        (
+            "y_blood",
+            lambda model: np.full(len(model), 0.04),
+        ),  # the data's own, not the noise's 0.05
+        ("y_effect", lambda model: 0.02 + 0.05 * model),
     ],
 )
-def test_the_spread_is_one_standard_deviation(observable: str, expected) -> None:  # type: ignore[no-untyped-def]
+def test_the_spread_is_one_standard_deviation(
+    observable: str, expected: Callable[[Array], Array]
+) -> None:
     found = curve(observable)
     model = found.model[np.isin(found.model_times, found.times)]
+    assert found.spread is not None
     half = 0.5 * (found.spread[1] - found.spread[0])
-    assert half == pytest.approx(expected(found, model), rel=1e-6)
+    assert half == pytest.approx(expected(model), rel=1e-6)
 
 
 def test_the_spread_on_a_logarithmic_scale_is_a_factor() -> None:
     found = curve("y_gut")
+    assert found.spread is not None
     assert found.spread[1] / found.measured == pytest.approx(10**0.08)
     assert found.measured / found.spread[0] == pytest.approx(10**0.08)
 
@@ -72,14 +87,9 @@ def test_plain_least_squares_has_no_spread() -> None:
 
 
 def test_a_relative_noise_and_a_number_are_spreads_too() -> None:
-    from odefit.problem.noise import Noise
-    from odefit.reporting.curves import standard_deviations
-
     data = {"t": [0.0, 1.0], "x": [2.0, 1.0]}
     for noise, expected in ((Noise(relative=0.1), [0.2, 0.1]), (Noise(sd=0.3), [0.3, 0.3])):
-        problem = Problem(
-            Model(ode={"x": "-k*x"}), data, {"k": {}}, {"x": 2.0}, noise={"x": noise}
-        )
+        problem = Problem(Model(ode={"x": "-k*x"}), data, {"k": {}}, {"x": 2.0}, noise={"x": noise})
         sds = standard_deviations(problem, problem.conditions[0], "x", np.array([0.7]), {})
         assert sds == pytest.approx(expected)
 
@@ -125,9 +135,7 @@ def test_times_over_decades_are_drawn_on_a_logarithmic_axis() -> None:
 
 
 def test_a_single_time_is_enough() -> None:
-    problem = Problem(
-        Model(ode={"x": "-k*x"}), {"t": [0.0], "x": [1.0]}, {"k": {}}, {"x": 1.0}
-    )
+    problem = Problem(Model(ode={"x": "-k*x"}), {"t": [0.0], "x": [1.0]}, {"k": {}}, {"x": 1.0})
     result = examples.result_of(problem, np.array([0.3]), 0.0, None, ())
     (found,) = fit_curves(result)
     assert found.model.tolist() == [1.0]

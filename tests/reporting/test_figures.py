@@ -13,6 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
+from odefit.methods.estimate import Start, Status
 from odefit.problem.experiment import Experiment
 from odefit.problem.model import Model
 from odefit.problem.problem import Problem
@@ -20,7 +21,7 @@ from odefit.reporting.curves import fit_curves
 from odefit.reporting.figures import correlation, fit, parameters, residuals, starts
 from odefit.reporting.figures.style import Plot, plain
 from odefit.reporting.svg import inline_svg
-from odefit.result import Result, Start, Status
+from odefit.result import Result
 from tests.reporting import examples
 
 PLOTS: list[Callable[[Result], Plot]] = [
@@ -55,6 +56,10 @@ RESULTS = {
 }
 
 
+def render(figure: Plot) -> None:
+    FigureCanvasAgg(figure).draw()  # type: ignore[no-untyped-call]
+
+
 def texts(figure: Plot) -> list[tuple[Text, Bbox]]:
     """Every text that is really drawn, with its place in pixels."""
     drawn: list[Text] = []
@@ -67,7 +72,7 @@ def texts(figure: Plot) -> list[tuple[Text, Bbox]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Text, "draw", record)
-        FigureCanvasAgg(figure).draw()
+        render(figure)
     return [(text, text.get_window_extent()) for text in dict.fromkeys(drawn)]
 
 
@@ -120,9 +125,11 @@ def test_values_of_any_size_have_readable_ticks(size: float) -> None:
 
 def test_a_constant_series_is_a_flat_line_without_offset() -> None:
     problem = Problem(
-        Model(ode={"x": "1e-12*k*x"}), {"t": [0.0, 1.0, 2.0], "x": [1e5, 1e5 + 1e-6, 1e5]}, {"k": {}},
+        Model(ode={"x": "1e-12*k*x"}),
+        {"t": [0.0, 1.0, 2.0], "x": [1e5, 1e5 + 1e-6, 1e5]},
+        {"k": {}},
         {"x": 1e5},
-    )  # fmt: skip
+    )
     result = examples.result_of(problem, np.array([1.0]), 1.0, None, ())
     (axes,) = result.plot_fit().axes
     low, high = axes.get_ylim()
@@ -145,7 +152,7 @@ def test_any_name_of_an_experiment_is_drawn(name: str) -> None:
     uncertainty = examples.uncertainty_of(problem.keys, vector, 0.1 * vector, np.eye(2), 5.0)
     result = examples.result_of(problem, vector, 0.1, uncertainty, ())
     for plot in PLOTS:
-        FigureCanvasAgg(plot(result)).draw()
+        render(plot(result))
 
 
 def test_characters_that_the_font_lacks_are_boxes() -> None:

@@ -35,10 +35,9 @@ def describe_directions(
         Of the undetermined directions, changes in natural units, shape (k, n).
     """
     sizes = np.where(vector != 0, np.abs(vector), 1.0)
-    found = []
-    for row in _sparse_basis(basis / sizes):
-        found.append(_describe(forward, vector, evaluation, row, sizes))
-    return tuple(found)
+    return tuple(
+        _describe(forward, vector, evaluation, row, sizes) for row in _sparse_basis(basis / sizes)
+    )
 
 
 def _sparse_basis(basis: Array) -> Array:
@@ -70,7 +69,9 @@ def _describe(
     words = _product(forward, vector, evaluation, relative, involved)
     words = words or _sum(forward, vector, evaluation, relative * sizes, involved)
     if words is None:
-        listed = ", ".join(f"{keys[k]} by {relative[k] / relative[order[0]]:+.3g} x" for k in involved)
+        listed = ", ".join(
+            f"{keys[k]} by {relative[k] / relative[order[0]]:+.3g} x" for k in involved
+        )
         words = (
             f"{_list(names)} cannot be told apart: the data do not see a joint relative change of "
             f"{listed}."

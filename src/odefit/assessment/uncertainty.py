@@ -6,12 +6,15 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from odefit.assessment.directions import describe_directions
 from odefit.assessment.parts import Direction, Trouble, Uncertainty
 from odefit.problem.algebras import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
+
+Flags = npt.NDArray[np.bool_]
 
 RANK_TOLERANCE = 1e-8
 """Singular value, relative to the largest, below which a direction is not determined.
@@ -102,18 +105,18 @@ def assess_uncertainty(
     )
 
 
-def bounds_touched(problem: Problem, vector: Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def bounds_touched(problem: Problem, vector: Array) -> Flags:
     """Which unknowns lie at a bound, to a relative 1e-9 of the bound or of the interval."""
     lower, upper = problem.lower, problem.upper
     width = np.where(np.isfinite(upper - lower), upper - lower, np.inf)
 
-    def near(bound: Array) -> Array:
+    def near(bound: Array) -> Flags:
         slack = np.minimum(1e-9 * np.maximum(np.abs(bound), np.abs(vector)), 1e-9 * width)
         # A bound of zero has no size of its own: within a billionth of the interval, if any.
         slack = np.where((bound == 0) & np.isfinite(width), 1e-12 * width, slack)
-        return np.isfinite(bound) & (np.abs(vector - bound) <= slack)
+        return np.asarray(np.isfinite(bound) & (np.abs(vector - bound) <= slack))
 
-    return np.asarray(near(lower) | near(upper))
+    return near(lower) | near(upper)
 
 
 def _measurements(forward: ForwardMap) -> int:
@@ -178,5 +181,3 @@ def _sentence(
             f"{math.sqrt(variance):.4g} with {degrees:.0f} degrees of freedom."
         )
     return " ".join(parts)
-
-

@@ -24,6 +24,10 @@ def fingerprint(problem: Problem, options: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+class ForeignCheckpointError(InputError):
+    """A checkpoint that belongs to other work."""
+
+
 class Checkpoint:
     """A file of finished starts, one JSON text a line, the first line saying what of.
 
@@ -36,8 +40,10 @@ class Checkpoint:
 
     Raises
     ------
+    ForeignCheckpointError
+        The file belongs to other work.
     InputError
-        The file belongs to other work, or is no checkpoint.
+        It is no checkpoint.
     """
 
     def __init__(self, path: Path, identity: str) -> None:
@@ -73,7 +79,7 @@ class Checkpoint:
         if header is None or header.get("odefit checkpoint") != FORMAT:
             raise InputError(f"{self.path}: is no checkpoint; name another file or remove it")
         if header.get("of") != self._identity:
-            raise InputError(
+            raise ForeignCheckpointError(
                 f"{self.path}: belongs to another problem, method or seed; "
                 "name another file or remove it"
             )

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import asdict, dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -15,13 +16,17 @@ from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.single_shooting import SingleShooting, zero_cost
 from odefit.methods.starts import Design, guess, sample
-from odefit.methods.workers import Workers, run_start
+from odefit.methods.workers import Workers, remote_start, run_start
 from odefit.problem.algebras import Array
 from odefit.problem.problem import Problem
-from odefit.simulation import Failure, ForwardMap
+from odefit.simulation import ForwardMap
 
 BLOCK = 16
 """Starts that are designed together."""
+
+SEARCH_TOLERANCE = 1e-6
+"""Of the stiff engine while basins are searched: twice as fast as its default, and the basins
+are the same. The best answer is improved at full accuracy afterwards."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,9 @@ class MultiStart:
         ``"latin"`` hypercube or ``"sobol"``.
     """
 
-    method: SingleShooting = field(default_factory=lambda: SingleShooting(evaluations=300))
+    method: SingleShooting = field(
+        default_factory=lambda: SingleShooting(evaluations=300, tolerance=1e-8, step=1e-7)
+    )
     starts: int | None = None
     hits: int = 5
     zero_hits: int = 2
@@ -62,12 +69,13 @@ class MultiStart:
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
         """Estimate; results depend on the seed, never on the number of workers."""
-        forward = ForwardMap(problem, self.method.engine)
+        forward = self.forward(problem)
         floor = zero_cost(forward)
         checkpoint = None
         if control.checkpoint is not None:
-            options = {"method": asdict(self), "seed": control.seed}
-            options["method"].pop("starts")  # more starts of the same kind go on from fewer
+            method = asdict(self)
+            del method["starts"]  # more starts of the same kind go on from fewer
+            options = {"method": method, "seed": control.seed}
             checkpoint = Checkpoint(control.checkpoint, fingerprint(problem, options))
         finished: dict[int, Start] = {}
         with interruptible(control):
@@ -86,6 +94,10 @@ class MultiStart:
             return self._estimate(prefix, floor, control)
         return self._estimate(list(finished.values()), floor, control)
 
+    def forward(self, problem: Problem) -> ForwardMap:
+        """The forward map for the search."""
+        return ForwardMap(problem, self.method.engine, SEARCH_TOLERANCE)
+
     def start_point(self, forward: ForwardMap, index: int, seed: int) -> Array:
         """Where start number `index` begins: the guess first, then the best of a few points."""
         problem = forward.problem
@@ -97,12 +109,12 @@ class MultiStart:
         points = sample(problem, index // BLOCK, BLOCK * self.screening, seed, self.design)
         first = (index % BLOCK) * self.screening
         mine = points[first : first + self.screening]
-        costs = [_cost(forward, x) for x in mine]
+        costs = [forward.cost(x) for x in mine]
         if not np.isfinite(costs).any():
             # Look further where most points fail, before the start counts as failed.
             more = sample(problem, 10**6 + index, 4 * self.screening, seed, self.design)
             for x in more:
-                if math.isfinite(_cost(forward, x)):
+                if math.isfinite(forward.cost(x)):
                     return np.asarray(x)
         return np.asarray(mine[int(np.argmin(costs))])
 
@@ -130,7 +142,7 @@ class MultiStart:
                 break
             executor = workers.executor()
             if executor is None:
-                yield workers.timed(lambda i=index: run_start(self, forward, i, control))
+                yield workers.timed(partial(run_start, self, forward, index, control))
                 continue
             pending[self._submit(executor, forward.problem, index, control)] = index
             if len(pending) >= workers.slots:
@@ -141,8 +153,6 @@ class MultiStart:
     def _submit(
         self, executor: Executor, problem: Problem, index: int, control: Control
     ) -> Future[Start]:
-        from odefit.methods.workers import remote_start
-
         return executor.submit(remote_start, self, problem, index, control.seed, control.deadline)
 
     def _collect(self, pending: dict[Future[Start], int], control: Control) -> Iterator[Start]:
@@ -175,7 +185,7 @@ class MultiStart:
         return hits >= (self.zero_hits if best <= floor else self.hits)
 
     def _progress(self, starts: list[Start], floor: float) -> Progress:
-        best, hits = best_level(starts, floor)
+        _, hits = best_level(starts, floor)
         failed = sum(s.status is Status.FAILED for s in starts)
         objective = min((s.objective for s in starts), default=math.inf)
         return Progress(len(starts), failed, objective, hits, "multi-start")
@@ -215,14 +225,9 @@ def same(cost: float, best: float, floor: float) -> bool:
     return cost - best <= 1e-4 * abs(best) + floor
 
 
-def _cost(forward: ForwardMap, vector: Array) -> float:
-    evaluation = forward.evaluate(vector)
-    return math.inf if isinstance(evaluation, Failure) else evaluation.cost
-
-
 def _prefix(finished: dict[int, Start]) -> list[Start]:
     """Starts 0, 1, 2, ... as far as none is missing."""
-    found = []
+    found: list[Start] = []
     while len(found) in finished:
         found.append(finished[len(found)])
     return found

@@ -33,12 +33,15 @@ class SingleShooting:
         Of residuals and Jacobian, at most.
     tolerance
         Relative decrease of the cost that is not worth another step.
+    step
+        Relative step that counts as none.
     engine
         ``"auto"`` recognises stiffness; ``"heyoka"`` or ``"casadi"`` forces one engine.
     """
 
     evaluations: int = 1000
     tolerance: float = 1e-12
+    step: float = 1e-11
     engine: EngineName = "auto"
 
     @property
@@ -73,7 +76,8 @@ class SingleShooting:
         cost = _Cost(forward)
         scaling = cost.scaling
         tolerances = replace(
-            Tolerances(cost=self.tolerance, evaluations=self.evaluations), floor=zero_cost(forward)
+            Tolerances(cost=self.tolerance, step=self.step, evaluations=self.evaluations),
+            floor=zero_cost(forward),
         )
         inside = np.clip(start, forward.problem.lower, forward.problem.upper)
         minimum = minimise(

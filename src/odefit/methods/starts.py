@@ -136,9 +136,7 @@ def guess(problem: Problem) -> Array | None:
     )
 
 
-def sample(
-    problem: Problem, block: int, count: int, seed: int, design: Design = "latin"
-) -> Array:
+def sample(problem: Problem, block: int, count: int, seed: int, design: Design = "latin") -> Array:
     """Block number `block` of starts, shape (count, n).
 
     Each block is a design of its own, so that any number of blocks can be drawn, in any order,

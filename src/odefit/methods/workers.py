@@ -17,6 +17,8 @@ from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
 
 if TYPE_CHECKING:
+    from loky import ProcessPoolExecutor
+
     from odefit.methods.multi_start import MultiStart
 
 PATIENCE = 3.0
@@ -37,7 +39,7 @@ class Workers:
         self._given = control.executor
         self._control = control
         self._jobs = control.jobs or os.cpu_count() or 1
-        self._own: Executor | None = None
+        self._own: ProcessPoolExecutor | None = None
         self._spent = 0.0
 
     @property
@@ -102,5 +104,5 @@ def remote_start(
     key = pickle.dumps(problem)
     if key not in _forward:
         _forward.clear()
-        _forward[key] = ForwardMap(problem, method.method.engine)
+        _forward[key] = method.forward(problem)
     return run_start(method, _forward[key], index, Control(seed=seed, deadline=deadline))

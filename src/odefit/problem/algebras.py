@@ -121,6 +121,15 @@ class Dual:
         inverse = np.divide(1.0, other.value)
         return self._linear(quotient, inverse, other, -quotient * inverse)
 
+    def array(self, length: int) -> Array:
+        """The value as an array of shape (length,), a scalar repeated."""
+        return np.broadcast_to(np.asarray(self.value, dtype=float), (length,))
+
+    def take(self, rows: npt.NDArray[np.intp], length: int) -> Dual:
+        """The dual array of the given rows of this one, which has shape (length,)."""
+        partials = {k: np.broadcast_to(v, (length,))[rows] for k, v in self.partials.items()}
+        return Dual(self.array(length)[rows], partials)
+
     def gradient(self, directions: int, length: int | None = None) -> Array:
         """Derivatives as one array, shape (directions,), or (length, directions)."""
         shape = (directions,) if length is None else (length, directions)

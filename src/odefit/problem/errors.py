@@ -31,19 +31,21 @@ LONGEST_HINT = 80
 """Names longer than this are not compared: the comparison takes quadratic time."""
 
 MOST_CANDIDATES = 200
-"""With more candidates than this, only those with the same first letter are compared."""
+"""With more candidates than this, only some that begin alike and are as long are compared."""
 
 
 def closest(name: str, candidates: Iterable[str]) -> str | None:
     """The one of `candidates` that was most likely meant by `name`, if there is one."""
     if not name or len(name) > LONGEST_HINT:
         return None
-    known = sorted(c for c in set(candidates) if 0 < len(c) <= LONGEST_HINT and c != name)
+    found = {c for c in candidates if 0 < len(c) <= LONGEST_HINT and c != name}
+    if len(found) > MOST_CANDIDATES:
+        first = name[0].casefold()
+        found = {c for c in found if c[0].casefold() == first and abs(len(c) - len(name)) <= 3}
+    known = sorted(found)[:MOST_CANDIDATES]
     for candidate in known:
         if _bare(candidate) == _bare(name):
             return candidate
-    if len(known) > MOST_CANDIDATES:
-        known = [c for c in known if c[0] == name[0]][:MOST_CANDIDATES]
     return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.6)), None)
 
 

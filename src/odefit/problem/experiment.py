@@ -58,7 +58,7 @@ class Experiment:
         Time of the initial values; None for the first data time.
     initial, constants
         What differs from the problem's own: a number, an expression in parameters, or (for
-        initial values) an unknown.
+        initial values) an unknown (a :class:`Parameter` or a mapping of its fields).
     events
         In any order.
     source
@@ -68,7 +68,7 @@ class Experiment:
     name: str
     data: Mapping[str, Any] | pd.DataFrame
     t0: float | None = None
-    initial: Mapping[str, Value | Parameter] = field(default_factory=dict)
+    initial: Mapping[str, Value | Parameter | Mapping[str, Any]] = field(default_factory=dict)
     constants: Mapping[str, Value] = field(default_factory=dict)
     events: Sequence[Event] = ()
     source: str | None = None

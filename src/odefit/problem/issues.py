@@ -8,7 +8,6 @@ from typing import Any
 from odefit.problem.errors import InputError, shown
 from odefit.problem.expressions import Expression, ExpressionError, as_expression
 
-
 LONGEST_PLACE = 250
 LONGEST_MESSAGE = 600
 """In characters; a name can be as long as a file, a message of it cannot."""

@@ -119,6 +119,7 @@ class Model:
                     )
                 owner.setdefault(name, section)
         columns = {*self.observables, *self.inputs}
+        pure = {name for name in self.observables if name not in owner}
         for name, expression in self.observables.items():
             if name not in owner:
                 check_name(name, "[observables]", issues)
@@ -134,7 +135,7 @@ class Model:
                     f"the data column {name}_sd would be both its standard deviation and "
                     f"'{name}_sd'; rename one of them",
                 )
-            for other in sorted((expression.names & set(self.observables)) - set(owner)):
+            for other in sorted(expression.names & pure):
                 issues.error(
                     f"[observables] {name}",
                     f"refers to the observable '{other}'; write its expression out",

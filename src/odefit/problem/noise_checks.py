@@ -67,7 +67,7 @@ def _check_complete(
         if name in weighted:
             issues.error(
                 place,
-                f"the noise of {name} is not known in experiment \"{experiment}\", but elsewhere "
+                f'the noise of {name} is not known in experiment "{experiment}", but elsewhere '
                 f"it is; add a column {name}_sd there, or give {name} = {{ sd = ... }}",
             )
         else:

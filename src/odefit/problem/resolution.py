@@ -114,9 +114,7 @@ class _Resolution:
             )
         self._add("noise", key, Parameter(lower=0.0), [])
 
-    def _lookup(
-        self, kind: Kind, name: str, parameter: Parameter, experiment: str
-    ) -> int | float:
+    def _lookup(self, kind: Kind, name: str, parameter: Parameter, experiment: str) -> int | float:
         if parameter.fixed is not None:
             return float(parameter.fixed)
         found = self.index.get((kind, name, experiment))

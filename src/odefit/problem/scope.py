@@ -13,6 +13,9 @@ from odefit.problem.noise import Noise
 from odefit.problem.parameters import Parameter
 from odefit.problem.preparation import experiment_place
 
+MOST_HINTS = 50
+"""So many unknown names get a proposal; it takes time, and more have another cause."""
+
 
 class Scope:
     """The names of a problem.
@@ -91,12 +94,11 @@ class Scope:
         kinds
             What can be used at `place`, for the message.
         """
-        observables = set(self._model.observables)
         for name in sorted(expression.names - allowed):
-            if name in self.everything - allowed:
+            if name in self.everything:
                 hint = f"; only {kinds} can be used here"
                 self._issues.error(place, f"'{name}' in {shown(expression.text)} is known{hint}")
-            elif name in observables:
+            elif name in self._model.observables:
                 self._issues.error(
                     place,
                     f"'{name}' in {shown(expression.text)} is an observable; "
@@ -104,7 +106,8 @@ class Scope:
                 )
             elif name not in self._reported:
                 self._reported.add(name)
-                hint = did_you_mean(name, allowed)
+                few = len(self._reported) <= MOST_HINTS
+                hint = did_you_mean(name, allowed) if few else ""
                 hint = hint or "; declare it in [parameters] or [constants]"
                 self._issues.error(
                     place, f"unknown name {shown(name)} in {shown(expression.text)}{hint}"
@@ -217,9 +220,9 @@ class Scope:
         for section, table in (("[ode]", model.ode), ("[algebraic]", model.algebraic)):
             for name, expression in table.items():
                 self.refers(expression, self.everything, f"{section} {name}", kinds)
+        # An observable in an observable was reported by the model itself.
+        allowed = self.everything | set(model.observables)
         for name, expression in model.observables.items():
-            # An observable in an observable was reported by the model itself.
-            allowed = self.everything | set(model.observables)
             self.refers(expression, allowed, f"[observables] {name}", kinds)
         for name, noise in self._noise.items():
             if isinstance(noise.sd, Expression):

@@ -222,9 +222,7 @@ def _carefully(cells: Sequence[str], lines: Sequence[int], place: str, issues: I
     return values
 
 
-def _check_times(
-    cells: Sequence[str], lines: Sequence[int], place: str, issues: Issues
-) -> None:
+def _check_times(cells: Sequence[str], lines: Sequence[int], place: str, issues: Issues) -> None:
     missing = [
         line
         for cell, line in zip(cells, lines, strict=True)

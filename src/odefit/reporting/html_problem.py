@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from odefit.problem.expressions import as_expression
@@ -122,8 +122,9 @@ def _special(problem: Problem, symbols: Symbols) -> list[Markup]:
         pieces: list[str] = []
         for name, value in {**experiment.constants, **experiment.initial}.items():
             where = "(t0)" if name in experiment.initial else ""
-            if isinstance(value, Parameter):
-                said: Markup = join("estimated" if value.fixed is None else f"{value.fixed:g}")
+            if isinstance(value, (Parameter, Mapping)):
+                fixed = value.fixed if isinstance(value, Parameter) else value.get("fixed")
+                said = join("estimated" if fixed is None else significant(float(fixed)))
             else:
                 said = equations.quantity(symbols, as_expression(value))
             pieces.append(join(equations.inline(symbols, name), f"{where} = ", said))

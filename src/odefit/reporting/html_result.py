@@ -22,6 +22,7 @@ from odefit.reporting.sentences import (
     endings,
     findings,
     objective_name,
+    sentence,
     starts_sentence,
     weighted,
 )
@@ -306,7 +307,7 @@ def trust(result: Result) -> Markup:
 
 def start_section(result: Result, symbols: Symbols) -> Markup:
     """How the starts ended, and the distinct solutions."""
-    parts = [paragraph(starts_sentence(result.starts))]
+    parts = [paragraph(starts_sentence(result.starts), " ", sentence(result.message))]
     if len(result.starts) > 1:
         parts.append(
             _figure(

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Literal
 from odefit.reporting.numbers import percent, significant
 
 if TYPE_CHECKING:
+    from odefit.methods.estimate import Start
     from odefit.problem.problem import Problem
-    from odefit.result import Result, Start
+    from odefit.result import Result
 
 Tone = Literal["good", "caution", "bad"]
 
@@ -109,7 +110,7 @@ def _elsewhere(result: Result) -> str:
         return f"No answer within the bounds is better than {lower} (gap {gap}; {bounds.scope})."
     if complete is not None:
         return f"{complete.found} of {complete.possible} structurally possible solutions found."
-    return "Whether a better one exists elsewhere was not examined."
+    return "Whether a better one exists elsewhere is not proved."
 
 
 def _determined(result: Result) -> tuple[bool, str]:

@@ -41,7 +41,7 @@ def print_result(result: Result, console: Console | None = None) -> None:
     Colours and lines are left out where the output is no terminal, or cannot show them.
     """
     console = console or Console()
-    for part in _parts(result, console.width, _plain_only(console)):
+    for part in _parts(result, console.width, plain_only(console)):
         console.print(part, highlight=False)
 
 
@@ -54,7 +54,8 @@ def result_text(result: Result, width: int = TEXT_WIDTH) -> str:
     return "\n".join(lines).strip("\n")
 
 
-def _plain_only(console: Console) -> bool:
+def plain_only(console: Console) -> bool:
+    """Whether the output can hold ASCII alone."""
     return not console.encoding.lower().startswith("utf")
 
 
@@ -74,7 +75,7 @@ def _parts(result: Result, width: int, ascii_only: bool) -> Iterator[RenderableT
     if result.warnings:
         yield Text("")
         yield Text("Please note", style="bold yellow")
-        yield from (_item(Text(warning)) for warning in result.warnings)
+        yield from (bulleted(Text(warning)) for warning in result.warnings)
 
 
 def _header(result: Result) -> RenderableType:
@@ -157,29 +158,29 @@ def _notes(rows: list[Row]) -> Iterator[RenderableType]:
         if row.estimated and row.note and row.note != row.flag:
             groups.setdefault(row.note, []).append(row.key)
     for note, keys in groups.items():
-        yield _item(Text(f"{', '.join(keys)}: {note}"))
+        yield bulleted(Text(f"{', '.join(keys)}: {note}"))
 
 
 def _assessment(result: Result, said: set[str]) -> Iterator[RenderableType]:
     if not result.solutions:
         if result.starts:
-            yield _item(Text(starts_sentence(result.starts)))
+            yield bulleted(Text(starts_sentence(result.starts)))
         return
     yield Text("What is known of this answer", style="bold")
     for found in findings(result):
         line = Text(f"{found.title}: ", style="bold" if found.shown else "")
         line.append(found.sentence, style="none")
-        yield _item(line)
+        yield bulleted(line)
     if result.uncertainty is not None:
         for direction in result.uncertainty.directions:
             if any(direction.sentence in note for note in said):
                 continue  # the remarks below the table hold it already
-            yield _item(Text(f"Not determined: {direction.sentence}"))
+            yield bulleted(Text(f"Not determined: {direction.sentence}"))
     if result.starts:
-        yield _item(Text(starts_sentence(result.starts)))
+        yield bulleted(Text(starts_sentence(result.starts)))
 
 
-def _item(text: Text) -> RenderableType:
+def bulleted(text: Text) -> RenderableType:
     """A line with a dash; its continuation lines are indented."""
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(width=1)

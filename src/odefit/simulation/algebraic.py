@@ -56,7 +56,8 @@ def consistent(
         z, residual, slope = z + damping * step, trial, trial_slope
         if np.linalg.norm(damping * step) <= 1e-13 * (1 + np.linalg.norm(z)):
             by_z, by_rest = slope[:, directions:], slope[:, :directions]
-            return z, np.linalg.lstsq(by_z, -by_rest, rcond=None)[0]
+            slopes: Array = np.linalg.lstsq(by_z, -by_rest, rcond=None)[0].astype(float)
+            return z, slopes
     return Stop(
         time,
         "no consistent initial values of the algebraic variables; "

@@ -39,6 +39,7 @@ class Binding:
                 direct.append((row, quantity))
         self._rows = np.array([row for row, _ in direct], dtype=np.intp)
         self._columns = np.array([column for _, column in direct], dtype=np.intp)
+        self._derivative: Array | None = None  # of the direct quantities
 
     def __call__(self, vector: Array) -> Array:
         """Values, shape (quantities,)."""
@@ -49,9 +50,15 @@ class Binding:
         return values
 
     def derivative(self, vector: Array) -> Array:
-        """Derivatives with respect to all unknowns, shape (quantities, unknowns)."""
-        matrix = np.zeros((len(self._constant), len(vector)))
-        matrix[self._rows, self._columns] = 1.0
+        """Derivatives by all unknowns, shape (quantities, unknowns), to be read only."""
+        matrix = self._derivative
+        if matrix is None:
+            matrix = np.zeros((len(self._constant), len(vector)))
+            matrix[self._rows, self._columns] = 1.0
+            self._derivative = matrix
+        if not self._expressions:
+            return matrix
+        matrix = matrix.copy()
         for row, expression in self._expressions:
             matrix[row] = self._evaluate(expression, vector).gradient(len(vector))
         return matrix
@@ -94,6 +101,8 @@ def dynamic_unknowns(condition: Condition, scalars: Sequence[str]) -> set[int]:
     quantities += condition.initial.values()
     for _, assign in condition.events:
         quantities += [
-            condition.scalars[n] for e in assign.values() for n in e.names & condition.scalars.keys()
+            condition.scalars[n]
+            for e in assign.values()
+            for n in e.names & condition.scalars.keys()
         ]
     return {k for q in quantities for k in unknowns_of(q, condition.scalars)}

@@ -170,7 +170,7 @@ class CasadiEngine:
         multipliers = [seed.scalar_sensitivities[entry] for entry in self._entries]
         rows, algebraic_rows = [], []
         steps = 0
-        for start, times, polynomials, wanted in leg.stretches():
+        for start, times, polynomials, wanted in leg.stretches:
             span = times[-1] - start
             grid = np.round((times - start) / span, 12)
             integrator = self._integrator(grid, max_steps)
@@ -215,7 +215,7 @@ def _magnitudes(states: Array) -> Array:
     if largest == 0.0 or not np.isfinite(largest):
         return np.ones(len(states))
     smallest = size[size > 0].min()
-    return np.maximum(np.where(size > 0, size, smallest), 1e-6 * largest)
+    return np.asarray(np.maximum(np.where(size > 0, size, smallest), 1e-6 * largest))
 
 
 def _stop(error: str, noise: str, start: float, span: float, max_steps: int) -> Stop:

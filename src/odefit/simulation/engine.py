@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -33,6 +34,7 @@ class Leg:
     knots: Array
     polynomials: Array
 
+    @cached_property
     def stretches(self) -> list[tuple[float, Array, Array, bool]]:
         """The leg cut at its corners: start, times, polynomials, whether the last time is wanted.
 

@@ -33,10 +33,14 @@ class EngineSwitch:
     ----------
     engine
         ``"auto"``, or the name of the only engine to use.
+    tolerance
+        Relative, of the stiff engine; None for its default. The Taylor method is always at
+        its own, as it costs next to nothing.
     """
 
-    def __init__(self, engine: EngineName = "auto") -> None:
+    def __init__(self, engine: EngineName = "auto", tolerance: float | None = None) -> None:
         self._choice = engine
+        self._tolerance = tolerance
         self._engines: dict[tuple[str, Structure], Engine] = {}
         self._stiff = False
         self._budget = BUDGET
@@ -64,8 +68,10 @@ class EngineSwitch:
             return taylor.integrate(leg, seed, GENEROUS)
         if self._stiff:
             path = self._stiff_engine(field, structure).integrate(leg, seed, STIFF_STEPS)
-            return path if isinstance(path, Path) else _either(
-                taylor.integrate(leg, seed, self._budget), path
+            return (
+                path
+                if isinstance(path, Path)
+                else _either(taylor.integrate(leg, seed, self._budget), path)
             )
         first = taylor.integrate(leg, seed, self._budget)
         if isinstance(first, Path):
@@ -96,9 +102,9 @@ class EngineSwitch:
     def _stiff_engine(self, field: VectorField, structure: Structure) -> Engine:
         key = ("casadi", structure)
         if key not in self._engines:
-            from odefit.simulation.casadi_engine import CasadiEngine
+            from odefit.simulation.casadi_engine import TOLERANCE, CasadiEngine
 
-            self._engines[key] = CasadiEngine(field, structure)
+            self._engines[key] = CasadiEngine(field, structure, self._tolerance or TOLERANCE)
         return self._engines[key]
 
 

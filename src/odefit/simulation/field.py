@@ -47,8 +47,10 @@ class VectorField:
         for name in conditions[0].scalars:
             values = [c.scalars[name] for c in conditions]
             first = values[0]
-            if isinstance(first, float) and name not in assigned and values.count(first) == len(
-                values
+            if (
+                isinstance(first, float)
+                and name not in assigned
+                and values.count(first) == len(values)
             ):
                 folded[name] = first
             elif name in used or name in assigned:
@@ -147,5 +149,3 @@ class Structure:
 
     directions: int
     entries: frozenset[tuple[int, int]]
-
-

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
+from odefit.simulation.constant_weights import ConstantWeights
 from odefit.simulation.engines import EngineName, EngineSwitch
 from odefit.simulation.failure import Failure
 from odefit.simulation.field import VectorField
@@ -59,19 +61,21 @@ class ForwardMap:
         With its data.
     engine
         ``"auto"`` recognises stiffness; ``"heyoka"`` or ``"casadi"`` forces one engine.
+    tolerance
+        Relative, of the stiff engine; None for its default, 1e-9.
     """
 
-    def __init__(self, problem: Problem, engine: EngineName = "auto") -> None:
+    def __init__(
+        self, problem: Problem, engine: EngineName = "auto", tolerance: float | None = None
+    ) -> None:
         self.problem = problem
         self.field = VectorField.of(problem.model, problem.conditions)
-        self.engines = EngineSwitch(engine)
-        self._conditions = [
-            ConditionMap(self.field, c, self.engines) for c in problem.conditions
-        ]
-        self._plain: list[ConditionMap] | None = None
-        self._noise_index = {
-            u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"
-        }
+        self.engines = EngineSwitch(engine, tolerance)
+        self._conditions = [ConditionMap(self.field, c, self.engines) for c in problem.conditions]
+        self._constant = (
+            ConstantWeights(problem, self.field) if ConstantWeights.applies(problem) else None
+        )
+        self._noise_index = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
         self.given_noise = any(
             series.sds is not None or noise.sd is not None or noise.relative is not None
             for c in problem.conditions
@@ -107,54 +111,99 @@ class ForwardMap:
             times = np.asarray(times, dtype=float)
             if len(times) and (np.any(np.diff(times) <= 0) or times[0] < condition.t0):
                 raise InputError(f"times must increase and not be before t0 = {condition.t0:g}")
-        if sensitivities:
-            return self._conditions[position](vector, times)
-        if self._plain is None:
-            self._plain = [
-                ConditionMap(self.field, c, self.engines, sensitivities=False)
-                for c in self.problem.conditions
-            ]
-        return self._plain[position](vector, times)
+        maps = self._conditions if sensitivities else self._without_sensitivities
+        return maps[position](vector, times)
+
+    @cached_property
+    def _without_sensitivities(self) -> list[ConditionMap]:
+        return [
+            ConditionMap(self.field, c, self.engines, sensitivities=False)
+            for c in self.problem.conditions
+        ]
+
+    def cost(self, vector: Array) -> float:
+        """The cost alone; infinite where it is not defined.
+
+        The stiff engine then integrates the states alone, which is several times faster. The
+        Taylor method is fast anyway, and would have to be compiled once more.
+        """
+        stiff = self.engines.preferred == "casadi"
+        maps = self._without_sensitivities if stiff else self._conditions
+        evaluation = self._evaluate(vector, maps)
+        return math.inf if isinstance(evaluation, Failure) else evaluation.cost
 
     def evaluate(self, vector: Array) -> Evaluation | Failure:
         """Residuals and Jacobian at `vector`, shape (n,); a failure where there are none."""
+        return self._evaluate(vector, self._conditions)
+
+    def _evaluate(self, vector: Array, maps: Sequence[ConditionMap]) -> Evaluation | Failure:
+        trajectories: list[Trajectory] = []
+        for condition_map in maps:
+            trajectory = condition_map(vector)
+            if isinstance(trajectory, Failure):
+                return trajectory
+            trajectories.append(trajectory)
+        if self._constant is not None:
+            found = self._constant(vector, trajectories)
+            if found is not None:
+                return self._constant_evaluation(vector, *found)
+        return self._general_evaluation(vector, trajectories)
+
+    def _constant_evaluation(self, vector: Array, residuals: Array, jacobian: Array) -> Evaluation:
+        assert self._constant is not None
+        squares = float(residuals @ residuals)
+        log_likelihood = -0.5 * squares - self._constant.log_sds
+        log_likelihood -= 0.5 * len(residuals) * math.log(2 * math.pi)
+        prior = self._priors(vector)
+        if prior is not None:
+            residuals = np.concatenate([residuals, prior[0]])
+            jacobian = np.concatenate([jacobian, prior[1]])
+            squares += float(prior[0] @ prior[0])
+        return Evaluation(
+            0.5 * squares,
+            residuals,
+            jacobian,
+            squares,
+            log_likelihood if self.given_noise else None,
+        )
+
+    def _general_evaluation(
+        self, vector: Array, trajectories: Sequence[Trajectory]
+    ) -> Evaluation | Failure:
         n = len(vector)
         values: list[Array] = []
         rows: list[Array] = []
         cost = 0.0
         squares = 0.0
         log_likelihood = 0.0
-        for block in self._blocks(vector):
+        for block in self.blocks(vector, trajectories):
             if isinstance(block, Failure):
                 return block
-            r, sd = block.residuals, block.sd
-            jacobian = r.gradient(n, len(r.value))
-            values.append(r.value)
+            count = len(block.predicted)
+            r, sd = block.residuals.array(count), block.sd.array(count)
+            jacobian = block.residuals.gradient(n, count)
+            values.append(r)
             rows.append(jacobian)
-            log_sd = float(np.sum(np.log(sd.value)))
-            half = 0.5 * float(r.value @ r.value)
+            log_sd = float(np.sum(np.log(sd)))
+            half = 0.5 * float(r @ r)
             squares += 2 * half
             cost += half
             log_likelihood += block.log_density_offset - half - log_sd
-            log_likelihood -= 0.5 * len(r.value) * math.log(2 * math.pi)
-            if sd.partials:
+            log_likelihood -= 0.5 * count * math.log(2 * math.pi)
+            if block.sd.partials:
                 # Fisher scoring: the gradient of r^2/2 + log(sd) is r r' + sd'/sd, its Fisher
                 # matrix h' h'/sd^2 + 2 (sd'/sd)^2, where r' holds h'/sd - r sd'/sd.
                 cost += log_sd
-                relative = sd.gradient(n, len(r.value)) / np.asarray(sd.value)[:, None]
-                jacobian += r.value[:, None] * relative
+                relative = block.sd.gradient(n, count) / sd[:, None]
+                jacobian += r[:, None] * relative
                 rows.append(math.sqrt(2.0) * relative)
-                values.append((1.0 - r.value**2) / math.sqrt(2.0))
-        for i, unknown in enumerate(self.problem.unknowns):
-            prior = unknown.parameter.prior
-            if prior is not None:
-                r = (vector[i] - prior.mean) / prior.sd
-                row = np.zeros((1, n))
-                row[0, i] = 1.0 / prior.sd
-                values.append(np.array([r]))
-                rows.append(row)
-                cost += 0.5 * r * r
-                squares += r * r
+                values.append((1.0 - r**2) / math.sqrt(2.0))
+        prior = self._priors(vector)
+        if prior is not None:
+            values.append(prior[0])
+            rows.append(prior[1])
+            squares += float(prior[0] @ prior[0])
+            cost += 0.5 * float(prior[0] @ prior[0])
         return Evaluation(
             cost,
             np.concatenate(values),
@@ -162,6 +211,21 @@ class ForwardMap:
             squares,
             log_likelihood if self.given_noise else None,
         )
+
+    def _priors(self, vector: Array) -> tuple[Array, Array] | None:
+        """Residuals of the priors and their Jacobian, shapes (k,) and (k, n)."""
+        given = [
+            (i, u.parameter.prior)
+            for i, u in enumerate(self.problem.unknowns)
+            if u.parameter.prior is not None
+        ]
+        if not given:
+            return None
+        residuals = np.array([(vector[i] - prior.mean) / prior.sd for i, prior in given])
+        jacobian = np.zeros((len(given), len(vector)))
+        for row, (i, prior) in enumerate(given):
+            jacobian[row, i] = 1.0 / prior.sd
+        return residuals, jacobian
 
     def batch(
         self, vectors: Sequence[Array] | Array, executor: Executor | None = None
@@ -180,28 +244,26 @@ class ForwardMap:
         with np.errstate(all="ignore"):
             return observe(self.field, condition, vector, trajectory)
 
-    def _blocks(self, vector: Array) -> Iterator[Block | Failure]:
-        for position, condition in enumerate(self.problem.conditions):
-            trajectory = self._conditions[position](vector)
-            if isinstance(trajectory, Failure):
-                yield trajectory
-                return
+    def blocks(
+        self, vector: Array, trajectories: Sequence[Trajectory]
+    ) -> Iterator[Block | Failure]:
+        """Residuals by observable, condition by condition, or why there are none."""
+        for condition, trajectory in zip(self.problem.conditions, trajectories, strict=True):
             predicted = self.predictions(condition, vector, trajectory)
             for name, series in condition.series.items():
                 noise = self.problem.noise.get(name, Noise())
                 estimated = None if series.sds is not None else self._noise_index.get(f"{name}_sd")
                 with np.errstate(all="ignore"):
                     block = weigh(noise, series, predicted, name, condition, vector, estimated)
-                fault = self._fault(block, condition, name, predicted[name])
-                yield fault or block
+                yield self._fault(block, condition, name, predicted[name]) or block
 
     def _fault(
         self, block: Block, condition: Condition, name: str, predicted: Dual
     ) -> Failure | None:
         """Why the residuals are unusable, if they are."""
         rows = condition.series[name].rows
-        sd = np.broadcast_to(block.sd.value, rows.shape)
-        wrong = np.flatnonzero(~np.isfinite(block.residuals.value) | ~(sd > 0))
+        sd = block.sd.array(len(rows))
+        wrong = np.flatnonzero(~np.isfinite(block.residuals.array(len(rows))) | ~(sd > 0))
         if not len(wrong):
             partials = block.residuals.partials.values()
             if all(np.isfinite(p).all() for p in partials):
@@ -211,13 +273,11 @@ class ForwardMap:
             )
         i = wrong[0]
         time = float(condition.times[rows[i]])
-        value = predicted.value[rows[i]]
+        value = predicted.array(len(condition.times))[rows[i]]
         if not np.isfinite(value):
             return Failure(condition.name, time, f"observable '{name}' is {value}")
         if not sd[i] > 0:
-            return Failure(
-                condition.name, time, f"the standard deviation of '{name}' is {sd[i]:g}"
-            )
+            return Failure(condition.name, time, f"the standard deviation of '{name}' is {sd[i]:g}")
         return Failure(
             condition.name, time, f"observable '{name}' is {value:g}: it has no logarithm"
         )
@@ -286,8 +346,14 @@ class Residuals:
 def residual_table(problem: Problem, vector: Array) -> list[Residuals] | Failure:
     """Residuals of every observable in every experiment, on the scale of its noise model."""
     forward = ForwardMap(problem)
+    trajectories = []
+    for condition in problem.conditions:
+        trajectory = forward.trajectory(vector, condition.name)
+        if isinstance(trajectory, Failure):
+            return trajectory
+        trajectories.append(trajectory)
     found = []
-    blocks = forward._blocks(vector)
+    blocks = forward.blocks(vector, trajectories)
     for condition in problem.conditions:
         for name, series in condition.series.items():
             block = next(blocks)
@@ -300,7 +366,7 @@ def residual_table(problem: Problem, vector: Array) -> list[Residuals] | Failure
                     condition.times[series.rows],
                     series.values,
                     block.predicted,
-                    np.asarray(block.residuals.value, dtype=float),
+                    block.residuals.array(len(series.values)),
                 )
             )
     return found

@@ -60,12 +60,19 @@ class HeyokaEngine:
         self._n = len(field.states)
         self._m = structure.directions
         self._entries = sorted(structure.entries)
+        self._rows = np.array([j for j, _ in self._entries], dtype=np.intp)
+        self._columns = np.array([k for _, k in self._entries], dtype=np.intp)
         self._p = len(field.scalars)
         self._inputs = len(field.inputs)
+        system = self._system(field)
+        # heyoka counts the parameters that simplification has left in the equations.
+        self._pars = np.zeros(self._p + 5 * self._inputs + len(self._entries))
+        indices = [int(str(par)[1:]) for _, f in system for par in hy.get_params(f)]
+        self._used = max(indices, default=-1) + 1
         self._integrator = hy.taylor_adaptive(
-            self._system(field),
+            system,
             np.zeros(self._n * (1 + self._m)),
-            pars=np.zeros(self._p + 5 * self._inputs + len(self._entries)),
+            pars=np.zeros(self._used),
             tol=tolerance,
             compact_mode=True,
             opt_level=1,
@@ -112,24 +119,20 @@ class HeyokaEngine:
         """See :class:`odefit.simulation.engine.Engine`."""
         ta = self._integrator
         n, m, p = self._n, self._m, self._p
-        pars = ta.pars
+        pars = self._pars
         pars[:p] = seed.scalars
-        if self._entries:
-            first = p + 5 * self._inputs
-            for i, (j, k) in enumerate(self._entries):
-                pars[first + i] = seed.scalar_sensitivities[j, k]
+        pars[p + 5 * self._inputs :] = seed.scalar_sensitivities[self._rows, self._columns]
         state = ta.state
         state[:n] = seed.states
         state[n:] = seed.sensitivities.T.ravel()
         rows = []
         steps = 0
-        for start, times, polynomials, wanted in leg.stretches():
+        for start, times, polynomials, wanted in leg.stretches:
             pars[p : p + 5 * self._inputs] = polynomials.ravel()
+            ta.pars[:] = pars[: self._used]
             ta.time = start
             # heyoka's grid begins where the integrator stands.
-            grid = np.empty(len(times) + 1)
-            grid[0] = start
-            grid[1:] = times
+            grid = np.concatenate([[start], times])
             outcome, _, _, taken, _, out = ta.propagate_grid(
                 grid, max_steps=max(1, max_steps - steps)
             )

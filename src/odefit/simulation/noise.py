@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from odefit.problem.algebras import DUAL, Array, Dual
 from odefit.problem.condition import Condition, Series
@@ -58,7 +57,7 @@ def weigh(
     estimated
         Index of the unknown standard deviation, where it is estimated.
     """
-    model = at_rows(predicted[name], series.rows)
+    model = predicted[name].take(series.rows, len(condition.times))
     natural = np.asarray(model.value)
     measured = Dual(series.values)
     offset = 0.0
@@ -90,15 +89,9 @@ def _sd(
         values = {}
         for n in noise.sd.names:
             if n in predicted:
-                values[n] = at_rows(predicted[n], series.rows)
+                values[n] = predicted[n].take(series.rows, len(condition.times))
             else:
                 values[n] = scalar_value(n, condition.scalars, vector)
         sd: Dual = noise.sd.evaluate(values, DUAL)
         return Dual(sd.value * ones, {k: v * ones for k, v in sd.partials.items()})
     return Dual(ones * (noise.sd if isinstance(noise.sd, float) else 1.0))
-
-
-def at_rows(values: Dual, rows: npt.NDArray[np.intp]) -> Dual:
-    """A dual array at some of its rows."""
-    partials = {k: v[rows] if np.ndim(v) else v for k, v in values.partials.items()}
-    return Dual(values.value[rows], partials)

@@ -33,7 +33,9 @@ class Stage:
     rows: tuple[int, ...]
 
 
-def schedule(condition: Condition, inputs: tuple[str, ...], times: Array) -> tuple[int, list[Stage]]:
+def schedule(
+    condition: Condition, inputs: tuple[str, ...], times: Array
+) -> tuple[int, list[Stage]]:
     """How to come by the states at `times` (increasing, not before t0).
 
     Returns

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 
+from odefit.problem.algebras import Array
 from odefit.reporting.figures.style import (
     GRID,
     INK,
@@ -78,10 +80,7 @@ def plot_correlation(result: Result) -> Plot:
     return figure
 
 
-def _write_numbers(axes: object, matrix: np.ndarray) -> None:
-    from matplotlib.axes import Axes
-
-    assert isinstance(axes, Axes)
+def _write_numbers(axes: Axes, matrix: Array) -> None:
     for (i, j), value in np.ndenumerate(matrix):
         if np.isfinite(value) and i != j:
             # Not the ink of the page: the cell's own colour is the same on dark screens.

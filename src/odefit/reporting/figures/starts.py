@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from odefit.reporting.figures.style import (
     DATA,
@@ -68,8 +69,6 @@ def plot_starts(result: Result) -> Plot:
         axes.set_xlabel("starts, the best first" + (f" ({lost} more failed)" if lost else ""))
         axes.set_ylabel("objective")
         dress(axes, log_y=logarithmic)
-        from matplotlib.ticker import MaxNLocator
-
         axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
         if not converged.all():
             axes.legend(frameon=False, fontsize=8.0, loc="upper left")

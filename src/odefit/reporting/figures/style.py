@@ -111,6 +111,7 @@ def dress(axes: Axes, *, log_x: bool = False, log_y: bool = False) -> None:
             formatter.set_powerlimits((-3, 5))
             axis.set_major_formatter(formatter)
         axis.get_offset_text().set_fontsize(SMALL)
+    axes.yaxis.set_offset_position("right")  # at the left it would push the title out
     axes.tick_params(colors=MUTED, labelcolor=INK, labelsize=SMALL, width=0.7, which="major")
     axes.tick_params(colors=MUTED, width=0.5, which="minor")
 

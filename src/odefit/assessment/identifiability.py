@@ -1,0 +1,361 @@
+"""What the data can determine, before any fit: the rank of the sensitivities at generic points.
+
+Predictions depend on the unknowns through a matrix of sensitivities, whose rank is the same at
+almost every point. A direction that it does not see at any of a few points is not determined by
+measurements at these times, however precise. This is a numerical finding, not a proof: an
+unknown may act somewhere else, and one that acts here may act in two ways that agree.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from odefit.assessment.directions import describe_directions
+from odefit.assessment.parts import Direction
+from odefit.assessment.uncertainty import RANK_TOLERANCE
+from odefit.methods.control import Control
+from odefit.methods.estimate import Status
+from odefit.methods.multi_start import MultiStart
+from odefit.methods.single_shooting import SingleShooting
+from odefit.problem.algebras import Array
+from odefit.problem.condition import Series
+from odefit.problem.expressions import Expression
+from odefit.problem.noise import Noise
+from odefit.problem.problem import Problem
+from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.binding import unknowns_of
+from odefit.simulation.noise import weigh
+
+POINTS, MOST_POINTS = 5, 10
+"""Points that are looked at: so many, and more of them while something is not determined."""
+
+SCREENING = MultiStart(screening=4)
+"""Where a point comes from: the guess, or the best of four samples of the range of the starts."""
+
+APPROACH = SingleShooting(evaluations=12)
+"""A few steps towards the data. Far from them most unknowns are hidden: everything has decayed
+before the first measurement, or nothing has happened by the last."""
+
+PATIENCE = 15.0
+"""Seconds after which no further point is looked at."""
+
+NO_EFFECT = 1e-9
+"""Relative sensitivity, of that of the most influential unknown, which counts as none: the
+sensitivities are not better than that."""
+
+SHARE = 1e-4
+"""Share in the null space above which an unknown takes part in it."""
+
+ASSUMED_NOISE = 0.01
+"""Of the largest value of an observable, where the problem does not say how it scatters."""
+
+
+@dataclass(frozen=True, eq=False)
+class PointFinding:
+    """What the sensitivities show at one point.
+
+    Attributes
+    ----------
+    vector
+        The unknowns, shape (n,).
+    failure
+        Why the model cannot be evaluated there; the rest is then empty.
+    engine
+        That integrated: ``"heyoka"``, or ``"casadi"`` where the equations are stiff.
+    rank
+        Of the sensitivities.
+    determined, effective
+        By unknown, is it determined, and does it change any prediction; shape (n,).
+    errors
+        Standard errors to expect, shape (n,), infinite where there is none.
+    """
+
+    vector: Array
+    failure: Failure | None
+    engine: str
+    rank: int = 0
+    determined: Array = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    effective: Array = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    errors: Array = field(default_factory=lambda: np.zeros(0))
+
+
+@dataclass(frozen=True, eq=False)
+class Identifiability:
+    """What measurements at the data times can determine, numerically and locally.
+
+    Attributes
+    ----------
+    keys
+        The unknowns.
+    points
+        Where the sensitivities were looked at.
+    rank
+        The largest of any point; None where the model could not be evaluated anywhere.
+    scatter
+        Unknowns of the noise alone: they follow from how the residuals scatter.
+    no_effect
+        Unknowns that are determined at no point, and change no prediction where the rank is
+        largest.
+    undetermined
+        Other unknowns that are determined at no point.
+    weak
+        Unknowns whose standard error is larger than their value (or than the width of their
+        bounds), at every point.
+    sometimes
+        By unknown, at how many points it is determined, where that is not all.
+    directions
+        What is not determined, in words.
+    assumed_noise
+        Whether `weak` rests on :data:`ASSUMED_NOISE`.
+    """
+
+    keys: tuple[str, ...]
+    points: tuple[PointFinding, ...]
+    rank: int | None
+    scatter: tuple[str, ...] = ()
+    no_effect: tuple[str, ...] = ()
+    undetermined: tuple[str, ...] = ()
+    weak: tuple[str, ...] = ()
+    sometimes: dict[str, int] = field(default_factory=dict)
+    directions: tuple[Direction, ...] = ()
+    assumed_noise: bool = False
+
+    @property
+    def usable(self) -> tuple[PointFinding, ...]:
+        """Points at which the model could be evaluated."""
+        return tuple(p for p in self.points if p.failure is None)
+
+    @property
+    def sentence(self) -> str:
+        """What was found, and how far it can be trusted."""
+        if not self.points or len(self.scatter) == len(self.keys):
+            return "Nothing is unknown of what the model predicts."
+        count = len(self.usable)
+        if not count:
+            return "The model could be evaluated at no point: nothing can be said."
+        lost = len(self.no_effect) + len(self.undetermined)
+        unknowns = len(self.keys) - len(self.scatter)
+        if unknowns == 1:
+            found = "The one unknown is not determined" if lost else "The one unknown is determined"
+        elif lost:
+            found = f"{lost} of {unknowns} unknowns {'is' if lost == 1 else 'are'} not determined"
+        else:
+            found = f"All {unknowns} unknowns are determined"
+        where = "1 point" if count == 1 else f"{count} points"
+        return (
+            f"{found}, locally: found numerically from the sensitivities at these data times, "
+            f"at {where}; not a proof."
+        )
+
+
+def local_identifiability(
+    forward: ForwardMap, seed: int = 0, points: Iterable[Array] | None = None
+) -> Identifiability:
+    """Which unknowns the data of a problem can determine, near generic points.
+
+    Priors are left aside: the question is what the measurements say.
+
+    Parameters
+    ----------
+    forward
+        Of the problem; what it has learnt of stiffness is forgotten.
+    seed
+        Of the points.
+    points
+        Vectors of unknowns, shape (n,) each, instead of points a few steps on from where a fit
+        with this seed would start.
+    """
+    problem = forward.problem
+    if not problem.unknowns:
+        return Identifiability((), (), 0)
+    found: list[PointFinding] = []
+    best: tuple[PointFinding, Evaluation, Array] | None = None
+    scatter = _scatter(problem)
+    for vector in _points(forward, seed) if points is None else points:
+        if points is None and len(found) >= POINTS and _complete(found, scatter):
+            break
+        forward.engines.reset()
+        evaluation = forward.evaluate(vector)
+        point = PointFinding(
+            vector,
+            evaluation if isinstance(evaluation, Failure) else None,
+            forward.engines.preferred,
+        )
+        if isinstance(evaluation, Evaluation):
+            sensitivities = _sensitivities(forward, vector)
+            point, basis = _analysed(point, sensitivities, scatter)
+            if best is None or point.rank > best[0].rank:
+                best = point, evaluation, basis
+        found.append(point)
+    if best is None:
+        return Identifiability(problem.keys, tuple(found), None)
+    top, evaluation, basis = best
+    directions: tuple[Direction, ...] = ()
+    if len(basis):
+        directions = describe_directions(forward, top.vector, evaluation, basis)
+    return _summary(problem, found, top, scatter, directions)
+
+
+def _points(forward: ForwardMap, seed: int) -> Iterator[Array]:
+    """Points near the data, as far as a few steps lead there."""
+    deadline = time.time() + PATIENCE
+    control = Control(seed=seed, deadline=deadline)
+    for i in range(MOST_POINTS):
+        start = SCREENING.start_point(forward, i, seed)
+        end = APPROACH.run(forward, i, start, control)
+        yield start if end.status is Status.FAILED else end.vector
+        if control.out_of_time:
+            return
+
+
+def _complete(found: list[PointFinding], scatter: set[int]) -> bool:
+    """Whether every unknown was determined somewhere."""
+    usable = [p.determined for p in found if p.failure is None]
+    return bool(usable) and set(np.flatnonzero(~np.any(usable, axis=0))) <= scatter
+
+
+def _summary(
+    problem: Problem,
+    found: list[PointFinding],
+    top: PointFinding,
+    scatter: set[int],
+    directions: tuple[Direction, ...],
+) -> Identifiability:
+    usable = [p for p in found if p.failure is None]
+    keys = problem.keys
+    counts = np.sum([p.determined for p in usable], axis=0)
+    assumed = any(
+        series.sds is None and _assumed(problem.noise.get(name, Noise()))
+        for c in problem.conditions
+        for name, series in c.series.items()
+    )
+    lost = [i for i in range(len(keys)) if i not in scatter and not counts[i]]
+    weak = [
+        i
+        for i in range(len(keys))
+        if counts[i] and all(_is_weak(problem, i, p) for p in usable if p.determined[i])
+    ]
+    return Identifiability(
+        keys,
+        tuple(found),
+        top.rank,
+        tuple(keys[i] for i in sorted(scatter)),
+        tuple(keys[i] for i in lost if not top.effective[i]),
+        tuple(keys[i] for i in lost if top.effective[i]),
+        tuple(keys[i] for i in weak),
+        {keys[i]: int(c) for i, c in enumerate(counts) if 0 < c < len(usable)},
+        directions,
+        assumed,
+    )
+
+
+def _analysed(
+    point: PointFinding, sensitivities: Array, scatter: set[int]
+) -> tuple[PointFinding, Array]:
+    """The finding at a point, and a basis of what is not determined (natural units)."""
+    n = len(point.vector)
+    sizes = np.where(point.vector != 0, np.abs(point.vector), 1.0)
+    relative = sensitivities * sizes
+    norms = np.linalg.norm(relative, axis=0)
+    effective = norms > NO_EFFECT * norms.max(initial=0.0)
+    free = np.flatnonzero(effective)
+    determined = np.zeros(n, dtype=bool)
+    errors = np.full(n, math.inf)
+    basis = np.zeros((0, n))
+    rank = 0
+    if len(free):
+        _, s, vt = np.linalg.svd(relative[:, free] / norms[free], full_matrices=True)
+        s = np.concatenate([s, np.zeros(len(free) - len(s))])
+        known = s > RANK_TOLERANCE * s[0]
+        rank = int(known.sum())
+        basis = np.zeros((len(free) - rank, n))
+        basis[:, free] = vt[~known] / norms[free] * sizes[free]
+        share = np.sqrt(np.sum(vt[~known] ** 2, axis=0))
+        good = share <= SHARE
+        determined[free[good]] = True
+        variances = np.sum((vt[known] / s[known, None]) ** 2, axis=0)
+        errors[free[good]] = (np.sqrt(variances) / norms[free] * sizes[free])[good]
+    return replace(
+        point, rank=rank, determined=determined, effective=effective, errors=errors
+    ), basis
+
+
+def _sensitivities(forward: ForwardMap, vector: Array) -> Array:
+    """Of all predictions at the data times, in standard deviations; shape (measurements, n)."""
+    n = len(vector)
+    rows = []
+    with np.errstate(all="ignore"):
+        for condition in forward.problem.conditions:
+            trajectory = forward.trajectory(vector, condition.name)
+            assert not isinstance(trajectory, Failure), "it was evaluated before"
+            predicted = forward.predictions(condition, vector, trajectory)
+            for name, series in condition.series.items():
+                noise = forward.problem.noise.get(name, Noise())
+                model = predicted[name].take(series.rows, len(condition.times))
+                gradient = model.gradient(n, len(series.rows))
+                if noise.transform is not None:
+                    base = math.e if noise.transform == "log" else 10.0
+                    gradient = gradient / np.asarray(model.value * math.log(base))[:, None]
+                if series.sds is None and _assumed(noise):
+                    sd = _typical(forward.problem, name, noise, series)
+                else:
+                    block = weigh(noise, series, predicted, name, condition, vector, None)
+                    sd = np.broadcast_to(block.sd.value, series.rows.shape)
+                rows.append(gradient / sd[:, None])
+    return np.concatenate(rows)
+
+
+def _assumed(noise: Noise) -> bool:
+    """Whether nothing is known of the size of the noise."""
+    return noise.relative is None and (noise.sd is None or noise.sd == "estimate")
+
+
+def _typical(problem: Problem, name: str, noise: Noise, series: Series) -> Array:
+    """Standard deviations to reckon with, shape (measurements,)."""
+    if noise.transform is not None:
+        level = ASSUMED_NOISE / (1.0 if noise.transform == "log" else math.log(10.0))
+    else:
+        values = [c.series[name].values for c in problem.conditions if name in c.series]
+        level = ASSUMED_NOISE * (float(np.max(np.abs(np.concatenate(values)))) or 1.0)
+    return np.full(series.rows.shape, level)
+
+
+def _scatter(problem: Problem) -> set[int]:
+    """Unknowns that act on the noise and on no prediction."""
+    model = problem.model
+    predicting = {
+        name
+        for table in (model.ode, model.algebraic, model.observables)
+        for expression in table.values()
+        for name in expression.names
+    }
+    weighing = {
+        name
+        for noise in problem.noise.values()
+        if isinstance(noise.sd, Expression)
+        for name in noise.sd.names
+    }
+    found = {i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
+    acting: set[int] = set()
+    for condition in problem.conditions:
+        scalars = condition.scalars
+        assigned = {n for _, assign in condition.events for e in assign.values() for n in e.names}
+        quantities = [scalars[n] for n in (predicting | assigned) & scalars.keys()]
+        for quantity in (*quantities, *condition.initial.values()):
+            acting |= unknowns_of(quantity, scalars)
+        for name in weighing & scalars.keys():
+            found |= unknowns_of(scalars[name], scalars)
+    return found - acting
+
+
+def _is_weak(problem: Problem, i: int, point: PointFinding) -> bool:
+    """The expected error exceeds the value, or the bounds of an unknown of either sign."""
+    parameter = problem.unknowns[i].parameter
+    if parameter.lower >= 0 or parameter.scale == "log10":
+        return bool(point.errors[i] > abs(point.vector[i]))
+    return bool(point.errors[i] > parameter.upper - parameter.lower)

@@ -1,0 +1,34 @@
+"""Campaigns: many runs that belong together, and the tables that they make.
+
+>>> from odefit.bench import campaign
+>>> campaign("alpha-pinene").tasks()[0]
+{'key': 'seed 0', 'seed': 0}
+"""
+
+from __future__ import annotations
+
+from odefit.bench.alpha_pinene import ALPHA_PINENE
+from odefit.bench.campaign import Campaign, Record
+from odefit.bench.library_fits import LIBRARY
+from odefit.bench.recovery import RECOVERY
+from odefit.problem.errors import InputError, did_you_mean
+
+__all__ = ["CAMPAIGNS", "Campaign", "Record", "campaign"]
+
+CAMPAIGNS: dict[str, Campaign] = {c.name: c for c in (ALPHA_PINENE, LIBRARY, RECOVERY)}
+"""All campaigns by name."""
+
+
+def campaign(name: str) -> Campaign:
+    """The campaign of that name.
+
+    Raises
+    ------
+    InputError
+        There is none; the message proposes a similar one.
+    """
+    if name not in CAMPAIGNS:
+        have = ", ".join(sorted(CAMPAIGNS))
+        hint = did_you_mean(name, CAMPAIGNS) or ";"
+        raise InputError(f"there is no campaign {name!r}{hint} campaigns are: {have}")
+    return CAMPAIGNS[name]

@@ -1,0 +1,81 @@
+"""What a campaign is: tasks, how to run one, and the tables that all of them make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+Task = Mapping[str, Any]
+"""JSON values by name. ``"key"`` is a text that no other task has; the other entries are the
+factors over which ``--limit`` spreads evenly."""
+
+Outcome = Literal["done", "time limit", "out of memory", "error", "crashed"]
+"""How a task ended: with a result, stopped by its time limit, without memory, with a Python
+exception, or by the death of its process."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What became of one task.
+
+    Attributes
+    ----------
+    key, task
+        Which.
+    outcome
+        How it ended.
+    result
+        JSON values by name; None unless it is done. Numbers that are not finite are None.
+    reason
+        In words, why there is no result.
+    seconds
+        Wall time.
+    """
+
+    key: str
+    task: Task
+    outcome: Outcome
+    result: Mapping[str, Any] | None
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """Many runs that belong together.
+
+    The functions are those of a module, not made inside others: worker processes import them.
+    A task must depend on nothing but its own entries, so that results are the same whatever the
+    number of processes and whatever ran before.
+
+    Attributes
+    ----------
+    name, description
+        For lists.
+    tasks
+        All tasks, in the order in which tables show them.
+    run
+        The result of a task: JSON values by name.
+    tables
+        From the records of all tasks that have ended, in the order of the tasks.
+    figures
+        From the same, if there is something to look at.
+    seconds
+        After so long, wall time, a task is stopped.
+    memory
+        Bytes that a task may use; None for its share of the machine's memory.
+    """
+
+    name: str
+    description: str
+    tasks: Callable[[], Sequence[Task]]
+    run: Callable[[Task], Mapping[str, Any]]
+    tables: Callable[[Sequence[Record]], Mapping[str, pd.DataFrame]]
+    figures: Callable[[Sequence[Record]], Mapping[str, Figure]] | None = None
+    seconds: float = 60.0
+    memory: int | None = None

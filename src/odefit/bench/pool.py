@@ -1,0 +1,215 @@
+"""Worker processes, each with a task at a time, replaced when they hang or die."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Sequence
+from contextlib import suppress
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from odefit.bench.campaign import Campaign, Outcome, Record, Task
+
+STARTING = 120.0
+"""Seconds that a worker has to import what it needs."""
+
+RENEWED_AFTER = 200
+"""Tasks after which a worker is replaced: what libraries keep and leak must not add up."""
+
+LAST_WORDS = 300
+"""Characters of what a process wrote before it died, as part of the reason."""
+
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def run_tasks(campaign: Campaign, tasks: Sequence[Task], jobs: int) -> Generator[Record]:
+    """Records in the order in which tasks end.
+
+    Each task is alone in its process. One that takes longer than the campaign's limit, or whose
+    process dies, is a record like others; the next task gets a new process.
+
+    Raises
+    ------
+    RuntimeError
+        Workers die before they take a task.
+    """
+    waiting = list(reversed(tasks))
+    memory = campaign.memory if campaign.memory is not None else _memory() // jobs
+    workers: list[Worker] = []
+    failed_starts = 0
+    try:
+        while waiting or any(w.task is not None for w in workers):
+            while len(workers) < jobs and len(workers) < len(waiting) + _busy(workers):
+                workers.append(Worker(campaign, memory))
+            _wait(workers)
+            for worker in list(workers):
+                record = worker.poll()
+                if record is not None:
+                    yield record
+                if worker.alive and worker.ready and worker.task is None:
+                    failed_starts = 0
+                    if worker.served >= RENEWED_AFTER or not waiting:
+                        worker.kill()
+                    else:
+                        worker.send(waiting.pop())
+                if not worker.alive:
+                    workers.remove(worker)
+                    failed_starts += not worker.ready
+                    if failed_starts > jobs:
+                        raise RuntimeError(f"worker processes cannot start: {worker.last_words}")
+    finally:
+        for worker in workers:
+            worker.kill()
+
+
+class Worker:
+    """One worker process, seen from the parent.
+
+    Attributes
+    ----------
+    task
+        Under way, if there is one.
+    ready
+        It has started up.
+    alive
+        It has not ended.
+    served
+        Tasks done.
+    """
+
+    def __init__(self, campaign: Campaign, memory: int) -> None:
+        mine, theirs = Pipe()
+        self.connection: Connection[Any, Any] = mine
+        self.task: Task | None = None
+        self.ready = False
+        self.alive = True
+        self.served = 0
+        self.last_words = ""
+        # A file, not a pipe: it can be read when the process is dead, and never blocks it.
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the worker
+        environment = dict.fromkeys(ONE_THREAD, "1") | dict(os.environ)
+        environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
+        environment.setdefault("MPLBACKEND", "Agg")
+        arguments = [str(n) for n in (theirs.fileno(), memory, os.getpid())]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "odefit.bench.worker", *arguments],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            env=environment,
+            start_new_session=True,  # a Ctrl-C is the parent's; and its children can be killed
+        )
+        theirs.close()
+        self._began = time.monotonic()
+        self._seconds = campaign.seconds
+        with suppress(OSError):
+            self.connection.send_bytes(pickle.dumps(campaign))
+
+    @property
+    def deadline(self) -> float:
+        """When to stop waiting, in seconds of :func:`time.monotonic`."""
+        if not self.ready:
+            return self._began + STARTING
+        return self._began + self._seconds if self.task is not None else float("inf")
+
+    def send(self, task: Task) -> None:
+        """Begin a task."""
+        self.task = task
+        self._log.seek(0)
+        self._log.truncate()
+        self._began = time.monotonic()
+        with suppress(OSError):  # it has died: the next poll will find out
+            self.connection.send(dict(task))
+
+    def poll(self) -> Record | None:
+        """The record of the task, if it has ended in whatever way."""
+        try:
+            if self.connection.poll():
+                outcome, result, reason = self.connection.recv()
+                if outcome == "ready":
+                    self.ready = True
+                    return None
+                self.served += 1
+                return self._record(outcome, reason, json.loads(result) if result else None)
+        except (EOFError, OSError, pickle.UnpicklingError):
+            return self._died()
+        if time.monotonic() >= self.deadline:
+            self.kill()
+            words = f"stopped after {self._seconds:g} s"
+            return self._record("time limit", words) if self.task is not None else None
+        return None
+
+    def kill(self) -> None:
+        """End it now, with all processes that it started."""
+        if not self.alive:
+            return
+        self.alive = False
+        with suppress(OSError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self.connection.close()
+        self._log.seek(0)
+        text = self._log.read().decode("utf-8", errors="replace")
+        self.last_words = " ".join(text.split())[-LAST_WORDS:]
+        self._log.close()
+
+    def _died(self) -> Record | None:
+        try:
+            code = self._process.wait(timeout=5.0)
+        except subprocess.TimeoutExpired:
+            code = 0  # it closed its connection and lives on
+        self.kill()
+        if self.task is None:
+            return None
+        outcome: Outcome = "crashed"
+        if code == -signal.SIGKILL or "bad_alloc" in self.last_words:
+            outcome = "out of memory"
+        reason = _end_in_words(code)
+        if self.last_words:
+            reason += f"; it wrote: {self.last_words}"
+        return self._record(outcome, reason)
+
+    def _record(
+        self, outcome: Outcome, reason: str, result: dict[str, Any] | None = None
+    ) -> Record:
+        assert self.task is not None
+        task, self.task = self.task, None
+        return Record(task["key"], task, outcome, result, reason, time.monotonic() - self._began)
+
+
+def _busy(workers: Sequence[Worker]) -> int:
+    return sum(w.task is not None for w in workers)
+
+
+def _wait(workers: Sequence[Worker]) -> None:
+    """Until a worker has something to say, or must be stopped."""
+    nearest = min(w.deadline for w in workers)
+    # Not for ever: Ctrl-C must be noticed on every system.
+    timeout = min(max(nearest - time.monotonic(), 0.0), 1.0)
+    wait([w.connection for w in workers], timeout)
+
+
+def _end_in_words(code: int) -> str:
+    if code == -signal.SIGKILL:
+        return "the process was killed, most likely because the machine ran out of memory"
+    if code < 0:
+        with suppress(ValueError):
+            return f"the process died of {signal.Signals(-code).name}"
+    return f"the process ended by itself with status {code}"
+
+
+def _memory() -> int:
+    """Bytes of this machine, some left for others; 0 if that cannot be told."""
+    try:
+        return int(0.9 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return 0

@@ -1,0 +1,338 @@
+"""What ``odefit check`` prints: a problem described, and what its data can determine."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from odefit.assessment.identifiability import (
+    ASSUMED_NOISE,
+    Identifiability,
+    local_identifiability,
+)
+from odefit.methods.starts import Range, ranges
+from odefit.problem.parameters import Parameter, Unknown
+from odefit.problem.problem import Problem
+from odefit.reporting.numbers import percent, significant
+from odefit.reporting.plain import (
+    constant_lines,
+    initial_lines,
+    noise_text,
+    ode_lines,
+    special_lines,
+)
+from odefit.reporting.sentences import data_sentence, some
+from odefit.reporting.terminal import NARROW, TEXT_WIDTH, bulleted, plain_only
+from odefit.simulation import ForwardMap
+
+MOST_ROWS = 60
+"""Of a table of experiments."""
+
+
+def print_description(problem: Problem, seed: int = 0, console: Console | None = None) -> None:
+    """Describe `problem`, and say what its data can determine, on `console` (standard output).
+
+    Parameters
+    ----------
+    seed
+        Of the points at which the sensitivities are looked at.
+    """
+    console = console or Console()
+    for part in _described(problem, console):
+        console.print(part, highlight=False)
+    forward = ForwardMap(problem)
+    found = local_identifiability(forward, seed)
+    for part in _found(problem, forward, found):
+        console.print(part, highlight=False)
+
+
+def description_text(problem: Problem, seed: int = 0, width: int = TEXT_WIDTH) -> str:
+    """The same as plain text of at most `width` columns."""
+    buffer = io.StringIO()
+    console = Console(file=buffer, width=width, color_system=None, force_terminal=False)
+    print_description(problem, seed, console)
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
+
+
+def _described(problem: Problem, console: Console) -> Iterator[RenderableType]:
+    # Every text of the user becomes a Text: in a string, rich would read [brackets] as markup.
+    yield Text(problem.name, style="bold")
+    if problem.description:
+        yield Text(problem.description)
+    yield Text(_counts(problem))
+    yield Text(data_sentence(problem))
+    yield from _section("Equations", _lines(ode_lines(problem)))
+    yield from _section("Initial values", _lines(initial_lines(problem)))
+    yield from _section("Constants and inputs", _lines(constant_lines(problem)))
+    yield from _section("Observables", _observables(problem, console))
+    yield from _section("Unknowns", _unknowns(problem, console))
+    yield from _section("Held fixed", _lines(_fixed(problem)))
+    yield from _section("Experiments", _experiments(problem, console))
+    yield from _section("Please note", [bulleted(Text(w)) for w in problem.warnings])
+
+
+def _section(title: str, parts: Iterable[RenderableType]) -> Iterator[RenderableType]:
+    found = list(parts)
+    if found:
+        yield Text("")
+        yield Text(title, style="bold")
+        yield from found
+
+
+def _lines(texts: Iterable[str]) -> list[RenderableType]:
+    return [Padding(Text(text), (0, 0, 0, 2), expand=False) for text in texts]
+
+
+def _counts(problem: Problem) -> str:
+    model = problem.model
+    kinds = [u.kind for u in problem.unknowns]
+    parts = [
+        (kinds.count("parameter"), "parameter", "parameters"),
+        (kinds.count("initial"), "initial value", "initial values"),
+        (kinds.count("noise"), "standard deviation", "standard deviations"),
+    ]
+    listed = [f"{n} {one if n == 1 else more}" for n, one, more in parts if n]
+    of = f" ({', '.join(listed)})" if len(listed) > 1 else ""
+    total = len(kinds)
+    unknowns = listed[0] if len(listed) == 1 else f"{total} unknowns{of}"
+    states = f"{len(model.ode)} state{'s' * (len(model.ode) != 1)}"
+    if model.algebraic:
+        count = len(model.algebraic)
+        states += f", {count} algebraic variable{'s' * (count != 1)}"
+    return f"{states}; {unknowns if total else 'nothing'} to estimate."
+
+
+def _table(columns: Sequence[str], numeric: Iterable[int], console: Console) -> Table:
+    table = Table(
+        box=box.ASCII2 if plain_only(console) else box.SIMPLE_HEAD,
+        header_style="bold",
+        pad_edge=False,
+        show_edge=False,
+    )
+    right = set(numeric)
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i in right else "left", overflow="fold")
+    return table
+
+
+def _rows(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numeric: Iterable[int],
+    console: Console,
+) -> list[RenderableType]:
+    """A table without empty columns; on a narrow terminal each row takes lines of its own."""
+    kept = [i for i in range(len(columns)) if any(row[i] for row in rows)]
+    if not rows:
+        return []
+    if console.width < NARROW:
+        return [
+            Group(
+                Padding(Text(row[0], style="bold"), (0, 0, 0, 2), expand=False),
+                *(
+                    Padding(Text(f"{columns[i]}: {row[i]}"), (0, 0, 0, 4), expand=False)
+                    for i in kept
+                    if i and row[i]
+                ),
+            )
+            for row in rows
+        ]
+    right = [kept.index(i) for i in numeric if i in kept]
+    table = _table([columns[i] for i in kept], right, console)
+    for row in rows:
+        table.add_row(*(Text(row[i]) for i in kept))
+    return [Padding(table, (0, 0, 0, 2), expand=False)]
+
+
+def _observables(problem: Problem, console: Console) -> list[RenderableType]:
+    rows = []
+    for name, expression in problem.model.observables.items():
+        measured = [c for c in problem.conditions if name in c.series]
+        number = sum(len(c.series[name].values) for c in measured)
+        where = "all" if len(measured) == len(problem.conditions) else _names(measured)
+        rows.append(
+            [
+                name,
+                "" if expression.name == name else expression.text,
+                str(number) if number else "never",
+                "" if len(problem.conditions) == 1 else where,
+                noise_text(problem, name) if number else "",
+            ]
+        )
+    return _rows(["", "is", "measured", "experiments", "noise"], rows, [2], console)
+
+
+def _names(conditions: Sequence[object]) -> str:
+    return some([str(getattr(c, "name", c)) for c in conditions])
+
+
+def _unknowns(problem: Problem, console: Console) -> list[RenderableType]:
+    rows = [
+        _unknown_row(unknown, start)
+        for unknown, start in zip(problem.unknowns, ranges(problem), strict=True)
+    ]
+    columns = ["", "kind", "bounds", "guess", "starts from", "scale", "prior", "unit"]
+    if len({row[1] for row in rows}) == 1:
+        rows = [[row[0], "", *row[2:]] for row in rows]
+    found = _rows(columns, rows, [], console)
+    if any(start.logarithmic for start in ranges(problem)):
+        found.append(
+            Padding(
+                Text("log: spread evenly over orders of magnitude", style="dim"),
+                (0, 0, 0, 2),
+                expand=False,
+            )
+        )
+    return found
+
+
+def _unknown_row(unknown: Unknown, start: Range) -> list[str]:
+    p = unknown.parameter
+    kind = {"parameter": "parameter", "initial": "initial value", "noise": "noise"}[unknown.kind]
+    return [
+        unknown.key,
+        kind,
+        _bounds(p),
+        "" if p.guess is None else significant(p.guess),
+        _start(start),
+        p.scale or "",
+        f"{significant(p.prior.mean)} ± {significant(p.prior.sd)}" if p.prior else "",
+        p.unit or "",
+    ]
+
+
+def _start(start: Range) -> str:
+    spread = ", log" if start.logarithmic else ""
+    return f"{significant(start.low, 3)} to {significant(start.high, 3)}{spread}"
+
+
+def _bounds(p: Parameter) -> str:
+    if math.isinf(p.lower) and math.isinf(p.upper):
+        return "none"
+    if math.isinf(p.upper):
+        return f"at least {significant(p.lower)}"
+    if math.isinf(p.lower):
+        return f"at most {significant(p.upper)}"
+    return f"{significant(p.lower)} to {significant(p.upper)}"
+
+
+def _fixed(problem: Problem) -> Iterator[str]:
+    for name, p in problem.parameters.items():
+        if p.fixed is not None:
+            yield f"{name} = {significant(p.fixed, 8)}{f' {p.unit}' if p.unit else ''}"
+
+
+def _experiments(problem: Problem, console: Console) -> list[RenderableType]:
+    unit = f" ({problem.time_unit})" if problem.time_unit else ""
+    rows = []
+    for i, condition in enumerate(problem.conditions[:MOST_ROWS]):
+        first, last = (significant(float(condition.times[k])) for k in (0, -1))
+        rows.append(
+            [
+                condition.name,
+                significant(condition.t0),
+                f"{first} to {last}" if first != last else first,
+                str(condition.size),
+                "; ".join(special_lines(problem, i)),
+            ]
+        )
+    columns = ["", f"t0{unit}", f"measured{unit}", "values", "special"]
+    found = _rows(columns, rows, [1, 3], console)
+    more = len(problem.conditions) - MOST_ROWS
+    return [*found, *_lines([f"and {more} more"])] if more > 0 else found
+
+
+def _found(
+    problem: Problem, forward: ForwardMap, found: Identifiability
+) -> Iterator[RenderableType]:
+    yield from _section(
+        "Integration", [bulleted(Text(t)) for t in _integration(problem, forward, found)]
+    )
+    if problem.unknowns:
+        yield from _section(
+            "What the data can determine", [bulleted(Text(t)) for t in _determined(problem, found)]
+        )
+
+
+def _integration(problem: Problem, forward: ForwardMap, found: Identifiability) -> Iterator[str]:
+    model, field = problem.model, forward.field
+    if field.algebraic:
+        yield "Differential-algebraic equations: IDAS (implicit, variable order) integrates them."
+    else:
+        if model.algebraic:
+            yield (
+                "The algebraic equations are linear in their variables, which are eliminated: "
+                "what is left is an ODE."
+            )
+        stiff = sum(p.engine == "casadi" for p in found.usable)
+        if not field.smooth:
+            yield (
+                "The right-hand sides have kinks (abs, min, max): CVODES (implicit, variable "
+                "order) integrates them."
+            )
+        elif stiff:
+            yield (
+                f"Stiff at {stiff} of {len(found.usable)} points: CVODES (implicit, variable "
+                "order) takes over there from heyoka (Taylor series)."
+            )
+        elif found.usable:
+            yield "Not stiff where it was tried: heyoka (Taylor series) integrates the equations."
+    failed = [str(p.failure) for p in found.points if p.failure is not None]
+    if failed:
+        reasons = "; ".join(dict.fromkeys(failed))
+        yield (
+            f"At {len(failed)} of {len(found.points)} points the model cannot be evaluated "
+            f"(a fit goes round such places): {reasons}."
+        )
+
+
+def _determined(problem: Problem, found: Identifiability) -> Iterator[str]:
+    if problem.size < len(problem.unknowns):
+        yield (
+            f"{problem.size} measured values cannot determine {len(problem.unknowns)} unknowns: "
+            "fix some, give priors, or add data."
+        )
+    yield found.sentence
+    if found.rank is None:
+        yield "Give narrower bounds, or a guess at which the model can be integrated."
+        return
+    if found.no_effect:
+        yield f"No effect on what is measured, as far as seen: {', '.join(found.no_effect)}."
+    for direction in found.directions:
+        yield direction.sentence
+    said = {key for d in found.directions for key in d.keys}
+    rest = [key for key in found.undetermined if key not in said]
+    if rest:
+        yield f"Not determined: {', '.join(rest)}."
+    helped = [
+        u.key
+        for u in problem.unknowns
+        if u.parameter.prior and u.key in (*found.no_effect, *found.undetermined)
+    ]
+    if helped:
+        yield f"Held by the prior alone: {', '.join(helped)}."
+    if found.weak:
+        noise = (
+            f"noise of {percent(ASSUMED_NOISE)} of the largest value (the problem gives none)"
+            if found.assumed_noise
+            else "the noise that the problem gives"
+        )
+        yield (
+            f"Weakly: with {noise}, the error would exceed the value, at every point: "
+            f"{', '.join(found.weak)}."
+        )
+    if found.sometimes:
+        least = min(found.sometimes.values())
+        yield (
+            f"At some of the points ({len(found.usable) - least} at most) not seen: "
+            f"{some(list(found.sometimes))}. Values in such a region cannot be told from others."
+        )
+    if found.scatter:
+        yield f"From how the residuals scatter: {', '.join(found.scatter)}."

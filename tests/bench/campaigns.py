@@ -1,0 +1,98 @@
+"""Campaigns made of trouble, which the tests run in real processes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from odefit.bench.campaign import Campaign, Record, Task
+
+LOG = "ODEFIT_TEST_LOG"
+"""Environment variable: a directory where every run of a task leaves a line."""
+
+
+def plain_tasks() -> list[Task]:
+    return [
+        {"key": f"{shape} {n}", "shape": shape, "n": n}
+        for n in range(6)
+        for shape in ("square", "cube")
+    ]
+
+
+def trouble_tasks() -> list[Task]:
+    kinds = (
+        "fine",
+        "exit",
+        "hang",
+        "raise",
+        "segfault",
+        "killed",
+        "memory",
+        "shout",
+        "odd",
+        "last",
+    )
+    return [{"key": kind, "kind": kind} for kind in kinds]
+
+
+def run_plain(task: Task) -> Mapping[str, Any]:
+    note(task)
+    time.sleep(0.05)
+    return {"value": task["n"] ** (2 if task["shape"] == "square" else 3)}
+
+
+def run_slow(task: Task) -> Mapping[str, Any]:
+    note(task)
+    time.sleep(0.25)
+    return {"value": task["n"]}
+
+
+def run_trouble(task: Task) -> Mapping[str, Any]:
+    note(task)
+    kind = task["kind"]
+    if kind == "exit":
+        print("out of ideas", flush=True)
+        os._exit(3)
+    if kind == "hang":
+        while True:
+            time.sleep(10)
+    if kind == "raise":
+        raise ValueError("the [bad] luck")
+    if kind == "segfault":
+        ctypes.string_at(0)
+    if kind == "killed":
+        os.kill(os.getpid(), 9)
+    if kind == "memory":
+        return {"much": len(bytearray(2**34))}
+    if kind == "shout":
+        print("x" * 10**6, flush=True)
+    if kind == "odd":
+        return {"nan": float("nan"), "infinite": float("inf")}
+    return {"pid": os.getpid()}
+
+
+def note(task: Task) -> None:
+    folder = os.environ.get(LOG)
+    if folder:
+        with (Path(folder) / "runs.txt").open("a", encoding="utf-8") as file:
+            file.write(f"{task['key']}|{os.getpid()}\n")
+
+
+def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    rows = [{"task": r.key, "value": r.result["value"]} for r in records if r.result]
+    return {"values": pd.DataFrame(rows, columns=["task", "value"])}
+
+
+def no_tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    return {}
+
+
+PLAIN = Campaign("plain", "powers", plain_tasks, run_plain, tables)
+SLOW = Campaign("slow", "a quarter of a second each", plain_tasks, run_slow, tables)
+TROUBLE = Campaign("trouble", "", trouble_tasks, run_trouble, no_tables, seconds=1.5, memory=2**30)

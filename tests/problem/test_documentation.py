@@ -1,0 +1,62 @@
+"""The examples of docs/problem-file.md are problem files."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from odefit.problem import Problem, load
+from odefit.problem.expressions import FUNCTIONS
+from odefit.problem.parameters import FIELDS
+from odefit.problem.reading import EVENT, EXPERIMENT, SECTIONS, TEXTS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "problem-file.md").read_text(encoding="utf-8")
+FILES = dict(re.findall(r"`(\S+)`:\n\n```\w+\n(.*?)```", PAGE, re.DOTALL))
+
+
+def example(folder: Path, name: str) -> Problem:
+    for file, text in FILES.items():
+        (folder / file).write_text(text, encoding="utf-8")
+    return load(folder / name)
+
+
+def test_the_examples_load_without_a_warning(tmp_path: Path) -> None:
+    names = [name for name in FILES if name.endswith(".toml")]
+    assert len(names) == 2
+    assert [example(tmp_path, name).warnings for name in names] == [(), ()]
+
+
+def test_the_unknowns_of_the_large_example_are_those_named_below_it(tmp_path: Path) -> None:
+    text = re.search(r"Its unknowns are (.*?)\. The row", PAGE, re.DOTALL)
+    assert text is not None
+    assert tuple(re.findall(r"`([^`]+)`", text[1])) == example(tmp_path, "doses.toml").keys
+
+
+def test_every_piece_of_toml_is_toml() -> None:
+    blocks = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    assert len(blocks) >= 5
+    for block in blocks:
+        tomllib.loads(block)
+
+
+@pytest.mark.parametrize(
+    "key", [*SECTIONS, *TEXTS, *EXPERIMENT, *EVENT, *FIELDS, "relative", "transform"]
+)
+def test_every_key_is_described(key: str) -> None:
+    assert re.search(rf"`{key}`|`\[{key}\]`|`{key} = |\.{key}\]\]`", PAGE), key
+
+
+def test_every_function_is_named() -> None:
+    assert all(re.search(rf"\b{function}\b", PAGE) for function in FUNCTIONS)
+
+
+def test_the_problems_built_in_python_are_accepted() -> None:
+    names: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[1:]:
+        exec(block.replace("import odefit\n", "import odefit.problem as odefit\n"), names)
+    problem = names["problem"]
+    assert isinstance(problem, Problem)
+    assert [c.name for c in problem.conditions] == ["run 1", "run 2"]
