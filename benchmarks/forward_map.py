@@ -271,7 +271,18 @@ def scipy_engines(c: Case) -> list[Timing]:
         }
     else:
         tries |= {"SciPy DOP853": engine("DOP853"), "SciPy RK45": engine("RK45")}
-    return [timing(name, call, call, c) for name, call in tries.items()]
+    found = []
+    for name, call in tries.items():
+        try:
+            found.append(timing(name, call, call, c))
+        except (RuntimeError, ValueError) as error:
+            report_failure(c, name, error)
+    return found
+
+
+def report_failure(c: Case, engine: str, error: Exception) -> None:
+    """An engine that cannot integrate the problem is left out of its tables."""
+    print(f"{c.name}: {engine} fails: {str(error).strip().splitlines()[-1]}", file=sys.stderr)
 
 
 def casadi_engines(c: Case) -> list[Timing]:
@@ -297,8 +308,7 @@ def casadi_engines(c: Case) -> list[Timing]:
                 call = build(c, options)
                 call(c.point)
             except RuntimeError as error:
-                reason = str(error).strip().splitlines()[-1]
-                print(f"{c.name}: CasADi {how}, {label} fails: {reason}", file=sys.stderr)
+                report_failure(c, f"CasADi {how}, {label}", error)
                 continue
             spent = time.perf_counter() - began
             found.append(timing(f"CasADi {how}, {label}", call, call, c, spent))

@@ -16,7 +16,7 @@ from odefit.assessment.parts import Assessment, Uncertainty
 from odefit.assessment.uncertainty import assess_uncertainty
 from odefit.methods.control import Control, Method, Progress, interruptible
 from odefit.methods.estimate import Estimate, Start, Status
-from odefit.methods.multi_start import MultiStart
+from odefit.methods.multi_start import MultiStart, same
 from odefit.methods.single_shooting import SingleShooting, zero_cost
 from odefit.problem.algebras import Array
 from odefit.problem.condition import Condition
@@ -29,6 +29,12 @@ from odefit.simulation.binding import Binding
 
 MOST_SOLUTIONS = 20
 """Distinct solutions that a result lists, the best first."""
+
+SAME_VECTOR = 1e-2
+"""Relative difference up to which the ends of two starts are one solution."""
+
+LEVEL = 0.95
+"""Of confidence intervals."""
 
 POLISH = SingleShooting(evaluations=3000)
 """The last improvement of the best answer, on the integrated trajectories."""
@@ -46,7 +52,7 @@ def fit(
     jobs: int | None = None,
     progress: Callable[[Progress], None] | None = None,
     checkpoint: str | Path | None = None,
-    level: float = 0.95,
+    level: float = LEVEL,
 ) -> Result:
     """Estimate the unknowns of `problem`, and say what the answer is worth.
 
@@ -179,7 +185,7 @@ def _solutions(
     hits = [0]
     for end in ends:
         for k, other in enumerate(distinct):
-            level = abs(end.cost - other.cost) <= 1e-4 * abs(other.cost) + floor
+            level = same(end.cost, other.cost, floor)
             if level and (ridge or _close(end.vector, other.vector)):
                 hits[k] += 1
                 break
@@ -206,7 +212,7 @@ def _solutions(
 
 def _close(a: Array, b: Array) -> bool:
     scale = np.maximum(np.abs(a), np.abs(b))
-    return bool(np.all(np.abs(a - b) <= 1e-2 * scale + 1e-12))
+    return bool(np.all(np.abs(a - b) <= SAME_VECTOR * scale + 1e-12))
 
 
 def values_at(problem: Problem, vector: Array) -> tuple[dict[str, float], dict[str, float]]:

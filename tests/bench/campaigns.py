@@ -57,7 +57,7 @@ def run_trouble(task: Task) -> Mapping[str, Any]:
     note(task)
     kind = task["kind"]
     if kind == "exit":
-        print("out of ideas", flush=True)
+        os.write(1, b"out of ideas")
         os._exit(3)
     if kind == "hang":
         while True:
@@ -71,7 +71,7 @@ def run_trouble(task: Task) -> Mapping[str, Any]:
     if kind == "memory":
         return {"much": len(bytearray(2**34))}
     if kind == "shout":
-        print("x" * 10**6, flush=True)
+        os.write(1, b"x" * 10**6)
     if kind == "odd":
         return {"nan": float("nan"), "infinite": float("inf")}
     return {"pid": os.getpid()}

@@ -23,7 +23,7 @@ def test_levels_occur_equally_often(limit: int, factor: str) -> None:
     part = balanced(TASKS, limit)
     assert len(part) == limit
     levels = {t[factor] for t in TASKS}
-    counts = Counter({level: 0 for level in levels})
+    counts = Counter(dict.fromkeys(levels, 0))
     counts.update(t[factor] for t in part)
     assert max(counts.values()) - min(counts.values()) <= 2
 

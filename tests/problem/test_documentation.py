@@ -14,7 +14,7 @@ from odefit.problem.parameters import FIELDS
 from odefit.problem.reading import EVENT, EXPERIMENT, SECTIONS, TEXTS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "problem-file.md").read_text(encoding="utf-8")
-FILES = dict(re.findall(r"`(\S+)`:\n\n```\w+\n(.*?)```", PAGE, re.DOTALL))
+FILES = dict(re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", PAGE, re.DOTALL))
 
 
 def example(folder: Path, name: str) -> Problem:

@@ -173,21 +173,22 @@ def local_identifiability(
     problem = forward.problem
     if not problem.unknowns:
         return Identifiability((), (), 0)
+    seen = _without_priors(forward)
     found: list[PointFinding] = []
     best: tuple[PointFinding, Evaluation, Array] | None = None
     scatter = _scatter(problem)
     for vector in _points(forward, seed) if points is None else points:
         if points is None and len(found) >= POINTS and _complete(found, scatter):
             break
-        forward.engines.reset()
-        evaluation = forward.evaluate(vector)
+        seen.engines.reset()
+        evaluation = seen.evaluate(vector)
         point = PointFinding(
             vector,
             evaluation if isinstance(evaluation, Failure) else None,
-            forward.engines.preferred,
+            seen.engines.preferred,
         )
         if isinstance(evaluation, Evaluation):
-            sensitivities = _sensitivities(forward, vector)
+            sensitivities = _sensitivities(seen, vector)
             point, basis = _analysed(point, sensitivities, scatter)
             if best is None or point.rank > best[0].rank:
                 best = point, evaluation, basis
@@ -197,7 +198,7 @@ def local_identifiability(
     top, evaluation, basis = best
     directions: tuple[Direction, ...] = ()
     if len(basis):
-        directions = describe_directions(forward, top.vector, evaluation, basis)
+        directions = describe_directions(seen, top.vector, evaluation, basis)
     return _summary(problem, found, top, scatter, directions)
 
 
@@ -206,11 +207,18 @@ def _points(forward: ForwardMap, seed: int) -> Iterator[Array]:
     deadline = time.time() + PATIENCE
     control = Control(seed=seed, deadline=deadline)
     for i in range(MOST_POINTS):
-        start = SCREENING.start_point(forward, i, seed)
+        start = SCREENING.start_point(forward, i, control)
         end = APPROACH.run(forward, i, start, control)
         yield start if end.status is Status.FAILED else end.vector
         if control.out_of_time:
             return
+
+
+def _without_priors(forward: ForwardMap) -> ForwardMap:
+    """The same map of a problem whose unknowns nothing but the measurements hold."""
+    problem = forward.problem
+    held = {u.name: replace(u.parameter, prior=None) for u in problem.unknowns if u.parameter.prior}
+    return ForwardMap(problem.with_parameters(**held)) if held else forward
 
 
 def _complete(found: list[PointFinding], scatter: set[int]) -> bool:

@@ -28,6 +28,9 @@ SEARCH_TOLERANCE = 1e-6
 """Of the stiff engine while basins are searched: twice as fast as its default, and the basins
 are the same. The best answer is improved at full accuracy afterwards."""
 
+SAME_LEVEL = 1e-4
+"""Relative difference of costs that does not count."""
+
 
 @dataclass(frozen=True)
 class MultiStart:
@@ -98,7 +101,7 @@ class MultiStart:
         """The forward map for the search."""
         return ForwardMap(problem, self.method.engine, SEARCH_TOLERANCE)
 
-    def start_point(self, forward: ForwardMap, index: int, seed: int) -> Array:
+    def start_point(self, forward: ForwardMap, index: int, control: Control) -> Array:
         """Where start number `index` begins: the guess first, then the best of a few points."""
         problem = forward.problem
         given = guess(problem)
@@ -106,17 +109,20 @@ class MultiStart:
             if index == 0:
                 return given
             index -= 1
-        points = sample(problem, index // BLOCK, BLOCK * self.screening, seed, self.design)
+        size = BLOCK * self.screening
+        points = sample(problem, index // BLOCK, size, control.seed, self.design)
         first = (index % BLOCK) * self.screening
         mine = points[first : first + self.screening]
-        costs = [forward.cost(x) for x in mine]
-        if not np.isfinite(costs).any():
-            # Look further where most points fail, before the start counts as failed.
-            more = sample(problem, 10**6 + index, 4 * self.screening, seed, self.design)
-            for x in more:
-                if math.isfinite(forward.cost(x)):
-                    return np.asarray(x)
-        return np.asarray(mine[int(np.argmin(costs))])
+        # Where most points fail, look further before the start counts as failed.
+        more = sample(problem, 10**6 + index, 4 * self.screening, control.seed, self.design)
+        best, lowest = mine[0], math.inf
+        for k, x in enumerate([*mine, *more]):
+            if (k >= len(mine) and math.isfinite(lowest)) or control.should_stop():
+                break
+            cost = forward.cost(x)
+            if cost < lowest:
+                best, lowest = x, cost
+        return np.asarray(best)
 
     def _run(
         self, forward: ForwardMap, control: Control, checkpoint: Checkpoint | None
@@ -137,6 +143,20 @@ class MultiStart:
         self, forward: ForwardMap, todo: Iterable[int], workers: Workers, control: Control
     ) -> Iterator[Start]:
         pending: dict[Future[Start], int] = {}
+        try:
+            yield from self._keep_busy(forward, todo, workers, control, pending)
+        finally:
+            for future in pending:
+                future.cancel()
+
+    def _keep_busy(
+        self,
+        forward: ForwardMap,
+        todo: Iterable[int],
+        workers: Workers,
+        control: Control,
+        pending: dict[Future[Start], int],
+    ) -> Iterator[Start]:
         for index in todo:
             if control.should_stop():
                 break
@@ -221,8 +241,8 @@ def best_level(starts: Iterable[Start], floor: float) -> tuple[float, int]:
 
 
 def same(cost: float, best: float, floor: float) -> bool:
-    """Whether two costs are the same level: to 1e-4, or to rounding where they are zero."""
-    return cost - best <= 1e-4 * abs(best) + floor
+    """Whether two costs are the same level, to :data:`SAME_LEVEL`, or both zero to rounding."""
+    return abs(cost - best) <= SAME_LEVEL * abs(best) + floor
 
 
 def _prefix(finished: dict[int, Start]) -> list[Start]:

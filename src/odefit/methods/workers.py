@@ -88,7 +88,7 @@ def _leave_interrupts() -> None:
 def run_start(method: MultiStart, forward: ForwardMap, index: int, control: Control) -> Start:
     """One start from its point to its end."""
     forward.engines.reset()
-    point = method.start_point(forward, index, control.seed)
+    point = method.start_point(forward, index, control)
     return method.method.run(forward, index, point, control)
 
 

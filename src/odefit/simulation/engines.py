@@ -23,7 +23,9 @@ GENEROUS = 200_000
 """Steps for a leg that is long rather than stiff."""
 
 STIFF_STEPS = 20_000
-"""Steps of the stiff engine between two outputs."""
+"""Steps of the stiff engine for a leg, at least :data:`STIFF_STEPS_EACH` between two outputs."""
+
+STIFF_STEPS_EACH = 1_000
 
 
 class EngineSwitch:
@@ -42,12 +44,12 @@ class EngineSwitch:
         self._choice = engine
         self._tolerance = tolerance
         self._engines: dict[tuple[str, Structure], Engine] = {}
-        self._stiff = False
+        self._is_stiff = False
         self._budget = BUDGET
 
     def reset(self) -> None:
         """Forget what was learnt of stiffness."""
-        self._stiff = False
+        self._is_stiff = False
         self._budget = BUDGET
 
     @property
@@ -55,19 +57,19 @@ class EngineSwitch:
         """Name of the engine that is tried first now."""
         if self._choice != "auto":
             return self._choice
-        return "casadi" if self._stiff else "heyoka"
+        return "casadi" if self._is_stiff else "heyoka"
 
     def integrate(
         self, field: VectorField, structure: Structure, leg: Leg, seed: Seed
     ) -> Path | Stop:
         """The leg by the engine that suits; if that fails, by the other."""
         if self._choice == "casadi" or field.algebraic or not field.smooth:
-            return self._stiff_engine(field, structure).integrate(leg, seed, STIFF_STEPS)
+            return self._stiff(field, structure, leg, seed)
         taylor = self._taylor_engine(field, structure)
         if self._choice == "heyoka":
             return taylor.integrate(leg, seed, GENEROUS)
-        if self._stiff:
-            path = self._stiff_engine(field, structure).integrate(leg, seed, STIFF_STEPS)
+        if self._is_stiff:
+            path = self._stiff(field, structure, leg, seed)
             return (
                 path
                 if isinstance(path, Path)
@@ -78,18 +80,22 @@ class EngineSwitch:
             return first
         if not first.out_of_steps and first.steps > 0:
             return first  # a blow-up: the stiff engine would only take longer to find it
-        second = self._stiff_engine(field, structure).integrate(leg, seed, STIFF_STEPS)
+        second = self._stiff(field, structure, leg, seed)
         if not first.out_of_steps:
             return _either(second, first)  # a singular start that only series mind: x^n at x = 0
         if isinstance(second, Path):
             done = max(first.time - leg.start, 1e-300) / (leg.times[-1] - leg.start)
             if second.steps < first.steps / done:
-                self._stiff = True
+                self._is_stiff = True
                 return second
         if self._budget >= GENEROUS:
             return _either(second, first)
         self._budget = GENEROUS
         return _either(taylor.integrate(leg, seed, GENEROUS), second)
+
+    def _stiff(self, field: VectorField, structure: Structure, leg: Leg, seed: Seed) -> Path | Stop:
+        steps = max(STIFF_STEPS // len(leg.times), STIFF_STEPS_EACH)
+        return self._stiff_engine(field, structure).integrate(leg, seed, steps)
 
     def _taylor_engine(self, field: VectorField, structure: Structure) -> Engine:
         key = ("heyoka", structure)

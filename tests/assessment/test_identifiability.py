@@ -1,0 +1,146 @@
+"""What the data can determine is found before any fit, and nothing more is claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from odefit import library
+from odefit.assessment.identifiability import POINTS, Identifiability, local_identifiability
+from odefit.problem.experiment import Event, Experiment
+from odefit.problem.model import Model
+from odefit.problem.problem import Problem
+from odefit.simulation import ForwardMap
+
+TIMES = np.linspace(0.0, 4.0, 9)
+
+
+def decay(rhs: str, parameters: Mapping[str, Any], **given: Any) -> Problem:
+    """x' = `rhs`, measured as y, which decays."""
+    observables = given.pop("observables", {"y": "x"})
+    initial = given.pop("initial", {"x": 2.0})
+    data = given.pop("data", {"t": TIMES, "y": 2 * np.exp(-0.5 * TIMES)})
+    model = Model(ode={"x": rhs}, observables=observables)
+    return Problem(model, data, parameters, initial, **given)
+
+
+def found(problem: Problem, seed: int = 0) -> Identifiability:
+    return local_identifiability(ForwardMap(problem), seed)
+
+
+@pytest.mark.parametrize(
+    "name", ["alpha-pinene", "lotka-volterra-p", "fitzhugh-nagumo-v", "harmonic", "bbg"]
+)
+def test_identifiable_problems_of_the_papers_are_found_so(name: str) -> None:
+    result = found(library.load(name))
+    assert result.rank == len(result.keys)
+    assert not result.undetermined
+    assert not result.no_effect
+    assert "not a proof" in result.sentence
+
+
+def test_a_product_is_named() -> None:
+    result = found(decay("-a*b*x", {"a": {"lower": 0}, "b": {"lower": 0}}))
+    assert result.rank == 1
+    assert result.undetermined == ("a", "b")
+    assert [d.sentence for d in result.directions] in (
+        ["a and b only as the product a*b."],
+        ["b and a only as the product b*a."],
+    )
+
+
+def test_an_unknown_without_effect_is_named() -> None:
+    result = found(decay("-a*x + 0*b", {"a": {"lower": 0}, "b": {"lower": 0, "upper": 1}}))
+    assert result.no_effect == ("b",)
+    assert result.undetermined == ()
+    assert result.sentence.startswith("1 of 2 unknowns is not determined")
+
+
+def test_an_unobserved_state_that_acts_on_nothing_has_no_effect() -> None:
+    model = Model(ode={"x": "-a*x", "z": "a*x"}, observables={"y": "x"})
+    problem = Problem(
+        model,
+        {"t": TIMES, "y": 2 * np.exp(-0.5 * TIMES)},
+        {"a": {"lower": 0}},
+        {"x": 2.0, "z": {}},
+    )
+    assert found(problem).no_effect == ("z",)
+
+
+def test_too_few_times_leave_directions_open() -> None:
+    """Three unknowns, two measurements: the rank is at most two."""
+    data = {"t": np.array([0.0, 1.0]), "y": np.array([2.0, 1.2])}
+    bounds = {"lower": 0.1, "upper": 3.0}
+    result = found(decay("-a*x + b", {"a": bounds, "b": bounds}, data=data, initial={"x": bounds}))
+    assert result.rank == 2
+    assert {"a", "b"} <= set(result.undetermined)
+
+
+def test_a_known_dose_of_another_size_splits_scale_and_start() -> None:
+    """y = s*x with an unknown start: only the product, until a known amount is added."""
+    bounds = {"lower": 0.1, "upper": 10.0}
+    given: dict[str, Any] = {"observables": {"y": "s*x"}, "initial": {"x": bounds}}
+    parameters = {"k": bounds, "s": bounds}
+    without = found(decay("-k*x", parameters, **given))
+    assert without.rank == 2
+    experiment = Experiment(
+        "dosed", {"t": TIMES, "y": 2 * np.exp(-0.5 * TIMES)}, events=[Event((2.0,), {"x": "x + 1"})]
+    )
+    model = Model(ode={"x": "-k*x"}, observables={"y": "s*x"})
+    problem = Problem(model, None, parameters, {"x": bounds}, experiments=[experiment])
+    assert found(problem).rank == 3
+
+
+def test_a_prior_is_not_a_measurement() -> None:
+    parameters = {"a": {"lower": 0}, "b": {"lower": 0, "prior": {"mean": 1.0, "sd": 0.1}}}
+    assert set(found(decay("-a*b*x", parameters)).undetermined) == {"a", "b"}
+
+
+def test_unknowns_of_the_noise_follow_from_the_scatter() -> None:
+    noise = {"y": {"sd": "s0 + s1*y"}}
+    parameters = {"a": {"lower": 0}, "s0": {"lower": 0}, "s1": {"lower": 0}}
+    result = found(decay("-a*x", parameters, noise=noise))
+    assert result.scatter == ("s0", "s1")
+    assert result.sentence.startswith("The one unknown is determined")
+
+
+def test_a_weak_unknown_is_weak_for_the_noise_that_is_given() -> None:
+    bounds = {"lower": 0.0, "upper": 1.0}
+    for sd, weak in ((1e-3, ()), (50.0, ("a",))):
+        assert found(decay("-a*x", {"a": bounds}, noise={"y": {"sd": sd}})).weak == weak
+
+
+def test_a_model_that_never_integrates_says_when_and_why() -> None:
+    bounds = {"lower": 1.0, "upper": 2.0}
+    result = found(decay("a*x^2", {"a": bounds}))
+    assert result.rank is None
+    assert "nothing can be said" in result.sentence
+    failures = [str(p.failure) for p in result.points]
+    assert len(failures) >= POINTS
+    assert all(f.startswith('experiment "data", t = ') for f in failures)
+
+
+def test_the_seed_decides() -> None:
+    problem = library.load("lotka-volterra-f")
+    first, second, other = (found(problem, seed) for seed in (3, 3, 4))
+    for a, b in zip(first.points, second.points, strict=True):
+        np.testing.assert_array_equal(a.vector, b.vector)
+    assert not np.array_equal(first.points[0].vector, other.points[0].vector)
+
+
+def test_points_may_be_given() -> None:
+    problem = decay("-a*x", {"a": {"lower": 0}})
+    result = local_identifiability(ForwardMap(problem), points=[np.array([0.3])])
+    assert len(result.points) == 1
+    # dy/da = -t 2 exp(-a t), over an assumed standard deviation of 1 % of 2.
+    slope = TIMES * 2 * np.exp(-0.3 * TIMES) / 0.02
+    assert result.points[0].errors[0] == pytest.approx(1 / np.linalg.norm(slope), rel=1e-6)
+
+
+def test_nothing_unknown_is_no_question() -> None:
+    result = found(decay("-a*x", {"a": 0.5}))
+    assert result.points == ()
+    assert "Nothing is unknown" in result.sentence

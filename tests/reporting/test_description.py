@@ -1,0 +1,136 @@
+"""What ``odefit check`` prints names everything, in plain text, whatever the problem."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from odefit import library
+from odefit.cli import main
+from odefit.problem.model import Model
+from odefit.problem.problem import Problem
+from odefit.reporting.description import description_text
+from tests.reporting.examples import HOSTILE, troubled_problem
+
+TIMES = np.linspace(0.0, 4.0, 9)
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.fixture(scope="module")
+def troubled() -> str:
+    return description_text(troubled_problem(), width=110)
+
+
+def test_everything_of_a_problem_is_there(troubled: str) -> None:
+    flat = words(troubled)
+    for part in (
+        "3 states; 11 unknowns (8 parameters, 2 initial values, 1 standard deviation) to estimate.",
+        "dgut/dt = -k_a*gut",
+        "effect(t0) = alpha*0.01",
+        "EC50 = 0.3",
+        "delta_E = 0.3",
+        "sd with each value",
+        "sd 0.02 + 0.05*y_effect",
+        "sd estimated, of the log10",
+        "blood[oral]",
+        "at least 0",
+        "1 ± 0.2",
+        "1/h",
+        "at t = 5: gut becomes gut + 1",
+        "EC50 = 0.2; gut(t0) = 2",
+        "log: spread evenly over orders of magnitude",
+        "What the data can determine",
+        "not a proof",
+        "From how the residuals scatter: y_gut_sd.",
+    ):
+        assert part in flat, part
+
+
+def test_names_are_never_read_as_markup(troubled: str) -> None:
+    assert words(HOSTILE) in words(troubled)
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    text = description_text(troubled_problem(), width=width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+
+
+def test_a_product_and_what_the_prior_holds_are_said() -> None:
+    problem = Problem(
+        Model(ode={"x": "-a*b*x"}, observables={"y": "x"}),
+        {"t": TIMES, "y": 2 * np.exp(-0.5 * TIMES)},
+        {"a": {"lower": 0}, "b": {"lower": 0, "prior": {"mean": 1.0, "sd": 0.1}}},
+        {"x": 2.0},
+    )
+    text = words(description_text(problem))
+    assert "2 of 2 unknowns are not determined" in text
+    assert "only as the product" in text
+    assert "Held by the prior alone: b." in text
+
+
+def test_a_dae_and_an_elimination_are_told_apart() -> None:
+    data = {"t": TIMES, "y": 2 * np.exp(-0.5 * TIMES)}
+    parameters = {"a": {"lower": 0.1, "upper": 1.0}}
+    for equation, said in (
+        ("z^3 + z - a*x", "IDAS (implicit, variable order) integrates them"),
+        ("z - a*x", "which are eliminated: what is left is an ODE"),
+    ):
+        model = Model(ode={"x": "-z"}, observables={"y": "x"}, algebraic={"z": equation})
+        text = words(description_text(Problem(model, data, parameters, {"x": 2.0})))
+        assert f"0 = {equation}" in text
+        assert said in text
+
+
+def test_an_input_is_a_column() -> None:
+    model = Model(ode={"x": "u - a*x"}, observables={"y": "x"}, inputs={"u": "cubic"})
+    data = {"t": TIMES, "y": np.exp(-0.5 * TIMES), "u": np.cos(TIMES)}
+    text = description_text(Problem(model, data, {"a": {"lower": 0}}, {"x": 1.0}))
+    assert "u: column of the data, interpolated by a cubic spline" in text
+
+
+def test_kinks_go_to_the_implicit_engine() -> None:
+    model = Model(ode={"x": "-a*abs(x)"}, observables={"y": "x"})
+    data = {"t": TIMES, "y": np.exp(-0.5 * TIMES)}
+    text = words(description_text(Problem(model, data, {"a": {"lower": 0}}, {"x": 1.0})))
+    assert "have kinks (abs, min, max): CVODES" in text
+
+
+def test_a_failure_everywhere_is_explained_not_raised() -> None:
+    model = Model(ode={"x": "a*x^2"}, observables={"y": "x"})
+    data = {"t": TIMES, "y": np.exp(0.2 * TIMES)}
+    problem = Problem(model, data, {"a": {"lower": 1, "upper": 2}}, {"x": 2.0})
+    text = words(description_text(problem))
+    assert "points the model cannot be evaluated" in text
+    assert 'experiment "data", t = 0.' in text
+    assert "Give narrower bounds" in text
+
+
+def test_nothing_to_estimate_is_described_too() -> None:
+    model = Model(ode={"x": "-a*x"})
+    problem = Problem(model, {"t": TIMES, "x": np.exp(-TIMES)}, {"a": 1.0}, {"x": 1.0})
+    text = description_text(problem)
+    assert "nothing to estimate" in text
+    assert "What the data can determine" not in text
+
+
+def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(library.path("alpha-pinene"))]) == 0
+    out, err = capsys.readouterr()
+    assert "All 5 unknowns are determined, locally" in words(out)
+    assert err == ""
+
+
+def test_a_mistake_in_the_file_is_status_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "p.toml"
+    file.write_text("format = 1\n", encoding="utf-8")
+    assert main(["check", str(file)]) == 2
+    assert "p.toml" in capsys.readouterr().err
