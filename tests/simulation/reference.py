@@ -102,6 +102,7 @@ class Reference:
         directions: list[int],
         method: str = "DOP853",
         rtol: float = 1e-13,
+        atol: float = 1e-18,
     ) -> tuple[Array, Array]:
         """States (k, n) and sensitivities (k, n, m) with respect to m of the unknowns.
 
@@ -121,9 +122,6 @@ class Reference:
             return np.concatenate([slope[:, 0].real, (slope.imag / STEP).ravel()])
 
         now = np.concatenate([start[:, 0].real, (start.imag / STEP).ravel()])
-        # Sensitivities are taken to steps of the unknowns' own sizes, so that all have a size
-        # like that of the states.
-        atol = 1e-6 * rtol * max(float(np.max(np.abs(now[:n]))), 1e-6)
         t, rows = self.t0, []
         for time in times:
             if time > t:

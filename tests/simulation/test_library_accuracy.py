@@ -76,7 +76,7 @@ def errors_of(name: str) -> Worst:
     return worst(trajectory, states, sensitivities, every, vector)
 
 
-def errors_of_stiff(name: str, experiment: int) -> Worst:
+def errors_of_stiff(name: str, experiment: int, atol: float = 1e-13) -> Worst:
     """Against LSODA at 1e-10, direction by direction."""
     problem, vector = at_reference(name)
     reference = Reference(problem, experiment)
@@ -89,7 +89,7 @@ def errors_of_stiff(name: str, experiment: int) -> Worst:
     ]
     columns = []
     for k in acting:
-        states, column = reference.solve(vector, times, [k], "LSODA", 1e-10)
+        states, column = reference.solve(vector, times, [k], "LSODA", 1e-10, atol)
         columns.append(column)
     trajectory = ForwardMap(problem).trajectory(vector, own, times)
     return worst(trajectory, states, np.concatenate(columns, axis=2), acting, vector)

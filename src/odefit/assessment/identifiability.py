@@ -31,15 +31,15 @@ from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.binding import unknowns_of
 from odefit.simulation.noise import weigh
 
-POINTS, MOST_POINTS = 5, 10
+POINTS, MOST_POINTS = 6, 16
 """Points that are looked at: so many, and more of them while something is not determined."""
 
 SCREENING = MultiStart(screening=4)
-"""Where a point comes from: the guess, or the best of four samples of the range of the starts."""
+"""Every other point is the guess, or the best of four samples of the range of the starts."""
 
 APPROACH = SingleShooting(evaluations=12)
-"""A few steps towards the data. Far from them most unknowns are hidden: everything has decayed
-before the first measurement, or nothing has happened by the last."""
+"""The others are a few steps on from those, towards the data. Far from them most unknowns are
+hidden: everything has decayed before the first measurement, or nothing has happened by the last."""
 
 PATIENCE = 15.0
 """Seconds after which no further point is looked at."""
@@ -167,8 +167,8 @@ def local_identifiability(
     seed
         Of the points.
     points
-        Vectors of unknowns, shape (n,) each, instead of points a few steps on from where a fit
-        with this seed would start.
+        Vectors of unknowns, shape (n,) each, instead of those where a fit with this seed would
+        start, and others a few steps on.
     """
     problem = forward.problem
     if not problem.unknowns:
@@ -203,15 +203,17 @@ def local_identifiability(
 
 
 def _points(forward: ForwardMap, seed: int) -> Iterator[Array]:
-    """Points near the data, as far as a few steps lead there."""
+    """Where starts begin, and points nearer to the data, as far as a few steps lead there."""
     deadline = time.time() + PATIENCE
     control = Control(seed=seed, deadline=deadline)
-    for i in range(MOST_POINTS):
+    for i in range(MOST_POINTS // 2):
         start = SCREENING.start_point(forward, i, control)
-        end = APPROACH.run(forward, i, start, control)
-        yield start if end.status is Status.FAILED else end.vector
+        yield start
         if control.out_of_time:
             return
+        end = APPROACH.run(forward, i, start, control)
+        if end.status is not Status.FAILED:
+            yield end.vector
 
 
 def _without_priors(forward: ForwardMap) -> ForwardMap:

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from odefit.assessment.parts import Local
+from odefit.methods.levels import Levels
 from odefit.methods.scaling import Scaling
-from odefit.methods.single_shooting import zero_cost
 from odefit.methods.trust_region import promised_decrease
 from odefit.problem.algebras import Array
 from odefit.simulation import Evaluation, ForwardMap
@@ -37,7 +37,7 @@ def assess_local(forward: ForwardMap, vector: Array, evaluation: Evaluation) -> 
     )
     spare = max(problem.size - len(vector), 1)
     variance = 1.0 if forward.given_noise else evaluation.objective / spare
-    exact = evaluation.cost <= zero_cost(forward)
+    exact = evaluation.cost <= Levels.of(forward).zero
     distance = math.sqrt(2 * max(promised, 0.0) / variance) if variance > 0 else 0.0
     norms = np.linalg.norm(jacobian, axis=0)
     scaled = jacobian / np.where(norms > 0, norms, 1.0)

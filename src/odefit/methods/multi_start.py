@@ -14,7 +14,8 @@ import numpy as np
 from odefit.methods.checkpoint import Checkpoint, fingerprint
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import Estimate, Start, Status
-from odefit.methods.single_shooting import SingleShooting, zero_cost
+from odefit.methods.levels import Levels
+from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.starts import Design, guess, sample
 from odefit.methods.workers import Workers, remote_start, run_start
 from odefit.problem.algebras import Array
@@ -27,9 +28,6 @@ BLOCK = 16
 SEARCH_TOLERANCE = 1e-6
 """Of the stiff engine while basins are searched: twice as fast as its default, and the basins
 are the same. The best answer is improved at full accuracy afterwards."""
-
-SAME_LEVEL = 1e-4
-"""Relative difference of costs that does not count."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ class MultiStart:
     def solve(self, problem: Problem, control: Control) -> Estimate:
         """Estimate; results depend on the seed, never on the number of workers."""
         forward = self.forward(problem)
-        floor = zero_cost(forward)
+        levels = Levels.of(forward)
         checkpoint = None
         if control.checkpoint is not None:
             method = asdict(self)
@@ -86,16 +84,16 @@ class MultiStart:
                 finished[start.index] = start
                 prefix = _prefix(finished)
                 if control.report is not None:
-                    control.report(self._progress(prefix, floor))
-                if self._enough(prefix, floor):
+                    control.report(self._progress(prefix, levels))
+                if self._enough(prefix, levels):
                     break
         prefix = _prefix(finished)
-        if self._enough(prefix, floor):
+        if self._enough(prefix, levels):
             # Workers may have finished more; the answer must not depend on how many.
-            while self._enough(prefix[:-1], floor):
+            while self._enough(prefix[:-1], levels):
                 prefix = prefix[:-1]
-            return self._estimate(prefix, floor, control)
-        return self._estimate(list(finished.values()), floor, control)
+            return self._estimate(prefix, levels, control)
+        return self._estimate(list(finished.values()), levels, control)
 
     def forward(self, problem: Problem) -> ForwardMap:
         """The forward map for the search."""
@@ -198,21 +196,21 @@ class MultiStart:
                     math.inf,
                 )
 
-    def _enough(self, starts: list[Start], floor: float) -> bool:
+    def _enough(self, starts: list[Start], levels: Levels) -> bool:
         if self.starts is not None:
             return len(starts) >= self.starts
-        best, hits = best_level(starts, floor)
-        return hits >= (self.zero_hits if best <= floor else self.hits)
+        best, hits = levels.best(starts)
+        return hits >= (self.zero_hits if best <= levels.zero else self.hits)
 
-    def _progress(self, starts: list[Start], floor: float) -> Progress:
-        _, hits = best_level(starts, floor)
+    def _progress(self, starts: list[Start], levels: Levels) -> Progress:
+        _, hits = levels.best(starts)
         failed = sum(s.status is Status.FAILED for s in starts)
         objective = min((s.objective for s in starts), default=math.inf)
         return Progress(len(starts), failed, objective, hits, "multi-start")
 
-    def _estimate(self, starts: list[Start], floor: float, control: Control) -> Estimate:
+    def _estimate(self, starts: list[Start], levels: Levels, control: Control) -> Estimate:
         starts = sorted(starts, key=lambda s: s.index)
-        best, hits = best_level(starts, floor)
+        best, hits = levels.best(starts)
         failed = [s for s in starts if s.status is Status.FAILED]
         if not math.isfinite(best):
             if not starts:
@@ -224,25 +222,13 @@ class MultiStart:
         message = f"the lowest objective was reached {times} in {count}"
         if failed:
             message += f"; {len(failed)} starts failed"
-        enough = self._enough(starts, floor)
+        enough = self._enough(starts, levels)
         status = Status.CONVERGED
         if not enough and control.should_stop():
             status = Status.INTERRUPTED if control.interrupted.is_set() else Status.TIME_LIMIT
-        elif not any(s.status is Status.CONVERGED and same(s.cost, best, floor) for s in starts):
+        elif not any(s.status is Status.CONVERGED and levels.same(s.cost, best) for s in starts):
             status = Status.NOT_CONVERGED
         return Estimate(starts, status, message)
-
-
-def best_level(starts: Iterable[Start], floor: float) -> tuple[float, int]:
-    """The lowest cost, and how many starts reached it."""
-    costs = [s.cost for s in starts if math.isfinite(s.cost)]
-    best = min(costs, default=math.inf)
-    return best, sum(same(c, best, floor) for c in costs)
-
-
-def same(cost: float, best: float, floor: float) -> bool:
-    """Whether two costs are the same level, to :data:`SAME_LEVEL`, or both zero to rounding."""
-    return abs(cost - best) <= SAME_LEVEL * abs(best) + floor
 
 
 def _prefix(finished: dict[int, Start]) -> list[Start]:

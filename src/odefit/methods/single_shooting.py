@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from odefit.methods.control import Control
 from odefit.methods.estimate import Estimate, Start, Status
+from odefit.methods.levels import Levels
 from odefit.methods.scaling import Scaling
 from odefit.methods.starts import guess, sample
 from odefit.methods.trust_region import Minimum, Tolerances, minimise
@@ -19,8 +20,8 @@ from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines import EngineName
 
-ZERO_RESIDUAL = 1e-11
-"""Residuals this small, relative to the data, cannot be told from rounding of the data file."""
+LEAST_LIKELIHOOD = 1e-9
+"""Gain of log-likelihood that is not worth another step."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,12 @@ class SingleShooting:
         forward.engines.reset()
         cost = _Cost(forward)
         scaling = cost.scaling
-        tolerances = replace(
-            Tolerances(cost=self.tolerance, step=self.step, evaluations=self.evaluations),
-            floor=zero_cost(forward),
+        tolerances = Tolerances(
+            cost=self.tolerance,
+            step=self.step,
+            floor=Levels.of(forward).zero,
+            evaluations=self.evaluations,
+            least=LEAST_LIKELIHOOD if forward.likelihood else 0.0,
         )
         inside = np.clip(start, forward.problem.lower, forward.problem.upper)
         minimum = minimise(
@@ -100,14 +104,6 @@ class SingleShooting:
             math.inf if minimum.evaluation is None else minimum.evaluation.cost,
             dict(cost.failures),
         )
-
-
-def zero_cost(forward: ForwardMap) -> float:
-    """A cost of plain least squares that is zero but for rounding; 0 with a noise model."""
-    if forward.given_noise or any(n.transform for n in forward.problem.noise.values()):
-        return 0.0
-    values = [s.values for c in forward.problem.conditions for s in c.series.values()]
-    return 0.5 * ZERO_RESIDUAL**2 * float(sum(v @ v for v in values))
 
 
 @dataclass(frozen=True, eq=False)

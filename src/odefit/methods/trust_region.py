@@ -30,6 +30,9 @@ STRAIGHT_STEPS = 12
 PROBE = 0.1
 """Fraction of a step at which its curvature is measured."""
 
+STALL = 0.1
+"""Gain of log-likelihood below which the iteration is as good as stuck."""
+
 ACCELERATION = 0.75
 """Largest correction relative to the step: twice its length over that of the step."""
 
@@ -56,18 +59,23 @@ class Tolerances:
     step
         A step is smaller than this, relative to the unknowns.
     floor
-        A cost that is as good as zero.
+        A cost as good as zero, that nothing can beat; minus infinity where there is none.
     evaluations
         At most.
     patience
         Evaluations in which the cost must fall by one per cent.
+    least
+        Absolute decrease of the cost that is not worth another step. Costs that can pass
+        through zero, such as log-likelihoods, need one; :data:`STALL` then replaces the one
+        per cent.
     """
 
     cost: float = 1e-12
     step: float = 1e-11
-    floor: float = 0.0
+    floor: float = -math.inf
     evaluations: int = 200
     patience: int = 60
+    least: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +138,7 @@ def minimise(
         weight = np.where(scale > 0, scale, 1.0)
         model = _Model(current.residuals, current.jacobian, weight, x, lower, upper)
         promised = model.decrease(model.step(math.inf))
-        if promised <= tolerances.cost * abs(current.cost) + 1e-300:
+        if promised <= max(tolerances.cost * abs(current.cost), tolerances.least, 1e-300):
             return Minimum(x, current, True, "no further decrease is possible", count)
         if radius == 0.0:
             size = float(np.linalg.norm(weight * x))
@@ -141,7 +149,9 @@ def minimise(
             if stop():
                 return Minimum(x, current, False, "stopped from outside", count)
             if count - milestone[0] >= tolerances.patience:
-                if current.cost > milestone[1] - 0.01 * abs(milestone[1]):
+                if milestone[1] - current.cost < (
+                    STALL if tolerances.least else 0.01 * milestone[1]
+                ):
                     return Minimum(x, current, False, "the cost hardly falls any more", count)
                 milestone = (count, current.cost)
             d = model.step(radius)

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from odefit.assessment.identifiability import (
     ASSUMED_NOISE,
+    POINTS,
     Identifiability,
     local_identifiability,
 )
@@ -303,6 +304,11 @@ def _determined(problem: Problem, found: Identifiability) -> Iterator[str]:
     if found.rank is None:
         yield "Give narrower bounds, or a guess at which the model can be integrated."
         return
+    if len(found.points) < POINTS and found.rank < len(found.keys) - len(found.scatter):
+        yield (
+            "The model is slow to integrate, so that few points were looked at: what is not "
+            "determined there may be determined elsewhere."
+        )
     if found.no_effect:
         yield f"No effect on what is measured, as far as seen: {', '.join(found.no_effect)}."
     for direction in found.directions:

@@ -13,6 +13,7 @@ import numpy as np
 from odefit.problem.algebras import Array, Dual
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
+from odefit.problem.expressions import Expression
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.simulation.constant_weights import ConstantWeights
@@ -63,6 +64,14 @@ class ForwardMap:
         ``"auto"`` recognises stiffness; ``"heyoka"`` or ``"casadi"`` forces one engine.
     tolerance
         Relative, of the stiff engine; None for its default, 1e-9.
+
+    Attributes
+    ----------
+    given_noise
+        Whether the noise is given or estimated; plain least squares otherwise.
+    likelihood
+        Whether a standard deviation depends on unknowns, so that the cost is a negative
+        log-likelihood and not half a sum of squares.
     """
 
     def __init__(
@@ -76,6 +85,12 @@ class ForwardMap:
             ConstantWeights(problem, self.field) if ConstantWeights.applies(problem) else None
         )
         self._noise_index = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
+        self.likelihood = any(
+            series.sds is None and (noise.sd == "estimate" or isinstance(noise.sd, Expression))
+            for c in problem.conditions
+            for name, series in c.series.items()
+            for noise in [problem.noise.get(name, Noise())]
+        )
         self.given_noise = any(
             series.sds is not None or noise.sd is not None or noise.relative is not None
             for c in problem.conditions
