@@ -274,8 +274,10 @@ def _ambiguity(forward: ForwardMap, solutions: Sequence[Solution]) -> list[str]:
     spread = np.ptp(vectors, axis=0) > SAME_VECTOR * np.abs(vectors).max(axis=0)
     names = ", ".join(k for k, differs in zip(forward.problem.keys, spread, strict=True) if differs)
     return [
-        f"{len(equal)} different solutions fit equally well; they differ in {names}. "
-        "The estimates shown are those of one of them; all are among the solutions of the result"
+        (
+            f"{len(equal)} different solutions fit equally well; they differ in {names}. "
+            "The estimates shown are those of one of them; all are among the solutions of the result"
+        )
     ]
 
 

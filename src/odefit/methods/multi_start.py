@@ -22,7 +22,7 @@ from odefit.problem.algebras import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
 
-BLOCK = 16
+BLOCK = 4
 """Starts that are designed together."""
 
 SEARCH_TOLERANCE = 1e-6
@@ -60,7 +60,7 @@ class MultiStart:
     hits: int = 5
     zero_hits: int = 2
     most: int = 500
-    screening: int = 16
+    screening: int = 64
     design: Design = "latin"
 
     @property
@@ -111,16 +111,23 @@ class MultiStart:
         points = sample(problem, index // BLOCK, size, control.seed, self.design)
         first = (index % BLOCK) * self.screening
         mine = points[first : first + self.screening]
-        # Where most points fail, look further before the start counts as failed.
-        more = sample(problem, 10**6 + index, 4 * self.screening, control.seed, self.design)
-        best, lowest = mine[0], math.inf
-        for k, x in enumerate([*mine, *more]):
-            if (k >= len(mine) and math.isfinite(lowest)) or control.should_stop():
+        best, lowest = self._screen(forward, mine, control)
+        if math.isinf(lowest):
+            # Where most points fail, look further before the start counts as failed.
+            more = sample(problem, 10**6 + index, self.screening, control.seed, self.design)
+            best, _ = self._screen(forward, more, control)
+        return best
+
+    def _screen(self, forward: ForwardMap, points: Array, control: Control) -> tuple[Array, float]:
+        """The point of the lowest cost (the first if all fail), and its cost."""
+        best, lowest = points[0], math.inf
+        for x in points:
+            if control.should_stop():
                 break
             cost = forward.cost(x)
             if cost < lowest:
                 best, lowest = x, cost
-        return np.asarray(best)
+        return np.asarray(best), lowest
 
     def _run(
         self, forward: ForwardMap, control: Control, checkpoint: Checkpoint | None
