@@ -29,12 +29,16 @@ class Finished:
     seconds: float
 
 
-def run_process(command: Sequence[str], limit: float) -> Finished:
+def run_process(command: Sequence[str], limit: float, cache: Path | None = None) -> Finished:
     """Run a command in a process group of its own, and stop all of the group at `limit` seconds.
 
-    Byte code may be written: without it every process would compile what it imports.
+    Byte code may be written: without it every process would compile what it imports. `cache`
+    takes the place of ``~/.cache``, where heyoka keeps what it has compiled: an empty folder is a
+    model that was never fitted on this computer.
     """
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    if cache is not None:
+        environment["XDG_CACHE_HOME"] = str(cache)
     began = time.perf_counter()
     with subprocess.Popen(
         list(command),
@@ -68,7 +72,8 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(r[k]) for r in [header, *rows]) for k in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:
-        padded = [c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(cells, widths))]  # noqa: B905,E501
+        first, *others = zip(cells, widths, strict=True)
+        padded = [first[0].ljust(first[1]), *(c.rjust(w) for c, w in others)]
         return "| " + " | ".join(padded) + " |"
 
     rule = "|" + "|".join("-" * (w + 1) + ("-" if k == 0 else ":") for k, w in enumerate(widths))

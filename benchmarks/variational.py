@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -42,10 +43,10 @@ class Written:
 
     unknowns: tuple[str, ...]
     rates: int
-    rhs: Callable[[Sequence[Any], Sequence[Any]], list[Any]]
+    rhs: Callable[[Any, Any], list[Any]]
     variational: Callable[[float, Array, Sequence[float]], Array]
     jacobian: Callable[[Array, Sequence[float]], Array]
-    initial: Callable[[Sequence[Any]], list[Any]]
+    initial: Callable[[Any], list[Any]]
     stiff: bool = False
 
 
@@ -247,7 +248,7 @@ LINKS = 50
 
 def _chain_rhs(x: Sequence[Any], p: Sequence[Any]) -> list[Any]:
     flows = [k * a for k, a in zip(p, x, strict=True)]
-    return [-flows[0], *(into - out for into, out in zip(flows[:-1], flows[1:], strict=True))]
+    return [-flows[0], *(into - out for into, out in pairwise(flows))]
 
 
 def _chain_jacobian(x: Array, p: Sequence[float]) -> Array:

@@ -97,5 +97,5 @@ def test_cells_are_short() -> None:
     assert shown(math.nan) == shown(None) == ""
     assert shown(True) == "yes"
     assert shown(12.0) == "12"
-    assert shown(0.123456) == "0.1235"
+    assert shown(0.1234567) == "0.12346"
     assert shown("a|b\nc") == "a\\|b c"

@@ -57,7 +57,9 @@ def advance(
 ) -> Array:
     """The state at `end`: by DOP853, or by VODE's backward differentiation formulas."""
     if stiff:
-        solver = ode(rhs).set_integrator("vode", method="bdf", rtol=1e-11, atol=1e-14, nsteps=10**6)
+        solver = ode(rhs).set_integrator(
+            "vode", method="bdf", with_jacobian=True, rtol=1e-11, atol=1e-14, nsteps=10**6
+        )
         found = solver.set_initial_value(state, start).integrate(end)
         assert solver.successful()
         return np.asarray(found)

@@ -14,7 +14,7 @@ from odefit.result_file import write_atomically
 if TYPE_CHECKING:
     import pandas as pd
 
-DIGITS = 4
+DIGITS = 5
 """Significant digits in Markdown; CSV has them all."""
 
 

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 MOST_ROWS = 40
 """Of a table on the terminal; the files have all."""
 
-WIDTH = 110
+LONGEST = 16
+"""Columns that a text keeps, however narrow the terminal."""
+
+WIDTH = 180
 """Where no terminal says how wide it is."""
 
 
@@ -122,7 +125,13 @@ def _table(table: pd.DataFrame, console: Console) -> Table:
     )
     for column in table.columns:
         numeric = table[column].dtype.kind in "if"
-        found.add_column(Text(str(column)), justify="right" if numeric else "left", overflow="fold")
+        longest = max((len(shown(v)) for v in table[column].head(MOST_ROWS)), default=0)
+        found.add_column(
+            Text(str(column)),
+            justify="right" if numeric else "left",
+            overflow="fold",
+            min_width=0 if numeric else min(longest, LONGEST),
+        )
     for row in table.head(MOST_ROWS).itertuples(index=False):
         found.add_row(*(Text(shown(v)) for v in row))
     return found

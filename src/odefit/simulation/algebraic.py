@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -40,12 +40,30 @@ def consistent(
         gradients = np.array([row.gradient(directions + count) for row in rows])
         return np.array([float(row.value) for row in rows]), gradients
 
-    z = guess.copy()
+    # A guess of zero, where none is given, is singular for z^2 - x: look from beside it as well.
+    for start in (guess, guess + 0.5 * (1 + np.abs(guess))):
+        found = _newton(evaluate, start, directions)
+        if found is not None:
+            return found
+    return Stop(
+        time,
+        "no consistent initial values of the algebraic variables; "
+        "give them a value to start from in [initial]",
+    )
+
+
+def _newton(
+    evaluate: Callable[[Array], tuple[Array, Array]], start: Array, directions: int
+) -> tuple[Array, Array] | None:
+    """Solution and its sensitivities, or None: no convergence, or a singular Jacobian."""
+    z = start.copy()
     residual, slope = evaluate(z)
     for _ in range(ITERATIONS):
-        if not (np.isfinite(residual).all() and np.isfinite(slope).all()):
-            break
-        step = np.linalg.lstsq(slope[:, directions:], -residual, rcond=None)[0]
+        if not (np.isfinite(residual).all() and np.isfinite(slope).all()) or _singular(
+            slope[:, directions:]
+        ):
+            return None
+        step = np.linalg.solve(slope[:, directions:], -residual)
         damping = 1.0
         while True:
             trial, trial_slope = evaluate(z + damping * step)
@@ -53,13 +71,18 @@ def consistent(
             if better or damping < 1e-10:
                 break
             damping /= 2
+        # The full step: a damped one may be short far from any solution.
+        arrived = np.linalg.norm(step) <= 1e-10 * (1 + np.linalg.norm(z))
         z, residual, slope = z + damping * step, trial, trial_slope
-        if np.linalg.norm(damping * step) <= 1e-13 * (1 + np.linalg.norm(z)):
+        if arrived and np.isfinite(slope).all():
             by_z, by_rest = slope[:, directions:], slope[:, :directions]
-            slopes: Array = np.linalg.lstsq(by_z, -by_rest, rcond=None)[0].astype(float)
-            return z, slopes
-    return Stop(
-        time,
-        "no consistent initial values of the algebraic variables; "
-        "give them a value to start from in [initial]",
-    )
+            return None if _singular(by_z) else (z, np.linalg.solve(by_z, -by_rest))
+    return None
+
+
+def _singular(matrix: Array) -> bool:
+    """Whether a square matrix has no inverse, whatever the scales of its rows."""
+    largest = np.abs(matrix).max(axis=1, keepdims=True)
+    if not (largest > 0).all():
+        return True
+    return bool(np.linalg.matrix_rank(matrix / largest) < len(matrix))

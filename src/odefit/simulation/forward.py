@@ -21,7 +21,7 @@ from odefit.simulation.engines import EngineName, EngineSwitch
 from odefit.simulation.failure import Failure
 from odefit.simulation.field import VectorField
 from odefit.simulation.noise import Block, weigh
-from odefit.simulation.observation import observe
+from odefit.simulation.observation import algebraic_variables, observe
 from odefit.simulation.trajectory import ConditionMap, Trajectory
 
 
@@ -124,8 +124,12 @@ class ForwardMap:
         position = self.problem.conditions.index(condition)
         if times is not None:
             times = np.asarray(times, dtype=float)
-            if len(times) and (np.any(np.diff(times) <= 0) or times[0] < condition.t0):
-                raise InputError(f"times must increase and not be before t0 = {condition.t0:g}")
+            if len(times) and not (
+                np.isfinite(times).all() and (np.diff(times) > 0).all() and times[0] >= condition.t0
+            ):
+                raise InputError(
+                    f"times must be finite, increase, and not be before t0 = {condition.t0:g}"
+                )
         maps = self._conditions if sensitivities else self._without_sensitivities
         return maps[position](vector, times)
 
@@ -341,7 +345,8 @@ def simulate(
     condition = problem.condition(experiment)
     predicted = forward.predictions(condition, vector, trajectory)
     states = {n: trajectory.states[:, i] for i, n in enumerate(forward.field.states)}
-    states |= {n: trajectory.algebraic[:, i] for i, n in enumerate(forward.field.algebraic)}
+    with np.errstate(all="ignore"):
+        states |= algebraic_variables(forward.field, condition, vector, trajectory)
     observables = {n: np.asarray(d.value, dtype=float) for n, d in predicted.items()}
     return Simulation(trajectory.times, states, observables)
 

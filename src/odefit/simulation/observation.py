@@ -22,6 +22,33 @@ def observe(
     By observable, a dual number of arrays of shape (times,).
     """
     wanted = {n for e in field.model.observables.values() for n in e.names}
+    values = _values(field, condition, vector, trajectory, wanted)
+    shape = np.zeros(len(trajectory.times))
+    found = {}
+    for name, expression in field.model.observables.items():
+        value: Dual = expression.evaluate(values, DUAL)
+        found[name] = Dual(shape + value.value, value.partials)
+    return found
+
+
+def algebraic_variables(
+    field: VectorField, condition: Condition, vector: Array, trajectory: Trajectory
+) -> dict[str, Array]:
+    """All algebraic variables at the trajectory's times, the eliminated ones too."""
+    wanted = set(field.model.algebraic)
+    values = _values(field, condition, vector, trajectory, wanted) if wanted else {}
+    count = len(trajectory.times)
+    return {n: np.array(np.broadcast_to(values[n].value, count)) for n in field.model.algebraic}
+
+
+def _values(
+    field: VectorField,
+    condition: Condition,
+    vector: Array,
+    trajectory: Trajectory,
+    wanted: set[str],
+) -> dict[str, Dual]:
+    """What the names in `wanted` stand for, and some others."""
     values: dict[str, Dual] = {}
     for i, name in enumerate(field.states):
         values[name] = _dual(trajectory.states, trajectory.sensitivities, i, trajectory.unknowns)
@@ -39,12 +66,7 @@ def observe(
     values[TIME] = Dual(trajectory.times)
     if wanted & set(field.model.algebraic) and field.elimination is not None:
         values = field.complete(values, DUAL)
-    shape = np.zeros(len(trajectory.times))
-    found = {}
-    for name, expression in field.model.observables.items():
-        value: Dual = expression.evaluate(values, DUAL)
-        found[name] = Dual(shape + value.value, value.partials)
-    return found
+    return values
 
 
 def _hidden(field: VectorField) -> set[str]:

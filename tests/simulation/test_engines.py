@@ -1,0 +1,118 @@
+"""Two engines, one answer; and the switch between them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from odefit import ForwardMap, Model, Problem, library
+from odefit.simulation import Failure, Trajectory
+from tests.simulation.numerics import Array, by_unknown, evaluated, integrated
+from tests.simulation.test_library_accuracy import at_reference
+
+NON_STIFF = (
+    "alpha-pinene bbg crauste-p fitzhugh-nagumo gma harmonic hiv-p lotka-volterra-f "
+    "mammillary-3-f rational-seir seasonal-lotka-volterra sir"
+).split()
+
+
+@pytest.mark.parametrize("name", NON_STIFF)
+def test_both_engines_agree(name: str) -> None:
+    problem, vector = at_reference(name)
+    taylor = integrated(ForwardMap(problem, "heyoka"), vector)
+    stiff = integrated(ForwardMap(problem, "casadi"), vector)
+    assert taylor.unknowns == stiff.unknowns
+    for one, other in (
+        (taylor.states, stiff.states),
+        (taylor.sensitivities, stiff.sensitivities),
+    ):
+        scale = np.maximum(np.abs(one).max(axis=0), 1e-3 * np.abs(one).max())
+        assert np.all(np.abs(one - other).max(axis=0) < 2e-6 * scale)
+
+
+def test_the_switch_takes_the_stiff_engine_for_hiv_proteinase() -> None:
+    problem, vector = at_reference("hiv-proteinase")
+    forward = ForwardMap(problem)
+    assert forward.engines.preferred == "heyoka"
+    integrated(forward, vector)
+    assert forward.engines.preferred == "casadi"
+
+
+@pytest.mark.parametrize("name", [n for n in library.names() if n != "hiv-proteinase"])
+def test_the_switch_stays_with_the_taylor_engine(name: str) -> None:
+    problem, vector = at_reference(name)
+    forward = ForwardMap(problem)
+    integrated(forward, vector)
+    assert forward.engines.preferred == "heyoka"
+
+
+def relaxation(end: float = 10.0) -> Problem:
+    """Stiff if k is large: x runs after cos(t) within 1/k."""
+    times = np.linspace(0.0, end, 6)
+    return Problem(
+        Model(ode={"x": "-k*(x - cos(t))"}),
+        {"t": times, "x": np.cos(times)},
+        {"k": {"lower": 0.0}},
+        {"x": 1.0},
+    )
+
+
+def exact(k: float, times: Array) -> Array:
+    """Of `relaxation`, from x(0) = 1."""
+    a, b = k * k / (1 + k * k), k / (1 + k * k)
+    return a * np.cos(times) + b * np.sin(times) + (1 - a) * np.exp(-k * times)
+
+
+@pytest.mark.parametrize("k", [0.1, 1.0, 30.0, 1e3, 1e5, 1e7])
+def test_any_stiffness_is_integrated(k: float) -> None:
+    forward = ForwardMap(relaxation())
+    found = integrated(forward, np.array([k]))
+    assert np.allclose(found.states[:, 0], exact(k, found.times), rtol=0, atol=1e-7)
+    assert forward.engines.preferred == ("casadi" if k > 1e4 else "heyoka")
+
+
+def test_after_a_reset_nothing_depends_on_what_came_before() -> None:
+    forward = ForwardMap(relaxation())
+    mild, stiff = np.array([1.0]), np.array([1e7])
+    first = evaluated(forward, mild)
+    evaluated(forward, stiff)
+    assert forward.engines.preferred == "casadi"
+    forward.engines.reset()
+    again = evaluated(forward, mild)
+    assert np.array_equal(first.residuals, again.residuals)
+    assert np.array_equal(first.jacobian, again.jacobian)
+
+
+def test_a_long_problem_is_not_taken_for_a_stiff_one() -> None:
+    problem = Problem(
+        Model(ode={"x": "w*y", "y": "-w*x"}),
+        {"t": [0.0, 5000.0], "x": [1.0, 1.0]},
+        {"w": {}},
+        {"x": 1.0, "y": 0.0},
+    )
+    forward = ForwardMap(problem)
+    found = integrated(forward, np.array([1.0]))
+    assert forward.engines.preferred == "heyoka"
+    assert found.states[-1, 0] == pytest.approx(np.cos(5000.0), abs=1e-8)
+    assert by_unknown(found, 1)[-1, 0, 0] == pytest.approx(-5000 * np.sin(5000.0), rel=1e-8)
+
+
+def test_a_forced_engine_that_runs_out_of_steps_says_so() -> None:
+    found = ForwardMap(relaxation(), "heyoka").trajectory(np.array([1e8]))
+    assert isinstance(found, Failure)
+    assert 0.0 < found.time < 10.0
+    assert found.reason == "more than 200000 steps are needed"
+
+
+def test_names_of_a_model_cannot_clash_with_those_of_an_engine() -> None:
+    problem = Problem(
+        Model(ode={"s0_0": "-x0*s0_0", "par": "s0_0 - par"}),
+        {"t": [0.0, 1.0], "s0_0": [1.0, 0.4], "par": [0.0, 0.3]},
+        {"x0": {}},
+        {"s0_0": 1.0, "par": {}},
+    )
+    vector = problem.vector({"x0": 0.7, "par": 0.2})
+    for engine in ("heyoka", "casadi"):
+        found = ForwardMap(problem, engine).trajectory(vector)  # type: ignore[arg-type]
+        assert isinstance(found, Trajectory)
+        assert found.states[-1, 0] == pytest.approx(np.exp(-0.7), rel=1e-8)
