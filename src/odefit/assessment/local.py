@@ -56,7 +56,7 @@ def _sentence(exact: bool, optimal: bool, distance: float) -> str:
         )
     if optimal:
         return (
-            f"A local optimum {where}: the remaining step is {distance:.1g} standard errors. "
+            f"A local optimum {where}: the remaining step is below {TOLERANCE:g} standard errors. "
             "Whether a better one exists elsewhere is not proved."
         )
     return (

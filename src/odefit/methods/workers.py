@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -92,7 +93,14 @@ def run_start(method: MultiStart, forward: ForwardMap, index: int, control: Cont
     return method.method.run(forward, index, point, control)
 
 
-_forward: dict[bytes, ForwardMap] = {}
+class _Kept(threading.local):
+    """The compiled model that a thread used last: an integrator serves one thread at a time."""
+
+    key: tuple[bytes, str] | None = None
+    forward: ForwardMap | None = None
+
+
+_kept = _Kept()
 
 
 def remote_start(
@@ -101,8 +109,9 @@ def remote_start(
     """:func:`run_start` in a worker process, which keeps the compiled model."""
     import pickle
 
-    key = pickle.dumps(problem)
-    if key not in _forward:
-        _forward.clear()
-        _forward[key] = method.forward(problem)
-    return run_start(method, _forward[key], index, Control(seed=seed, deadline=deadline))
+    key = pickle.dumps(problem), method.method.engine
+    forward = _kept.forward
+    if forward is None or _kept.key != key:
+        forward = method.forward(problem)
+        _kept.key, _kept.forward = key, forward
+    return run_start(method, forward, index, Control(seed=seed, deadline=deadline))
