@@ -254,6 +254,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _simulate(options: argparse.Namespace) -> int:
+    from odefit.problem.errors import InputError
     from odefit.problem.files import load
     from odefit.simulation.table import simulation_table, times_from_text, values_from_text
 
@@ -264,8 +265,10 @@ def _simulate(options: argparse.Namespace) -> int:
     if options.result is not None:
         from odefit.result_file import load_result
 
-        best = load_result(options.result).best
-        given = {**best.initial, **best.parameters, **given}
+        result = load_result(options.result)
+        if not result.solutions:
+            raise InputError(f"{options.result}: holds no solution: {result.message}")
+        given = {**result.best.initial, **result.best.parameters, **given}
     table = simulation_table(problem, given, times, strict=options.result is None)
     if options.csv is None:
         table.to_csv(sys.stdout, index=False)

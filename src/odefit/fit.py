@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from importlib.metadata import PackageNotFoundError, version
+from numbers import Integral
 from pathlib import Path
 
 import numpy as np
@@ -94,7 +95,8 @@ def fit(
     'converged'
     """
     began = time.perf_counter()
-    _check(problem, seed, time_limit, level)
+    _check(problem, seed, time_limit, jobs, level)
+    seed = int(seed)
     method = method or MultiStart()
     control = Control(
         seed,
@@ -139,7 +141,9 @@ def fit(
     )
 
 
-def _check(problem: Problem, seed: int, time_limit: float | None, level: float) -> None:
+def _check(
+    problem: Problem, seed: int, time_limit: float | None, jobs: int | None, level: float
+) -> None:
     if not problem.unknowns:
         raise InputError(
             "there is nothing to estimate: every parameter and initial value is fixed or known"
@@ -150,10 +154,12 @@ def _check(problem: Problem, seed: int, time_limit: float | None, level: float) 
             f"{problem.size} measurements cannot determine {len(problem.unknowns)} unknowns; "
             "fix some of them (fixed = ...), give priors, or add data"
         )
-    if not isinstance(seed, int) or seed < 0:
+    if not isinstance(seed, Integral) or seed < 0:
         raise InputError(f"seed: expected a whole number, not negative, got {seed!r}")
     if time_limit is not None and not time_limit > 0:
         raise InputError(f"time_limit: expected a positive number of seconds, got {time_limit!r}")
+    if jobs is not None and not (isinstance(jobs, Integral) and jobs > 0):
+        raise InputError(f"jobs: expected a positive whole number, got {jobs!r}")
     if not 0 < level < 1:
         raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
 

@@ -248,3 +248,18 @@ def test_a_user_s_executor_stays_open() -> None:
     with ThreadPoolExecutor(1) as executor:
         MultiStart(starts=2, screening=2).solve(decay(), Control(executor=executor))
         assert executor.submit(lambda: 7).result() == 7
+
+
+def test_threads_leave_standard_output_where_it_was(capsys: pytest.CaptureFixture[str]) -> None:
+    """The stiff engine diverts what its library prints, in all threads at once."""
+    import sys
+
+    out, err = sys.stdout, sys.stderr
+    method = MultiStart(SingleShooting(engine="casadi", evaluations=8), starts=8, screening=2)
+    with ThreadPoolExecutor(4) as executor:
+        method.solve(explosive(), Control(seed=1, executor=executor))
+    assert sys.stdout is out
+    assert sys.stderr is err
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == ""

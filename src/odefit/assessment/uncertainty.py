@@ -55,9 +55,6 @@ def assess_uncertainty(
     covariance = np.full((n, n), np.nan)
     degrees = math.inf
     variance = 1.0
-    if not forward.given_noise:
-        degrees = float(_measurements(forward) - len(free))
-        variance = evaluation.objective / degrees if degrees > 0 else math.nan
     directions: tuple[Direction, ...] = ()
     rank = 0
     if len(free):
@@ -76,11 +73,18 @@ def assess_uncertainty(
             for k in np.flatnonzero(share > 1e-4):
                 trouble[problem.keys[free[k]]] = "not determined"
         good = np.array([problem.keys[k] not in trouble for k in free])
+        if not forward.given_noise:
+            # A direction that does not matter has not been fitted.
+            degrees = float(_measurements(forward) - rank)
+            variance = evaluation.objective / degrees if degrees > 0 else math.nan
         inverse = (vt[known].T / s[known] ** 2) @ vt[known]
         inverse = variance * inverse / np.outer(norms[free], norms[free])
         inverse[~good, :] = np.nan
         inverse[:, ~good] = np.nan
         covariance[np.ix_(free, free)] = inverse
+    elif not forward.given_noise:
+        degrees = float(_measurements(forward))
+        variance = evaluation.objective / degrees
     errors = np.sqrt(np.diag(covariance))
     with np.errstate(invalid="ignore", divide="ignore"):
         correlation = covariance / np.outer(errors, errors)

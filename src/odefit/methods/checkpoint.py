@@ -43,7 +43,7 @@ class Checkpoint:
     ForeignCheckpointError
         The file belongs to other work.
     InputError
-        It is no checkpoint.
+        It is no checkpoint, or its directory does not exist.
     """
 
     def __init__(self, path: Path, identity: str) -> None:
@@ -52,6 +52,12 @@ class Checkpoint:
         self.starts: dict[int, Start] = {}
         if path.exists():
             self._read()
+        elif not path.parent.is_dir():
+            raise InputError(f"{path}: the directory {path.parent} does not exist; make it first")
+
+    @property
+    def _header(self) -> str:
+        return json.dumps({"odefit checkpoint": FORMAT, "of": self._identity})
 
     def add(self, start: Start) -> None:
         """Keep a finished start."""
@@ -59,7 +65,7 @@ class Checkpoint:
         fresh = not self.path.exists()
         with self.path.open("a", encoding="utf-8") as file:
             if fresh:
-                file.write(json.dumps({"odefit checkpoint": FORMAT, "of": self._identity}) + "\n")
+                file.write(self._header + "\n")
             file.write(json.dumps(_to_json(start)) + "\n")
 
     def remove(self) -> None:
@@ -72,7 +78,8 @@ class Checkpoint:
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{self.path}: cannot be read as a checkpoint: {error}") from error
         complete, rest = lines[:-1], lines[-1]
-        if not complete and not rest:
+        if not complete and self._header.startswith(rest):
+            # Empty, or killed in the first line.
             self.path.unlink()
             return
         header = _parse(complete[0]) if complete else None
@@ -84,9 +91,8 @@ class Checkpoint:
                 "name another file or remove it"
             )
         for line in complete[1:]:
-            record = _parse(line)
-            if record is not None:
-                start = _from_json(record)
+            start = _from_json(_parse(line) or {})
+            if start is not None:
                 self.starts[start.index] = start
         if rest:
             # The process was killed while writing: that start counts as not done.
@@ -116,16 +122,20 @@ def _to_json(start: Start) -> dict[str, Any]:
     }
 
 
-def _from_json(record: dict[str, Any]) -> Start:
-    return Start(
-        int(record["index"]),
-        np.array([float(v) for v in record["start"]]),
-        np.array([float(v) for v in record["vector"]]),
-        float(record["objective"]),
-        Status(record["status"]),
-        str(record["message"]),
-        int(record["evaluations"]),
-        float(record["seconds"]),
-        float(record["cost"]),
-        dict(record["failures"]),
-    )
+def _from_json(record: dict[str, Any]) -> Start | None:
+    """The start, or None where the line is damaged: it then counts as not done."""
+    try:
+        return Start(
+            int(record["index"]),
+            np.array([float(v) for v in record["start"]]),
+            np.array([float(v) for v in record["vector"]]),
+            float(record["objective"]),
+            Status(record["status"]),
+            str(record["message"]),
+            int(record["evaluations"]),
+            float(record["seconds"]),
+            float(record["cost"]),
+            dict(record["failures"]),
+        )
+    except (KeyError, TypeError, ValueError):
+        return None

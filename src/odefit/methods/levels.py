@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from odefit.methods.estimate import Start
+from odefit.methods.estimate import Start, Status
 from odefit.simulation import ForwardMap
 
 ZERO_RESIDUAL = 1e-11
@@ -56,3 +56,21 @@ class Levels:
         costs = [s.cost for s in starts if math.isfinite(s.cost)]
         best = min(costs, default=math.inf)
         return best, sum(self.same(c, best) for c in costs)
+
+    def chance_of_better(self, starts: Sequence[Start]) -> float:
+        """Estimated probability that one more start ends lower than all so far.
+
+        I. J. Good, The population frequencies of species and the estimation of population
+        parameters, 1953: the unseen has the share of what was seen once. Ends that have not
+        converged are no levels.
+        """
+        seen: list[list[float]] = []
+        for cost in sorted(s.cost for s in starts if s.status is Status.CONVERGED):
+            if seen and self.same(cost, seen[-1][0]):
+                seen[-1].append(cost)
+            else:
+                seen.append([cost])
+        if not seen:
+            return 1.0
+        once = sum(len(level) == 1 for level in seen)
+        return once / len(starts) / (len(seen) + 1)

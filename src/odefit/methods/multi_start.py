@@ -39,12 +39,17 @@ class MultiStart:
     method
         The local method.
     starts
-        How many; None for as many as the evidence asks for: until the best cost has been
-        reached `hits` times, or, where it is zero but for rounding and so cannot be beaten,
-        `zero_hits` times. A better basin at least as large as the best one found then remains
-        unseen with a probability below exp(-hits).
+        How many; None for as many as the evidence asks for. Where the best cost is zero but
+        for rounding, and so cannot be beaten: until it has been reached `zero_hits` times.
+        Elsewhere until it has been reached `hits` times (a better basin at least as large then
+        remains unseen with a probability below exp(-hits)), and the next start is expected to
+        find a better one with a probability below `chance`.
     hits, zero_hits
         See `starts`.
+    chance
+        See `starts`. The next start ends at a new level with the probability of Good and
+        Turing, the share of starts whose level was reached only once; of the levels seen so
+        far and the new one, any may be the lowest.
     most
         Starts at most, if the evidence never suffices.
     screening
@@ -59,6 +64,7 @@ class MultiStart:
     starts: int | None = None
     hits: int = 5
     zero_hits: int = 2
+    chance: float = 0.02
     most: int = 500
     screening: int = 64
     design: Design = "latin"
@@ -207,7 +213,9 @@ class MultiStart:
         if self.starts is not None:
             return len(starts) >= self.starts
         best, hits = levels.best(starts)
-        return hits >= (self.zero_hits if best <= levels.zero else self.hits)
+        if best <= levels.zero:
+            return hits >= self.zero_hits
+        return hits >= self.hits and levels.chance_of_better(starts) < self.chance
 
     def _progress(self, starts: list[Start], levels: Levels) -> Progress:
         _, hits = levels.best(starts)

@@ -76,7 +76,10 @@ def _newton(
         z, residual, slope = z + damping * step, trial, trial_slope
         if arrived and np.isfinite(slope).all():
             by_z, by_rest = slope[:, directions:], slope[:, :directions]
-            return None if _singular(by_z) else (z, np.linalg.solve(by_z, -by_rest))
+            if _singular(by_z):
+                return None
+            slopes: Array = np.linalg.solve(by_z, -by_rest).astype(float)
+            return z, slopes
     return None
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import threading
 from collections.abc import Sequence
 from functools import reduce
 from typing import Any
@@ -44,6 +45,9 @@ REASONS = {
 }
 
 _TINY = 1e-300
+
+_OUTPUT = threading.Lock()
+"""Held while standard output and error, which all threads share, are diverted."""
 
 
 class CasadiAlgebra:
@@ -183,7 +187,7 @@ class CasadiEngine:
             )
             noise = io.StringIO()
             try:
-                with contextlib.redirect_stderr(noise), contextlib.redirect_stdout(noise):
+                with _OUTPUT, contextlib.redirect_stderr(noise), contextlib.redirect_stdout(noise):
                     result = integrator(x0=states, p=p, **({"z0": algebraic} if a else {}))
             except RuntimeError as error:
                 return _stop(str(error), noise.getvalue(), start, span, max_steps)

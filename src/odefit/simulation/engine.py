@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -101,12 +102,25 @@ class Path:
 
 @dataclass(frozen=True)
 class Stop:
-    """An integration that did not reach the end: time, reason, and whether effort ran out."""
+    """An integration that did not reach the end.
+
+    Attributes
+    ----------
+    time, reason
+        Where it stopped and why.
+    out_of_steps
+        Whether it was the effort that ran out.
+    steps
+        Taken.
+    ahead
+        How many more of the length of the last one the rest would take.
+    """
 
     time: float
     reason: str
     out_of_steps: bool = False
     steps: int = 0
+    ahead: float = math.inf
 
 
 class Engine(Protocol):

@@ -19,7 +19,7 @@ EngineName = Literal["auto", "heyoka", "casadi"]
 BUDGET = 2_000
 """Steps that the Taylor method gets for a leg before the stiff engine is asked."""
 
-GENEROUS = 200_000
+GENEROUS = 100_000
 """Steps for a leg that is long rather than stiff."""
 
 STIFF_STEPS = 20_000
@@ -83,13 +83,12 @@ class EngineSwitch:
         second = self._stiff(field, structure, leg, seed)
         if not first.out_of_steps:
             return _either(second, first)  # a singular start that only series mind: x^n at x = 0
-        if isinstance(second, Path):
-            done = max(first.time - leg.start, 1e-300) / (leg.times[-1] - leg.start)
-            if second.steps < first.steps / done:
-                self._is_stiff = True
-                return second
-        if self._budget >= GENEROUS:
+        if isinstance(second, Path) and second.steps < first.steps + first.ahead:
+            self._is_stiff = True
+            return second
+        if self._budget >= GENEROUS or first.ahead > GENEROUS:
             return _either(second, first)
+        # Long rather than stiff.
         self._budget = GENEROUS
         return _either(taylor.integrate(leg, seed, GENEROUS), second)
 

@@ -1,0 +1,97 @@
+"""Local optimality: what is shown, and no more."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from odefit import ForwardMap, Model, Problem
+from odefit.assessment import Local
+from odefit.assessment.local import TOLERANCE, assess_local
+from odefit.simulation import Evaluation
+
+TIMES = np.linspace(0.0, 5.0, 12)
+NOISE = 0.1 * np.random.default_rng(7).normal(size=12)
+DESIGN = np.column_stack([TIMES, np.ones(12)])
+
+
+def line(noise: npt.NDArray[np.float64] = NOISE, **fields: Any) -> Problem:
+    """x = a + b t."""
+    return Problem(
+        Model(ode={"x": "b"}),
+        {"t": TIMES, "x": 1 + 2 * TIMES + noise},
+        {"b": fields},
+        {"x": {}},
+    )
+
+
+def local(problem: Problem, vector: npt.NDArray[np.float64]) -> Local:
+    forward = ForwardMap(problem)
+    evaluation = forward.evaluate(vector)
+    assert isinstance(evaluation, Evaluation)
+    return assess_local(forward, vector, evaluation)
+
+
+def best(problem: Problem) -> npt.NDArray[np.float64]:
+    y = problem.data()["x"].to_numpy()
+    return np.asarray(np.linalg.lstsq(DESIGN, y, rcond=None)[0])
+
+
+def test_the_solution_of_normal_equations_is_a_local_optimum() -> None:
+    found = local(line(), best(line()))
+    assert found.optimal
+    assert found.gradient < TOLERANCE
+    assert found.sentence.startswith("A local optimum on the integrated trajectories")
+    assert "not proved" in found.sentence
+
+
+@pytest.mark.parametrize("distance", [0.01, 0.5, 10.0])
+def test_the_distance_is_in_standard_errors(distance: float) -> None:
+    """A step along b alone, of so many conditional standard errors."""
+    problem = line()
+    vector = best(problem)
+    residuals = DESIGN @ vector - problem.data()["x"].to_numpy()
+    variance = residuals @ residuals / 10
+    step = distance * math.sqrt(variance / (DESIGN[:, 0] @ DESIGN[:, 0]))
+    found = local(problem, vector + np.array([step, 0.0]))
+    assert not found.optimal
+    # The residual variance there is a little larger.
+    there = variance * (1 + distance**2 / 10)
+    assert found.gradient == pytest.approx(distance * math.sqrt(variance / there), rel=1e-6)
+    assert found.sentence.startswith("Not a local optimum")
+
+
+def test_a_bound_in_the_way_makes_an_optimum() -> None:
+    problem = line(upper=1.5)
+    y = problem.data()["x"].to_numpy()
+    at_bound = np.array([1.5, float(np.mean(y - 1.5 * TIMES))])
+    assert local(problem, at_bound).optimal
+    assert not local(line(upper=1.6), at_bound).optimal
+
+
+def test_a_perfect_fit_is_said_to_be_one() -> None:
+    found = local(line(0 * NOISE), np.array([2.0, 1.0]))
+    assert found.optimal
+    assert "reproduces the data to rounding" in found.sentence
+    assert "others may fit as well" in found.sentence
+
+
+def test_a_flat_direction_has_no_curvature() -> None:
+    problem = Problem(
+        Model(ode={"x": "a*b"}),
+        {"t": TIMES, "x": 1 + 2 * TIMES + NOISE},
+        {"a": {}, "b": {}},
+        {"x": {}},
+    )
+    assert local(problem, np.array([1.0, 2.0, 1.0])).curvature < 1e-8
+    assert local(line(), best(line())).curvature > 0.1
+
+
+def test_a_scale_of_log10_does_not_change_the_distance() -> None:
+    at = np.array([1.9, 1.0])
+    plain, log = (local(line(scale=s), at) for s in ("linear", "log10"))
+    assert log.gradient == pytest.approx(plain.gradient, rel=1e-6)
