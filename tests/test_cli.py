@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -34,6 +35,9 @@ data = "data.csv"
 """
 
 DATA = "t,y\n0,2.01\n1,0.99\n2,0.52\n3,0.24\n4,0.13\n"
+
+COMMAND = (sys.executable, "-m", "odefit")
+HIV = str(odefit.library.path("hiv-proteinase"))
 
 BLOW_UP = """format = 1
 [ode]
@@ -74,18 +78,6 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert "Traceback" not in captured.err
     assert captured.err.strip()
     return captured.err
-
-
-def command(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
-    """The same in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "odefit", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        **options,  # type: ignore[call-overload]
-    )
 
 
 # fit ---------------------------------------------------------------------------------------------
@@ -219,8 +211,7 @@ def test_a_checkpoint_that_was_named_is_kept_and_defended(
 def test_an_interrupt_gives_the_best_so_far_with_status_130(folder: Path) -> None:
     """Ctrl-C in the middle of hiv-proteinase: an answer, labelled as what it is."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "odefit", "fit", str(odefit.library.path("hiv-proteinase"))]
-        + ["--json", "r.json", "--jobs", "1", "--starts", "1000"],
+        [*COMMAND, "fit", HIV, "--json", "r.json", "--jobs", "1", "--starts", "1000"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -240,8 +231,7 @@ def test_an_interrupt_gives_the_best_so_far_with_status_130(folder: Path) -> Non
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 def test_an_interrupt_before_any_result_is_no_traceback(folder: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "odefit", "fit", str(odefit.library.path("hiv-proteinase"))]
-        + ["--json", "r.json"],
+        [*COMMAND, "fit", HIV, "--json", "r.json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -319,7 +309,11 @@ def test_a_mistake_is_status_two_with_a_remedy(
         ("[ode]", "[odes]", "odes"),
         ("data.csv", "none.csv", "none.csv"),
         ("format = 1", "format = 2", "format"),
-        ('k = { lower = 0.0, upper = 10.0 }\ns = { lower = 0.0 }', "k = { fixed = 1.0 }\ns = { fixed = 2.0 }", "nothing to"),
+        (
+            "k = { lower = 0.0, upper = 10.0 }\ns = { lower = 0.0 }",
+            "k = { fixed = 1.0 }\ns = { fixed = 2.0 }",
+            "nothing to",
+        ),
     ],
 )
 def test_a_bad_problem_file_is_status_two(
@@ -460,7 +454,13 @@ def test_help_needs_nothing_heavy(arguments: list[str]) -> None:
 
 
 def test_results_go_to_standard_output_and_all_else_to_standard_error(folder: Path) -> None:
-    ran = command("fit", "decay.toml", "--report", "r.html", "--starts", "1", cwd=folder)
+    ran = subprocess.run(
+        [*COMMAND, "fit", "decay.toml", "--report", "r.html", "--starts", "1"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert ran.returncode == 0
     assert ran.stderr == "report: r.html\n"
     assert "report: r.html" not in ran.stdout
@@ -469,7 +469,7 @@ def test_results_go_to_standard_output_and_all_else_to_standard_error(folder: Pa
 
 def test_a_reader_that_goes_away_is_no_error(folder: Path) -> None:
     ran = subprocess.run(
-        f"{sys.executable} -m odefit simulate decay.toml --set k=1 s=1 --times 0:9:200000 | head -1",
+        f"{shlex.join(COMMAND)} simulate decay.toml --set k=1 s=1 --times 0:9:200000 | head -1",
         shell=True,
         capture_output=True,
         text=True,

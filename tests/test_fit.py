@@ -110,9 +110,7 @@ def test_two_equally_good_solutions_are_both_told() -> None:
 
 
 def test_known_values_stand_beside_the_estimates() -> None:
-    problem = decay(
-        parameters={"k": {"lower": 0.0}, "s": 2.0}, initial={"x": "0.5*s"}
-    )
+    problem = decay(parameters={"k": {"lower": 0.0}, "s": 2.0}, initial={"x": "0.5*s"})
     best = odefit.fit(problem, MultiStart(starts=2)).best
     assert best.parameters["s"] == 2.0
     assert best.initial == {"x": 1.0}
@@ -266,5 +264,6 @@ def test_a_checkpoint_that_cannot_be_written_is_refused_early(tmp_path: Path) ->
 
 
 def test_numpy_numbers_are_numbers() -> None:
-    result = odefit.fit(decay(), MultiStart(starts=1), seed=np.int64(3), time_limit=np.float64(60))
+    numbers: Any = {"seed": np.int64(3), "time_limit": np.float64(60), "jobs": np.int32(1)}
+    result = odefit.fit(decay(), MultiStart(starts=1), **numbers)
     assert result.status is Status.CONVERGED

@@ -192,7 +192,7 @@ def _solutions(
     hits = [0]
     for end in ends:
         for k, other in enumerate(distinct):
-            level = levels.same(end.cost, other.cost)
+            level = levels.same(end, other)
             if level and (ridge or _close(end.vector, other.vector)):
                 hits[k] += 1
                 break
@@ -271,9 +271,14 @@ def _initial(condition: Condition, state: str, vector: Array) -> float:
 
 def _ambiguity(forward: ForwardMap, solutions: Sequence[Solution]) -> list[str]:
     """A warning if several solutions fit equally well."""
-    levels = Levels.of(forward)
-    costs = [_cost(forward, s) for s in solutions]
-    equal = [s for s, c in zip(solutions, costs, strict=True) if levels.same(c, costs[0])]
+    tolerance = Levels.of(forward)
+    best = min((_cost(forward, s) for s in solutions), default=math.inf)
+    zero = max(tolerance.zero(forward.accuracy), tolerance.absolute, 0.0)
+    equal = [
+        s
+        for s in solutions
+        if _cost(forward, s) - best <= max(tolerance.relative * abs(best), zero)
+    ]
     if len(equal) < 2:
         return []
     vectors = np.array([s.vector for s in equal])
@@ -282,7 +287,7 @@ def _ambiguity(forward: ForwardMap, solutions: Sequence[Solution]) -> list[str]:
     return [
         (
             f"{len(equal)} different solutions fit equally well; they differ in {names}. "
-            "The estimates shown are those of one of them; all are among the solutions of the result"
+            "The estimates shown are those of one of them; all are in the list of solutions"
         )
     ]
 

@@ -13,7 +13,8 @@ from scipy import stats
 
 from odefit import Control, ForwardMap, Model, Problem, SingleShooting, Status
 from odefit.assessment import Uncertainty
-from odefit.assessment.uncertainty import assess_uncertainty, bounds_touched
+from odefit.assessment.uncertainty import assess_uncertainty
+from odefit.methods.scaling import bounds_touched
 from odefit.simulation import Evaluation
 
 Array = npt.NDArray[np.float64]
@@ -248,9 +249,7 @@ def test_an_undetermined_direction_does_not_cost_a_degree_of_freedom() -> None:
 
 
 def test_a_ratio_is_named() -> None:
-    problem, vector = decay(
-        {"x": "-V/K*x"}, {"y": "x"}, {"V": 0.6, "K": 2.0, "x": 1.5}, {"x": {}}
-    )
+    problem, vector = decay({"x": "-V/K*x"}, {"y": "x"}, {"V": 0.6, "K": 2.0, "x": 1.5}, {"x": {}})
     _, text = sentences(problem, vector)
     assert "only as the ratio V/K." in text or "only as the ratio K/V." in text
 
@@ -274,9 +273,7 @@ def test_a_difference_is_named() -> None:
 
 
 def test_a_scale_and_an_initial_value_are_named() -> None:
-    problem, vector = decay(
-        {"x": "-k*x"}, {"y": "s*x"}, {"k": 0.6, "s": 3.0, "x": 1.5}, {"x": {}}
-    )
+    problem, vector = decay({"x": "-k*x"}, {"y": "s*x"}, {"k": 0.6, "s": 3.0, "x": 1.5}, {"x": {}})
     found, text = sentences(problem, vector)
     assert "only as the product s*x." in text or "only as the product x*s." in text
     assert np.isfinite(found.standard_errors[0])

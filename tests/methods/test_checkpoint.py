@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from odefit import Control, InputError, MultiStart, Problem, Start, Status
-from odefit.methods import multi_start
+from odefit import Control, ForwardMap, InputError, MultiStart, Problem, Start, Status
 from odefit.methods.checkpoint import Checkpoint, ForeignCheckpointError, fingerprint
 from odefit.methods.estimate import Estimate
 from tests.methods.problems import decay, oscillator
@@ -32,14 +31,15 @@ def solved(path: Path | None, problem: Problem | None = None, seed: int = 1) -> 
 @contextmanager
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The numbers of the starts that are computed."""
-    original, computed = multi_start.run_start, []
+    original = MultiStart.run
+    computed: list[int] = []
 
-    def run(method: MultiStart, forward: object, index: int, control: Control) -> Start:
+    def run(method: MultiStart, forward: ForwardMap, index: int, control: Control) -> Start:
         computed.append(index)
-        return original(method, forward, index, control)  # type: ignore[arg-type]
+        return original(method, forward, index, control)
 
     with monkeypatch.context() as patch:
-        patch.setattr(multi_start, "run_start", run)
+        patch.setattr(MultiStart, "run", run)
         yield computed
 
 

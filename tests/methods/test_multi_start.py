@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from odefit import Control, MultiStart, Problem, Progress, SingleShooting, Start, Status, library
-from odefit.methods import multi_start, workers
+from odefit.methods import workers
 from odefit.methods.estimate import Estimate
 from tests.methods.problems import decay, explosive, oscillator
 
@@ -105,15 +105,16 @@ def test_fewer_starts_are_the_first_of_more() -> None:
 def scripted(costs: Sequence[float], monkeypatch: pytest.MonkeyPatch, **options: Any) -> Estimate:
     """Multi-start whose starts end at `costs` (infinite: failed), the last of them for ever."""
 
-    def run(method: Any, forward: Any, index: int, control: Control) -> Start:
+    def run(method: MultiStart, forward: object, index: int, control: Control) -> Start:
         cost = costs[min(index, len(costs) - 1)]
         failed = not np.isfinite(cost)
         status = Status.FAILED if failed else Status.CONVERGED
         nowhere = np.zeros(2)
-        message = "experiment \"a\", t = 1: no luck" if failed else "done"
-        return Start(index, nowhere, nowhere, 2 * cost, status, message, 1, 0.0, cost)
+        message = 'experiment "a", t = 1: no luck' if failed else "done"
+        exact = cost < 1e-20
+        return Start(index, nowhere, nowhere, 2 * cost, status, message, 1, 0.0, cost, exact=exact)
 
-    monkeypatch.setattr(multi_start, "run_start", run)
+    monkeypatch.setattr(MultiStart, "run", run)
     return serial(decay(), MultiStart(**options))
 
 
@@ -165,7 +166,9 @@ def test_starts_look_for_a_point_that_can_be_integrated() -> None:
 
 
 def test_a_real_problem_that_fails_everywhere_says_why() -> None:
-    found = serial(explosive().with_parameters(k={"lower": 1.0, "upper": 3.0}), MultiStart(starts=3))
+    found = serial(
+        explosive().with_parameters(k={"lower": 1.0, "upper": 3.0}), MultiStart(starts=3)
+    )
     assert found.status is Status.FAILED
     assert found.message.startswith('all 3 starts failed: experiment "data", t = ')
     assert "without bound" in found.message

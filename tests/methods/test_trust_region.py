@@ -45,6 +45,7 @@ def run(
     upper: list[float] | None = None,
     evaluations: int = 300,
     floor: float = 0.0,
+    patience: int = 60,
 ) -> Minimum:
     n = len(start)
     return minimise(
@@ -52,7 +53,7 @@ def run(
         np.array(start, dtype=float),
         np.array(lower if lower is not None else [-math.inf] * n, dtype=float),
         np.array(upper if upper is not None else [math.inf] * n, dtype=float),
-        Tolerances(evaluations=evaluations, floor=floor),
+        Tolerances(evaluations=evaluations, floor=floor, patience=patience),
     )
 
 
@@ -87,19 +88,20 @@ def beale(x: Array) -> Array:
 
 def jennrich_sampson(x: Array) -> Array:
     i = np.arange(1, 11)
-    return 2 + 2 * i - (np.exp(i * x[0]) + np.exp(i * x[1]))
+    return np.asarray(2 + 2 * i - (np.exp(i * x[0]) + np.exp(i * x[1])))
 
 
 def bard(x: Array) -> Array:
     y = [0.14, 0.18, 0.22, 0.25, 0.29, 0.32, 0.35, 0.39, 0.37, 0.58, 0.73, 0.96, 1.34, 2.1, 4.39]
     u = np.arange(1, 16)
     v = 16 - u
-    return np.array(y) - (x[0] + u / (v * x[1] + np.minimum(u, v) * x[2]))
+    return np.asarray(np.array(y) - (x[0] + u / (v * x[1] + np.minimum(u, v) * x[2])))
 
 
 def box(x: Array) -> Array:
     t = 0.1 * np.arange(1, 11)
-    return np.exp(-t * x[0]) - np.exp(-t * x[1]) - x[2] * (np.exp(-t) - np.exp(-10 * t))
+    last = x[2] * (np.exp(-t) - np.exp(-10 * t))
+    return np.asarray(np.exp(-t * x[0]) - np.exp(-t * x[1]) - last)
 
 
 def powell_singular(x: Array) -> Array:
@@ -129,19 +131,20 @@ def wood(x: Array) -> Array:
 def kowalik_osborne(x: Array) -> Array:
     y = [0.1957, 0.1947, 0.1735, 0.16, 0.0844, 0.0627, 0.0456, 0.0342, 0.0323, 0.0235, 0.0246]
     u = np.array([4, 2, 1, 0.5, 0.25, 0.167, 0.125, 0.1, 0.0833, 0.0714, 0.0625])
-    return np.array(y) - x[0] * (u**2 + u * x[1]) / (u**2 + u * x[2] + x[3])
+    return np.asarray(np.array(y) - x[0] * (u**2 + u * x[1]) / (u**2 + u * x[2] + x[3]))
 
 
 def brown_dennis(x: Array) -> Array:
     t = np.arange(1, 21) / 5
-    return (x[0] + t * x[1] - np.exp(t)) ** 2 + (x[2] + x[3] * np.sin(t) - np.cos(t)) ** 2
+    first, second = x[0] + t * x[1] - np.exp(t), x[2] + x[3] * np.sin(t) - np.cos(t)
+    return np.asarray(first**2 + second**2)
 
 
 def meyer(x: Array) -> Array:
     y = [34780, 28610, 23650, 19630, 16370, 13720, 11540, 9744]
     y += [8261, 7030, 6005, 5147, 4427, 3820, 3307, 2872]
     t = 45 + 5 * np.arange(1, 17)
-    return x[0] * np.exp(x[1] / (t + x[2])) - np.array(y)
+    return np.asarray(x[0] * np.exp(x[1] / (t + x[2])) - np.array(y))
 
 
 CLASSICS = {
@@ -162,7 +165,7 @@ CLASSICS = {
 @pytest.mark.parametrize("name", CLASSICS)
 def test_the_classics_are_solved(name: str) -> None:
     problem = CLASSICS[name]
-    found = run(problem.residuals, problem.start, evaluations=3000, floor=1e-28)
+    found = run(problem.residuals, problem.start, evaluations=3000, floor=1e-28, patience=3000)
     assert found.converged, found.message
     assert 2 * cost(found) == pytest.approx(problem.minimum, rel=2e-5, abs=1e-14)
 
@@ -243,7 +246,8 @@ def test_an_exponential_fit_within_bounds_is_no_worse_than_scipys(seed: int) -> 
         return np.asarray(x[0] * np.exp(-x[1] * t) + x[2] - data)
 
     start = lower + random.random(3) * (upper - lower)
-    found = minimise(squares(residuals), start, lower, upper, Tolerances())
+    patient = Tolerances(evaluations=1000, patience=1000)
+    found = minimise(squares(residuals), start, lower, upper, patient)
     reference = least_squares(
         residuals, start, bounds=(lower, upper), xtol=1e-14, ftol=1e-14, gtol=1e-14
     )
@@ -268,7 +272,9 @@ def test_regions_that_cannot_be_evaluated_are_walked_around() -> None:
         calls.append(bool(x[0] > 0))
         if x[0] <= 0:
             return None
-        return Point(0.5 * (math.log(x[0])) ** 2, np.array([math.log(x[0])]), np.array([[1 / x[0]]]))
+        return Point(
+            0.5 * (math.log(x[0])) ** 2, np.array([math.log(x[0])]), np.array([[1 / x[0]]])
+        )
 
     found = minimise(
         evaluate, np.array([30.0]), np.array([-math.inf]), np.array([math.inf]), Tolerances()

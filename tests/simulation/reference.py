@@ -1,9 +1,9 @@
 """Trajectories and sensitivities by an independent route.
 
-The equations are evaluated by Python itself, on the text of the problem file. Derivatives come from
-complex steps, which have no cancellation: imag f(x + i h d) / h with h = 1e-50 is exact to rounding.
-The variational equations are integrated by SciPy. Nothing of odefit's parser, algebras or engines
-takes part.
+The equations are evaluated by Python itself, on the text of the problem file. Derivatives come
+from complex steps, which have no cancellation: imag f(x + i h d) / h with h = 1e-50 is exact to
+rounding. The variational equations are integrated by SciPy. Nothing of odefit's parser, algebras
+or engines takes part.
 """
 
 from __future__ import annotations

@@ -20,7 +20,9 @@ def with_algebra(
     observables = more.pop("observables", {name: name for name in (*ode, *algebraic)})
     data = {"t": TIMES, **{name: np.ones(len(TIMES)) for name in observables}}
     model = Model(ode=ode, algebraic=algebraic, observables=observables)
-    parameters = {name: {} for name in [*sorted(model.parameters), *more.pop("extra", ())]}
+    parameters: dict[str, Any] = {
+        name: {} for name in [*sorted(model.parameters), *more.pop("extra", ())]
+    }
     events = more.pop("events", ())
     experiment = Experiment("run", data, t0=0.0, events=events)
     return Problem(model, None, parameters, initial, experiments=[experiment], **more)
@@ -112,7 +114,8 @@ def test_after_an_event_the_algebraic_variables_are_consistent_again() -> None:
         k, dose, x0 = v
         at_one = np.sqrt(x0) - k / 2
         after = np.sqrt(at_one**2 + dose)
-        return np.where(TIMES <= 1, np.sqrt(x0) - k * TIMES / 2, after - k * (TIMES - 1) / 2)
+        first = np.sqrt(x0) - k * TIMES / 2
+        return np.asarray(np.where(TIMES <= 1, first, after - k * (TIMES - 1) / 2))
 
     found = integrated(ForwardMap(problem), vector)
     assert found.algebraic[:, 0] == pytest.approx(exact(vector), rel=1e-6)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -101,7 +103,7 @@ def test_a_forced_engine_that_runs_out_of_steps_says_so() -> None:
     found = ForwardMap(relaxation(), "heyoka").trajectory(np.array([1e8]))
     assert isinstance(found, Failure)
     assert 0.0 < found.time < 10.0
-    assert found.reason == "more than 200000 steps are needed"
+    assert re.fullmatch(r"more than \d+ steps are needed", found.reason)
 
 
 def test_names_of_a_model_cannot_clash_with_those_of_an_engine() -> None:
@@ -113,6 +115,6 @@ def test_names_of_a_model_cannot_clash_with_those_of_an_engine() -> None:
     )
     vector = problem.vector({"x0": 0.7, "par": 0.2})
     for engine in ("heyoka", "casadi"):
-        found = ForwardMap(problem, engine).trajectory(vector)  # type: ignore[arg-type]
+        found = ForwardMap(problem, engine).trajectory(vector)
         assert isinstance(found, Trajectory)
         assert found.states[-1, 0] == pytest.approx(np.exp(-0.7), rel=1e-8)

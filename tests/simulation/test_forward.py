@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +15,11 @@ from scipy import stats
 
 from odefit import ForwardMap, InputError, Model, Problem
 from odefit.simulation import Evaluation, Failure, residual_table, simulate
+from odefit.simulation.engines import EngineName
 from tests.simulation.numerics import Array, differences, evaluated, simulated
 from tests.simulation.zoo import NOISE, ZOO, measured_with
+
+ENGINES: tuple[EngineName, ...] = ("heyoka", "casadi")
 
 
 @pytest.mark.parametrize("name", ZOO)
@@ -62,7 +66,7 @@ def log_density(problem: Problem, vector: Array) -> float:
     predicted = {"y": s * x, "z": 1 - x / 2}
     total = 0.0
     for name, series in condition.series.items():
-        noise = problem.noise[name] if name in problem.noise else None
+        noise = problem.noise.get(name, None)
         mean = predicted[name][series.rows]
         measured = series.values
         if series.sds is not None:
@@ -121,7 +125,7 @@ def test_differences_of_cost_are_those_of_the_posterior(name: str) -> None:
 def test_the_cost_alone_is_the_cost_of_the_evaluation(name: str) -> None:
     problem, vector = {**ZOO, **NOISE}[name]()
     for engine in ("auto", "casadi"):
-        forward = ForwardMap(problem, engine)  # type: ignore[arg-type]
+        forward = ForwardMap(problem, engine)
         cost = evaluated(forward, vector).cost
         assert forward.cost(vector) == pytest.approx(cost, rel=1e-6, abs=1e-9)
 
@@ -168,7 +172,7 @@ def mass_action(draw: st.DrawFn) -> tuple[Problem, Array]:
         terms[product].append(f"+ {rate}")
     ode = {s: f"0*{s} " + " ".join(t) for s, t in terms.items()}
     known = draw(st.booleans())
-    initial = {s: (0.7 if known and s == "s0" else {}) for s in species}
+    initial: dict[str, Any] = {s: (0.7 if known and s == "s0" else {}) for s in species}
     times = np.array([0.0, 0.4, 1.5])
     data = {"t": times, "y": np.ones(3), "z": np.ones(3)}
     observables = {"y": f"scale*{draw(one)} + {draw(one)}", "z": f"exp(-{draw(one)})"}
@@ -178,16 +182,18 @@ def mass_action(draw: st.DrawFn) -> tuple[Problem, Array]:
         {p: {} for p in (*parameters, "scale")},
         initial,
     )
-    return problem, np.array(draw(st.lists(rates, min_size=len(problem.keys), max_size=len(problem.keys))))
+    return problem, np.array(
+        draw(st.lists(rates, min_size=len(problem.keys), max_size=len(problem.keys)))
+    )
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(mass_action(), st.sampled_from(["heyoka", "casadi"]))
+@given(mass_action(), st.sampled_from(ENGINES))
 def test_the_jacobian_of_any_reaction_network_is_right(
-    case: tuple[Problem, Array], engine: str
+    case: tuple[Problem, Array], engine: EngineName
 ) -> None:
     problem, vector = case
-    forward = ForwardMap(problem, engine)  # type: ignore[arg-type]
+    forward = ForwardMap(problem, engine)
     expected = differences(lambda v: evaluated(forward, v).residuals, vector, 1e-2)
     assert evaluated(forward, vector).jacobian == pytest.approx(expected, rel=1e-5, abs=2e-6)
 
@@ -202,7 +208,9 @@ def test_a_linear_system_is_its_matrix_exponential(drawn: tuple[int, int]) -> No
     a, start = random.normal(size=(n, n)), random.normal(size=n)
     names = [f"x{i}" for i in range(n)]
     ode = {
-        names[i]: " + ".join(f"({a[i, j]!r})*{names[j]}".replace("np.float64", "") for j in range(n))
+        names[i]: " + ".join(
+            f"({a[i, j]!r})*{names[j]}".replace("np.float64", "") for j in range(n)
+        )
         for i in range(n)
     }
     times = np.array([0.0, 0.5, 2.0])
@@ -255,9 +263,7 @@ def test_an_evaluation_leaves_the_vector_and_the_problem_alone() -> None:
     assert not (second.jacobian == 7.0).any()
 
 
-@pytest.mark.parametrize(
-    "times", [[1.0, 0.5], [1.0, 1.0], [-1.0, 1.0], [np.nan], [0.0, np.inf]]
-)
+@pytest.mark.parametrize("times", [[1.0, 0.5], [1.0, 1.0], [-1.0, 1.0], [np.nan], [0.0, np.inf]])
 def test_unusable_times_are_refused(times: list[float]) -> None:
     problem, vector = measured_with(None)
     with pytest.raises(InputError, match="times"):

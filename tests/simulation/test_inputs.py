@@ -55,7 +55,7 @@ def integral(interpolation: str, times: Array) -> Array:
                     total += u * s + slope * s * s / 2
             pieces.append(total)
         inside = np.array(pieces)
-    return inside + VALUES[-1] * np.maximum(times - KNOTS[-1], 0.0)
+    return np.asarray(inside + VALUES[-1] * np.maximum(times - KNOTS[-1], 0.0))
 
 
 def at(problem: Problem) -> Array:
@@ -81,9 +81,7 @@ def test_beyond_its_last_knot_an_input_stays(engine: EngineName, interpolation: 
     problem = driven(interpolation)
     times = np.array([3.4, 3.5, 3.6, 9.0])
     found = integrated(ForwardMap(problem, engine), at(problem), times)
-    assert found.states[:, 0] == pytest.approx(
-        0.4 + 1.7 * integral(interpolation, times), abs=2e-7
-    )
+    assert found.states[:, 0] == pytest.approx(0.4 + 1.7 * integral(interpolation, times), abs=2e-7)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -163,7 +161,10 @@ def test_two_inputs_have_their_own_knots() -> None:
         ("abs(t - 1)", lambda t: np.where(t < 1, t - t * t / 2, 0.5 + (t - 1) ** 2 / 2)),
         ("max(t, 2)", lambda t: np.where(t < 2, 2 * t, 4 + (t * t - 4) / 2)),
         ("min(t, 2)", lambda t: np.where(t < 2, t * t / 2, 2 + 2 * (t - 2))),
-        ("min(max(t - 1, 0), 1, t)", lambda t: np.clip(t - 1, 0, 1) ** 2 / 2 + np.clip(t - 2, 0, 9)),
+        (
+            "min(max(t - 1, 0), 1, t)",
+            lambda t: np.clip(t - 1, 0, 1) ** 2 / 2 + np.clip(t - 2, 0, 9),
+        ),
     ],
 )
 def test_time_may_stand_in_the_equations(engine: EngineName, rate: str, area: Any) -> None:

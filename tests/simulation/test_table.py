@@ -36,7 +36,8 @@ def test_times_are_read_from_a_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "0:1", "0:1:1", "1:0:5", "0:1:2.5", "0:nan:3", "a:b:c", "0:1:2:3", "0:1:99999999999"]
+    "text",
+    ["", "0:1", "0:1:1", "1:0:5", "0:1:2.5", "0:nan:3", "a:b:c", "0:1:2:3", "0:1:99999999999"],
 )
 def test_times_of_another_form_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="expected FROM:TO:COUNT"):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from odefit import Event, Experiment, Model, Noise, Parameter, Problem
 from tests.simulation.numerics import Array
 
@@ -200,7 +198,7 @@ def measured_with(noise: Any, **more: Any) -> Case:
             observables={"y": "s*x", "z": "1 - x/2"},
         ),
         data,
-        {"k": k, "s": {}, **dict.fromkeys(extra, {})},
+        {"k": k, "s": {}, **{key: {} for key in extra}},
         {"x": {}},
         noise=noise,
     )

@@ -37,7 +37,7 @@ def assess_local(forward: ForwardMap, vector: Array, evaluation: Evaluation) -> 
     )
     spare = max(problem.size - len(vector), 1)
     variance = 1.0 if forward.given_noise else evaluation.objective / spare
-    exact = evaluation.cost <= Levels.of(forward).zero
+    exact = evaluation.cost <= Levels.of(forward).zero(forward.accuracy)
     distance = math.sqrt(2 * max(promised, 0.0) / variance) if variance > 0 else 0.0
     norms = np.linalg.norm(jacobian, axis=0)
     scaled = jacobian / np.where(norms > 0, norms, 1.0)

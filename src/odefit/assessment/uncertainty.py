@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from odefit.assessment.directions import describe_directions
 from odefit.assessment.parts import Direction, Trouble, Uncertainty
+from odefit.methods.scaling import bounds_touched
 from odefit.problem.algebras import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
@@ -107,20 +108,6 @@ def assess_uncertainty(
         trouble,
         _sentence(trouble, directions, degrees, variance),
     )
-
-
-def bounds_touched(problem: Problem, vector: Array) -> Flags:
-    """Which unknowns lie at a bound, to a relative 1e-9 of the bound or of the interval."""
-    lower, upper = problem.lower, problem.upper
-    width = np.where(np.isfinite(upper - lower), upper - lower, np.inf)
-
-    def near(bound: Array) -> Flags:
-        slack = np.minimum(1e-9 * np.maximum(np.abs(bound), np.abs(vector)), 1e-9 * width)
-        # A bound of zero has no size of its own: within a billionth of the interval, if any.
-        slack = np.where((bound == 0) & np.isfinite(width), 1e-12 * width, slack)
-        return np.asarray(np.isfinite(bound) & (np.abs(vector - bound) <= slack))
-
-    return near(lower) | near(upper)
 
 
 def _measurements(forward: ForwardMap) -> int:

@@ -119,6 +119,7 @@ def _to_json(start: Start) -> dict[str, Any]:
         "evaluations": start.evaluations,
         "seconds": start.seconds,
         "failures": dict(start.failures),
+        "exact": start.exact,
     }
 
 
@@ -136,6 +137,7 @@ def _from_json(record: dict[str, Any]) -> Start | None:
             float(record["seconds"]),
             float(record["cost"]),
             dict(record["failures"]),
+            bool(record["exact"]),
         )
     except (KeyError, TypeError, ValueError):
         return None

@@ -45,6 +45,8 @@ class Start:
         the logarithms of standard deviations that are estimated.
     failures
         Integrations that failed on the way, by reason.
+    exact
+        The data are reproduced to rounding: no cost can be lower.
     """
 
     index: int
@@ -57,6 +59,7 @@ class Start:
     seconds: float
     cost: float = math.nan
     failures: Mapping[str, int] = field(default_factory=dict)
+    exact: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,14 +25,14 @@ class Levels:
 
     Attributes
     ----------
-    zero
-        A cost that is zero but for rounding, so that none can be lower; minus infinity where
-        the cost is a negative log-likelihood, which has no such bound.
+    squares
+        Of all measured values, for plain least squares, whose cost cannot be below zero; None
+        elsewhere.
     relative, absolute
         Differences up to the larger of the two do not count.
     """
 
-    zero: float
+    squares: float | None
     relative: float
     absolute: float
 
@@ -40,22 +40,38 @@ class Levels:
     def of(cls, forward: ForwardMap) -> Levels:
         """Those of the problem of `forward`."""
         if forward.likelihood:
-            return cls(-math.inf, 0.0, SAME_LIKELIHOOD)
+            return cls(None, 0.0, SAME_LIKELIHOOD)
         if forward.given_noise or any(n.transform for n in forward.problem.noise.values()):
-            return cls(0.0, SAME_LEVEL, 0.0)
+            return cls(None, SAME_LEVEL, 0.0)
         values = [s.values for c in forward.problem.conditions for s in c.series.values()]
-        zero = 0.5 * ZERO_RESIDUAL**2 * float(sum(v @ v for v in values))
-        return cls(zero, SAME_LEVEL, zero)
+        return cls(float(sum(v @ v for v in values)), SAME_LEVEL, 0.0)
 
-    def same(self, a: float, b: float) -> bool:
-        """Whether two costs are one level."""
-        return abs(a - b) <= max(self.relative * min(abs(a), abs(b)), self.absolute)
+    def zero(self, accuracy: float = 0.0) -> float:
+        """A cost that is zero but for rounding, so that none can be lower.
 
-    def best(self, starts: Iterable[Start]) -> tuple[float, int]:
-        """The lowest cost, and how many starts reached it."""
-        costs = [s.cost for s in starts if math.isfinite(s.cost)]
-        best = min(costs, default=math.inf)
-        return best, sum(self.same(c, best) for c in costs)
+        Minus infinity where the cost has no such bound.
+
+        Parameters
+        ----------
+        accuracy
+            Of the integration, relative.
+        """
+        if self.squares is None:
+            return -math.inf
+        return 0.5 * max(ZERO_RESIDUAL, 10 * accuracy) ** 2 * self.squares
+
+    def same(self, a: Start, b: Start) -> bool:
+        """Whether the ends of two starts are at one level."""
+        if a.exact and b.exact:
+            return True
+        difference = abs(a.cost - b.cost)
+        return difference <= max(self.relative * min(abs(a.cost), abs(b.cost)), self.absolute)
+
+    def best(self, starts: Iterable[Start]) -> tuple[Start | None, int]:
+        """The start with the lowest cost, and how many reached its level."""
+        usable = [s for s in starts if math.isfinite(s.cost)]
+        best = min(usable, key=lambda s: (s.cost, s.index), default=None)
+        return best, 0 if best is None else sum(self.same(s, best) for s in usable)
 
     def chance_of_better(self, starts: Sequence[Start]) -> float:
         """Estimated probability that one more start ends lower than all so far.
@@ -64,12 +80,13 @@ class Levels:
         parameters, 1953: the unseen has the share of what was seen once. Ends that have not
         converged are no levels.
         """
-        seen: list[list[float]] = []
-        for cost in sorted(s.cost for s in starts if s.status is Status.CONVERGED):
-            if seen and self.same(cost, seen[-1][0]):
-                seen[-1].append(cost)
+        seen: list[list[Start]] = []
+        converged = [s for s in starts if s.status is Status.CONVERGED]
+        for start in sorted(converged, key=lambda s: (s.cost, s.index)):
+            if seen and self.same(start, seen[-1][0]):
+                seen[-1].append(start)
             else:
-                seen.append([cost])
+                seen.append([start])
         if not seen:
             return 1.0
         once = sum(len(level) == 1 for level in seen)

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -15,15 +15,19 @@ from odefit.methods.checkpoint import Checkpoint, fingerprint
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.levels import Levels
+from odefit.methods.scaling import bounds_touched
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.starts import Design, guess, sample
-from odefit.methods.workers import Workers, remote_start, run_start
+from odefit.methods.workers import Workers, remote_start
 from odefit.problem.algebras import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
 
 BLOCK = 4
 """Starts that are designed together."""
+
+FURTHER, SECOND_CHANCES = 10**6, 2 * 10**6
+"""Numbers of the first blocks of points for starts that fail, and for those that end at bounds."""
 
 SEARCH_TOLERANCE = 1e-6
 """Of the stiff engine while basins are searched: twice as fast as its default, and the basins
@@ -105,6 +109,35 @@ class MultiStart:
         """The forward map for the search."""
         return ForwardMap(problem, self.method.engine, SEARCH_TOLERANCE)
 
+    def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
+        """Start number `index` from its point to its end.
+
+        An end at a bound is often a trap: a rate that has run to its bound can no longer turn
+        back. Such unknowns are drawn anew, the others kept, and the start gets a second chance.
+        """
+        forward.engines.reset()
+        first = self.method.run(forward, index, self.start_point(forward, index, control), control)
+        touched = bounds_touched(forward.problem, first.vector)
+        if first.exact or first.status is Status.FAILED or not touched.any():
+            return first
+        if control.should_stop():
+            return first
+        points = self._sample(forward.problem, SECOND_CHANCES + index, control)
+        points[:, ~touched] = first.vector[~touched]
+        again, _ = self._screen(forward, points, control)
+        second = self.method.run(forward, index, again, control)
+        better = second if second.cost < first.cost else first
+        return replace(
+            better,
+            start=first.start,
+            evaluations=first.evaluations + second.evaluations,
+            seconds=first.seconds + second.seconds,
+            failures=Counter(first.failures) + Counter(second.failures),
+        )
+
+    def _sample(self, problem: Problem, block: int, control: Control) -> Array:
+        return sample(problem, block, self.screening, control.seed, self.design)
+
     def start_point(self, forward: ForwardMap, index: int, control: Control) -> Array:
         """Where start number `index` begins: the guess first, then the best of a few points."""
         problem = forward.problem
@@ -120,7 +153,7 @@ class MultiStart:
         best, lowest = self._screen(forward, mine, control)
         if math.isinf(lowest):
             # Where most points fail, look further before the start counts as failed.
-            more = sample(problem, 10**6 + index, self.screening, control.seed, self.design)
+            more = self._sample(problem, FURTHER + index, control)
             best, _ = self._screen(forward, more, control)
         return best
 
@@ -173,7 +206,7 @@ class MultiStart:
                 break
             executor = workers.executor()
             if executor is None:
-                yield workers.timed(partial(run_start, self, forward, index, control))
+                yield workers.timed(partial(self.run, forward, index, control))
                 continue
             pending[self._submit(executor, forward.problem, index, control)] = index
             if len(pending) >= workers.slots:
@@ -213,7 +246,7 @@ class MultiStart:
         if self.starts is not None:
             return len(starts) >= self.starts
         best, hits = levels.best(starts)
-        if best <= levels.zero:
+        if best is not None and best.exact:
             return hits >= self.zero_hits
         return hits >= self.hits and levels.chance_of_better(starts) < self.chance
 
@@ -227,7 +260,7 @@ class MultiStart:
         starts = sorted(starts, key=lambda s: s.index)
         best, hits = levels.best(starts)
         failed = [s for s in starts if s.status is Status.FAILED]
-        if not math.isfinite(best):
+        if best is None:
             if not starts:
                 early = Status.TIME_LIMIT if control.out_of_time else Status.INTERRUPTED
                 return Estimate((), early, "stopped before the first start was finished")
@@ -241,7 +274,7 @@ class MultiStart:
         status = Status.CONVERGED
         if not enough and control.should_stop():
             status = Status.INTERRUPTED if control.interrupted.is_set() else Status.TIME_LIMIT
-        elif not any(s.status is Status.CONVERGED and levels.same(s.cost, best) for s in starts):
+        elif not any(s.status is Status.CONVERGED and levels.same(s, best) for s in starts):
             status = Status.NOT_CONVERGED
         return Estimate(starts, status, message)
 

@@ -10,6 +10,8 @@ import numpy.typing as npt
 from odefit.problem.algebras import Array
 from odefit.problem.problem import Problem
 
+Flags = npt.NDArray[np.bool_]
+
 _LN10 = float(np.log(10.0))
 
 
@@ -25,7 +27,7 @@ class Scaling:
         Bounds in coordinates, shape (n,).
     """
 
-    logarithmic: npt.NDArray[np.bool_]
+    logarithmic: Flags
     lower: Array
     upper: Array
 
@@ -57,3 +59,17 @@ class Scaling:
         slope = np.ones(len(vector))
         slope[self.logarithmic] = _LN10 * vector[self.logarithmic]
         return slope
+
+
+def bounds_touched(problem: Problem, vector: Array) -> Flags:
+    """Which unknowns lie at a bound, to a relative 1e-9 of the bound or of the interval."""
+    lower, upper = problem.lower, problem.upper
+    width = np.where(np.isfinite(upper - lower), upper - lower, np.inf)
+
+    def near(bound: Array) -> Flags:
+        slack = np.minimum(1e-9 * np.maximum(np.abs(bound), np.abs(vector)), 1e-9 * width)
+        # A bound of zero has no size of its own: within a billionth of the interval, if any.
+        slack = np.where((bound == 0) & np.isfinite(width), 1e-12 * width, slack)
+        return np.asarray(np.isfinite(bound) & (np.abs(vector - bound) <= slack))
+
+    return near(lower) | near(upper)

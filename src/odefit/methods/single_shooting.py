@@ -76,10 +76,11 @@ class SingleShooting:
         forward.engines.reset()
         cost = _Cost(forward)
         scaling = cost.scaling
+        levels = Levels.of(forward)
         tolerances = Tolerances(
             cost=self.tolerance,
             step=self.step,
-            floor=Levels.of(forward).zero,
+            floor=levels.zero(),
             evaluations=self.evaluations,
             least=LEAST_LIKELIHOOD if forward.likelihood else 0.0,
         )
@@ -92,6 +93,7 @@ class SingleShooting:
             tolerances,
             control.should_stop,
         )
+        lowest = math.inf if minimum.evaluation is None else minimum.evaluation.cost
         return Start(
             index,
             inside,
@@ -101,8 +103,9 @@ class SingleShooting:
             _message(minimum, cost),
             minimum.evaluations,
             time.perf_counter() - began,
-            math.inf if minimum.evaluation is None else minimum.evaluation.cost,
+            lowest,
             dict(cost.failures),
+            lowest <= levels.zero(forward.accuracy),
         )
 
 

@@ -29,9 +29,12 @@ class Range:
 
     def at(self, u: Array) -> Array:
         """Values for `u` uniform in [0, 1]."""
-        if self.logarithmic:
-            return np.asarray(self.low * (self.high / self.low) ** u)
-        return np.asarray(self.low + (self.high - self.low) * u)
+        if self.logarithmic and self.low > 0:
+            low, high = math.log(self.low), math.log(self.high)
+            values = np.exp(low + (high - low) * u)
+        else:
+            values = self.low + (self.high - self.low) * u
+        return np.clip(values, self.low, self.high)
 
 
 def ranges(problem: Problem) -> list[Range]:

@@ -27,6 +27,9 @@ from odefit.problem.algebras import Array
 STRAIGHT_STEPS = 12
 """Steps after which a problem that has not converged counts as curved."""
 
+LEAST_EFFECT = 1e-3
+"""Effect of a relative change that every unknown counts for, relative to the largest."""
+
 PROBE = 0.1
 """Fraction of a step at which its curvature is measured."""
 
@@ -74,7 +77,7 @@ class Tolerances:
     step: float = 1e-11
     floor: float = -math.inf
     evaluations: int = 200
-    patience: int = 60
+    patience: int = 30
     least: float = 0.0
 
 
@@ -135,7 +138,7 @@ def minimise(
         if current.cost <= tolerances.floor:
             return Minimum(x, current, True, "the residuals are as good as zero", count)
         scale = np.maximum(scale, _column_norms(current.jacobian))
-        weight = np.where(scale > 0, scale, 1.0)
+        weight = _weights(scale, x)
         model = _Model(current.residuals, current.jacobian, weight, x, lower, upper)
         promised = model.decrease(model.step(math.inf))
         if promised <= max(tolerances.cost * abs(current.cost), tolerances.least, 1e-300):
@@ -297,6 +300,19 @@ class _Damped:
             if not low < damping < high:
                 damping = math.sqrt(low * high) if low > 0 else 0.1 * high
         return damping
+
+
+def _weights(scale: Array, x: Array) -> Array:
+    """What a step in each unknown counts in the trust radius: its column norm, bounded below.
+
+    An unknown that hardly acts would otherwise run to its bounds in every trial step, however
+    small the radius, and act there.
+    """
+    sizes = np.maximum(np.abs(x), 1e-300)
+    effects = scale * sizes
+    least = LEAST_EFFECT * effects.max(initial=0.0)
+    weight = np.maximum(scale, least / np.maximum(sizes, 1e-6 * sizes.max(initial=1.0)))
+    return np.where(weight > 0, weight, 1.0)
 
 
 def _column_norms(matrix: Array) -> Array:

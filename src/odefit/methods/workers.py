@@ -86,13 +86,6 @@ def _leave_interrupts() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def run_start(method: MultiStart, forward: ForwardMap, index: int, control: Control) -> Start:
-    """One start from its point to its end."""
-    forward.engines.reset()
-    point = method.start_point(forward, index, control)
-    return method.method.run(forward, index, point, control)
-
-
 class _Kept(threading.local):
     """The compiled model that a thread used last: an integrator serves one thread at a time."""
 
@@ -106,7 +99,7 @@ _kept = _Kept()
 def remote_start(
     method: MultiStart, problem: Problem, index: int, seed: int, deadline: float | None
 ) -> Start:
-    """:func:`run_start` in a worker process, which keeps the compiled model."""
+    """:meth:`MultiStart.run` in a worker process, which keeps the compiled model."""
     import pickle
 
     key = pickle.dumps(problem), method.method.engine
@@ -114,4 +107,4 @@ def remote_start(
     if forward is None or _kept.key != key:
         forward = method.forward(problem)
         _kept.key, _kept.forward = key, forward
-    return run_start(method, forward, index, Control(seed=seed, deadline=deadline))
+    return method.run(forward, index, Control(seed=seed, deadline=deadline))

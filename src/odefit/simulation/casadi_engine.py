@@ -31,12 +31,20 @@ MOST_INTEGRATORS = 500
 """Kept at a time: one for each set of relative output times."""
 
 REASONS = {
-    "TOO_MUCH_WORK": "more than {steps} steps are needed between two outputs",
+    "TOO_MUCH_WORK": "more than {steps} steps are needed between two outputs; the solution may "
+    "grow without bound",
     "ERR_FAILURE": "the solution becomes too steep, grows without bound or has a jump",
     "CONV_FAILURE": "the implicit step does not converge; the solution may grow without bound",
     "TOO_MUCH_ACC": "the accuracy asked for is beyond the computer's",
     "ILL_INPUT": "the right-hand side is not defined at the start",
     "RHSFUNC_FAIL": "the right-hand side is not defined",
+    "REPTD_RHSFUNC_ERR": "the right-hand side is not defined",
+    "UNREC_RHSFUNC_ERR": "the right-hand side is not defined",
+    "REP_RES_ERR": "the equations are not defined",
+    "RES_FAIL": "the equations are not defined",
+    "FIRST_RES_FAIL": "the equations are not defined at the start",
+    "CONV_FAIL": "the implicit step does not converge; the algebraic equations may have no "
+    "solution",
     "FIRST_RHSFUNC_ERR": "the right-hand side is not defined at the start",
     "LSETUP_FAIL": "the linear solver failed: the Jacobian is singular or not finite",
     "NO_RECOVERY": "no consistent initial values for the algebraic variables",
@@ -91,9 +99,7 @@ class CasadiEngine:
 
     name = "casadi"
 
-    def __init__(
-        self, field: VectorField, structure: Structure, tolerance: float = TOLERANCE
-    ) -> None:
+    def __init__(self, field: VectorField, structure: Structure, tolerance: float) -> None:
         self._n = len(field.states)
         self._a = len(field.algebraic)
         self._m = structure.directions

@@ -16,6 +16,15 @@ from odefit.simulation.field import Structure, VectorField
 
 EngineName = Literal["auto", "heyoka", "casadi"]
 
+TAYLOR_TOLERANCE = 1e-12
+"""Of the Taylor method, relative and absolute on the largest component.
+
+It pays little for accuracy, so this is well below what fits need: between 1e-9 and 1e-12 a step
+grows by a quarter."""
+
+STIFF_TOLERANCE = 1e-9
+"""Relative, of the stiff engine."""
+
 BUDGET = 2_000
 """Steps that the Taylor method gets for a leg before the stiff engine is asked."""
 
@@ -42,7 +51,8 @@ class EngineSwitch:
 
     def __init__(self, engine: EngineName = "auto", tolerance: float | None = None) -> None:
         self._choice = engine
-        self._tolerance = tolerance
+        self.taylor_tolerance = TAYLOR_TOLERANCE
+        self.stiff_tolerance = tolerance or STIFF_TOLERANCE
         self._engines: dict[tuple[str, Structure], Engine] = {}
         self._is_stiff = False
         self._budget = BUDGET
@@ -101,15 +111,15 @@ class EngineSwitch:
         if key not in self._engines:
             from odefit.simulation.heyoka_engine import HeyokaEngine
 
-            self._engines[key] = HeyokaEngine(field, structure)
+            self._engines[key] = HeyokaEngine(field, structure, self.taylor_tolerance)
         return self._engines[key]
 
     def _stiff_engine(self, field: VectorField, structure: Structure) -> Engine:
         key = ("casadi", structure)
         if key not in self._engines:
-            from odefit.simulation.casadi_engine import TOLERANCE, CasadiEngine
+            from odefit.simulation.casadi_engine import CasadiEngine
 
-            self._engines[key] = CasadiEngine(field, structure, self._tolerance or TOLERANCE)
+            self._engines[key] = CasadiEngine(field, structure, self.stiff_tolerance)
         return self._engines[key]
 
 

@@ -140,14 +140,24 @@ class ForwardMap:
             for c in self.problem.conditions
         ]
 
+    @property
+    def _multistep(self) -> bool:
+        """CasADi's integrators are in use now."""
+        field = self.field
+        return self.engines.preferred == "casadi" or bool(field.algebraic) or not field.smooth
+
+    @property
+    def accuracy(self) -> float:
+        """Relative tolerance of the engine that is in use now."""
+        return self.engines.stiff_tolerance if self._multistep else self.engines.taylor_tolerance
+
     def cost(self, vector: Array) -> float:
         """The cost alone; infinite where it is not defined.
 
         The stiff engine then integrates the states alone, which is several times faster. The
         Taylor method is fast anyway, and would have to be compiled once more.
         """
-        stiff = self.engines.preferred == "casadi"
-        maps = self._without_sensitivities if stiff else self._conditions
+        maps = self._without_sensitivities if self._multistep else self._conditions
         evaluation = self._evaluate(vector, maps)
         return math.inf if isinstance(evaluation, Failure) else evaluation.cost
 

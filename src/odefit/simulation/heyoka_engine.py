@@ -25,8 +25,6 @@ from odefit.problem.expressions import TIME
 from odefit.simulation.engine import Leg, Path, Seed, Stop
 from odefit.simulation.field import Structure, VectorField
 
-TOLERANCE = 1e-12
-
 LANES = 4
 """Lanes that directions are spread over; doubles in the vectors of most processors."""
 
@@ -67,9 +65,7 @@ class HeyokaEngine:
 
     name = "heyoka"
 
-    def __init__(
-        self, field: VectorField, structure: Structure, tolerance: float = TOLERANCE
-    ) -> None:
+    def __init__(self, field: VectorField, structure: Structure, tolerance: float) -> None:
         self._n, self._p = len(field.states), len(field.scalars)
         self._m = structure.directions
         self._lanes = LANES if self._m >= MANY_DIRECTIONS else 1
