@@ -110,13 +110,16 @@ def weigh_equally(columns: int) -> None:
 
 
 def run(method: str, seed: int) -> tuple[float, list[float]]:
-    """One fit from a random start; objective and solution."""
+    """One fit from a random start; objective and solution.
+
+    The seed is that of Scatter Search; COPASI draws the start itself, and takes no seed for it.
+    """
     basico.run_parameter_estimation(
         method=method,
         randomize_start_values=True,
         calculate_statistics=False,
         update_model=False,
-        settings={"method": {"Use Random Seed": True, "Random Number Generator": 1, "Seed": seed}},
+        settings={"method": {"Seed": seed}},
     )
     problem = basico.get_current_model().getTask("Parameter Estimation").getProblem()
     found = problem.getSolutionVariables(False)

@@ -65,14 +65,9 @@ def test_a_state_that_leaves_the_domain_of_a_function_is_reported(engine: Engine
     assert found.reason
 
 
-UNSEEN = pytest.mark.xfail(
-    reason="a Taylor series steps across the end of a solution that is a polynomial"
-)
-
-
 @pytest.mark.parametrize(
     "engine",
-    [pytest.param("auto", marks=UNSEEN), pytest.param("heyoka", marks=UNSEEN), "casadi"],
+    ["auto", "heyoka", "casadi"],
 )
 @pytest.mark.parametrize(("rhs", "dry"), [("-k*sqrt(x)", 2.0), ("-k*x^0.75", 4.0)])
 def test_a_tank_that_runs_dry_is_reported(engine: EngineName, rhs: str, dry: float) -> None:

@@ -6,7 +6,7 @@ import csv
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from mpmath import mpf
@@ -71,12 +71,15 @@ def _reference(folder: Path) -> dict[str, Any]:
 
 
 def _double_precision(
-    f: RightHandSide, times: list[str], initial: list[float], method: str
+    f: RightHandSide,
+    times: list[str],
+    initial: list[float],
+    method: Literal["DOP853", "LSODA", "Radau", "BDF"],
 ) -> np.ndarray:
     """States at `times` (shape times x states) from t = 0 by a solver for stiff systems."""
     grid = [float(t) for t in times]
     solution = solve_ivp(
-        lambda t, x: np.array(f(t, list(x))),
+        lambda t, x: np.array(f(t, list(x)), dtype=float),
         (0.0, grid[-1]),
         initial,
         method=method,
@@ -128,7 +131,8 @@ def hiv_proteinase_objective(folder: Path) -> float:
 def check_given(problems: Path, wanted: set[str]) -> tuple[int, list[str]]:
     """Number of given files looked at, and one sentence for each that disagrees.
 
-    Parameters:
+    Parameters
+    ----------
         problems: the folder with one folder a problem.
         wanted: names of the problems to look at; all when it is empty.
     """

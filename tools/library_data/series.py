@@ -22,7 +22,8 @@ Column = Callable[[Vector], mpf]
 class Series:
     """One noiseless CSV file.
 
-    Attributes:
+    Attributes
+    ----------
         problem: name of the library problem.
         file: name of the CSV file in the problem's folder.
         times: sampling times as decimal strings, as they stand in the file.
@@ -246,17 +247,17 @@ def _separable() -> list[Series]:
         series.append(
             Series("gma", file, with_start("4", n), three, gma, initial=["0.5", "0.5", "1"])
         )
-    for n in (20, 40):
-        series.append(
-            Series(
-                "fitzhugh-nagumo-separable",
-                f"data_n{n}.csv",
-                with_start("20", n),
-                two,
-                voltage,
-                initial=["-1", "1"],
-            )
+    series += [
+        Series(
+            "fitzhugh-nagumo-separable",
+            f"data_n{n}.csv",
+            with_start("20", n),
+            two,
+            voltage,
+            initial=["-1", "1"],
         )
+        for n in (20, 40)
+    ]
     return series
 
 

@@ -15,7 +15,7 @@ from odefit.methods.checkpoint import Checkpoint, fingerprint
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.levels import Levels
-from odefit.methods.scaling import bounds_touched
+from odefit.methods.scaling import Flags, bounds_touched
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.starts import Design, guess, sample
 from odefit.methods.workers import Workers, remote_start
@@ -26,8 +26,11 @@ from odefit.simulation import ForwardMap
 BLOCK = 4
 """Starts that are designed together."""
 
-FURTHER, SECOND_CHANCES = 10**6, 2 * 10**6
-"""Numbers of the first blocks of points for starts that fail, and for those that end at bounds."""
+FURTHER = 10**6
+"""Number of the first block of points for starts that fail; of multiples, for further chances."""
+
+CHANCES = 3
+"""Further chances of a start that ends at bounds."""
 
 SEARCH_TOLERANCE = 1e-6
 """Of the stiff engine while basins are searched: twice as fast as its default, and the basins
@@ -63,7 +66,9 @@ class MultiStart:
     """
 
     method: SingleShooting = field(
-        default_factory=lambda: SingleShooting(evaluations=300, tolerance=1e-8, step=1e-7)
+        default_factory=lambda: SingleShooting(
+            evaluations=300, tolerance=1e-8, step=1e-7, patience=30
+        )
     )
     starts: int | None = None
     hits: int = 5
@@ -113,27 +118,32 @@ class MultiStart:
         """Start number `index` from its point to its end.
 
         An end at a bound is often a trap: a rate that has run to its bound can no longer turn
-        back. Such unknowns are drawn anew, the others kept, and the start gets a second chance.
+        back. Such unknowns, with those that belong to the same experiment, are drawn anew, the
+        others kept, and the start gets another chance, up to :data:`CHANCES` while that helps.
         """
         forward.engines.reset()
-        first = self.method.run(forward, index, self.start_point(forward, index, control), control)
-        touched = bounds_touched(forward.problem, first.vector)
-        if first.exact or first.status is Status.FAILED or not touched.any():
-            return first
-        if control.should_stop():
-            return first
-        points = self._sample(forward.problem, SECOND_CHANCES + index, control)
-        points[:, ~touched] = first.vector[~touched]
-        again, _ = self._screen(forward, points, control)
-        second = self.method.run(forward, index, again, control)
-        better = second if second.cost < first.cost else first
-        return replace(
-            better,
-            start=first.start,
-            evaluations=first.evaluations + second.evaluations,
-            seconds=first.seconds + second.seconds,
-            failures=Counter(first.failures) + Counter(second.failures),
-        )
+        best = self.method.run(forward, index, self.start_point(forward, index, control), control)
+        for chance in range(CHANCES):
+            loose = _trapped(forward.problem, best)
+            if best.exact or best.status is Status.FAILED or not loose.any():
+                break
+            if control.should_stop():
+                break
+            points = self._sample(forward.problem, FURTHER * (2 + chance) + index, control)
+            points[:, ~loose] = best.vector[~loose]
+            point, _ = self._screen(forward, points, control)
+            again = self.method.run(forward, index, point, control)
+            better = again.cost < best.cost and not Levels.of(forward).same(again, best)
+            best = replace(
+                again if again.cost < best.cost else best,
+                start=best.start,
+                evaluations=best.evaluations + again.evaluations,
+                seconds=best.seconds + again.seconds,
+                failures=Counter(best.failures) + Counter(again.failures),
+            )
+            if not better:
+                break
+        return best
 
     def _sample(self, problem: Problem, block: int, control: Control) -> Array:
         return sample(problem, block, self.screening, control.seed, self.design)
@@ -277,6 +287,16 @@ class MultiStart:
         elif not any(s.status is Status.CONVERGED and levels.same(s, best) for s in starts):
             status = Status.NOT_CONVERGED
         return Estimate(starts, status, message)
+
+
+def _trapped(problem: Problem, end: Start) -> Flags:
+    """Unknowns at a bound, and those that belong to the same experiment as one."""
+    if not math.isfinite(end.cost):
+        return np.zeros(len(problem.unknowns), dtype=bool)
+    touched = bounds_touched(problem, end.vector)
+    owners = [u.experiment for u in problem.unknowns]
+    caught = {owner for owner, at in zip(owners, touched, strict=True) if at and owner is not None}
+    return np.asarray(touched | np.array([owner in caught for owner in owners], dtype=bool))
 
 
 def _prefix(finished: dict[int, Start]) -> list[Start]:

@@ -36,6 +36,8 @@ class SingleShooting:
         Relative decrease of the cost that is not worth another step.
     step
         Relative step that counts as none.
+    patience
+        Evaluations in which the cost must fall by one per cent.
     engine
         ``"auto"`` recognises stiffness; ``"heyoka"`` or ``"casadi"`` forces one engine.
     """
@@ -43,6 +45,7 @@ class SingleShooting:
     evaluations: int = 1000
     tolerance: float = 1e-12
     step: float = 1e-11
+    patience: int = 200
     engine: EngineName = "auto"
 
     @property
@@ -82,6 +85,7 @@ class SingleShooting:
             step=self.step,
             floor=levels.zero(),
             evaluations=self.evaluations,
+            patience=self.patience,
             least=LEAST_LIKELIHOOD if forward.likelihood else 0.0,
         )
         inside = np.clip(start, forward.problem.lower, forward.problem.upper)

@@ -77,7 +77,7 @@ class Tolerances:
     step: float = 1e-11
     floor: float = -math.inf
     evaluations: int = 200
-    patience: int = 30
+    patience: int = 200
     least: float = 0.0
 
 

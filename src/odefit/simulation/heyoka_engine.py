@@ -12,6 +12,7 @@ times and a chain's 50 directions 4 times faster; a handful of directions gains 
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -25,6 +26,9 @@ from odefit.problem.expressions import TIME
 from odefit.simulation.engine import Leg, Path, Seed, Stop
 from odefit.simulation.field import Structure, VectorField
 
+# Where a solution ends, the search for events warns of every polynomial that is not finite.
+hy.set_logger_level_error()
+
 LANES = 4
 """Lanes that directions are spread over; doubles in the vectors of most processors."""
 
@@ -33,7 +37,26 @@ MANY_DIRECTIONS = 12
 
 
 class HeyokaAlgebra:
-    """heyoka expressions. Functions with kinks are not here: see :attr:`VectorField.smooth`."""
+    """heyoka expressions. Functions with kinks are not here: see :attr:`VectorField.smooth`.
+
+    Attributes
+    ----------
+    edges
+        What becomes zero where the right-hand side ends: the arguments of roots and fractional
+        powers x^a, and x^(1 - a), which crosses zero where the solution of x' = -x^a does. A
+        Taylor series does not see that end where the solution is a polynomial: the tank that
+        x' = -sqrt(x) empties by t = 2 as (1 - t/2)^2 would fill again.
+    """
+
+    def __init__(self) -> None:
+        self.edges: dict[str, Any] = {}
+
+    def _edge(self, base: Any, exponent: float) -> None:
+        if not exponent.is_integer() and hy.get_variables(base):
+            self.edges[str(base)] = base
+            if 0 < exponent < 1:
+                rest = base ** hy.expression(1 - exponent)
+                self.edges[str(rest)] = rest
 
     def number(self, text: str) -> Any:
         """See :class:`odefit.problem.expressions.Algebra`."""
@@ -41,12 +64,16 @@ class HeyokaAlgebra:
 
     def power(self, base: Any, exponent: Any) -> Any:
         """See :class:`odefit.problem.expressions.Algebra`."""
+        with contextlib.suppress(ValueError):
+            self._edge(base, float(str(exponent)))
         return base**exponent
 
     def call(self, function: str, arguments: Sequence[Any]) -> Any:
         """See :class:`odefit.problem.expressions.Algebra`."""
         if function == "log10":
             return hy.log(arguments[0]) * hy.expression(1.0 / math.log(10.0))
+        if function == "sqrt":
+            self._edge(arguments[0], 0.5)
         return getattr(hy, function)(arguments[0])
 
 
@@ -76,12 +103,16 @@ class HeyokaEngine:
         multipliers = sorted({(j, k % self._slots) for j, k in entries})
         first = self._p + self._inputs
         place = {pair: first + i for i, pair in enumerate(multipliers)}
-        self._entries = _indices([j for j, _ in entries]), _indices([k for _, k in entries])
+        self._entries = (
+            _indices([j for j, _ in entries]),
+            _indices([k for _, k in entries]),
+        )
         self._places = (
             _indices([place[j, k % self._slots] for j, k in entries]),
             _indices([k // self._slots for _, k in entries]),
         )
-        system = _system(field, self._slots, place)
+        algebra = HeyokaAlgebra()
+        system = _system(field, self._slots, place, algebra)
         size = len(system)
         self._pars = np.zeros((first + len(multipliers), self._lanes))
         self._state = np.zeros((size, self._lanes))
@@ -89,12 +120,14 @@ class HeyokaEngine:
         indices = [int(str(par)[1:]) for _, f in system for par in hy.get_params(f)]
         self._used = max(indices, default=-1) + 1
         make = hy.taylor_adaptive if self._lanes == 1 else hy.taylor_adaptive_batch
+        event = hy.t_event if self._lanes == 1 else hy.t_event_batch
         flat = slice(None) if self._lanes > 1 else 0
         self._integrator = make(
             system,
             self._state[:, flat].copy(),
             pars=self._pars[: self._used, flat].copy(),
             tol=tolerance,
+            t_events=[event(edge, cooldown=0.0) for edge in algebra.edges.values()],
             compact_mode=True,
             opt_level=1,
         )
@@ -178,10 +211,12 @@ class HeyokaEngine:
 
 
 def _system(
-    field: VectorField, slots: int, place: dict[tuple[int, int], int]
+    field: VectorField,
+    slots: int,
+    place: dict[tuple[int, int], int],
+    algebra: HeyokaAlgebra,
 ) -> list[tuple[Any, Any]]:
     """The field and `slots` columns of sensitivities; parameter `place` multiplies df/dscalar."""
-    algebra = HeyokaAlgebra()
     n, p = len(field.states), len(field.scalars)
     # The names of the problem could clash with those of the sensitivities.
     states = _variables([f"x{i}" for i in range(n)])
@@ -227,4 +262,5 @@ def _stop(outcome: Any, time: float, steps: int, ahead: float) -> Stop:
         return Stop(time, f"more than {steps} steps are needed", True, steps, ahead)
     if outcome == hy.taylor_outcome.err_nf_state:
         return Stop(time, "the solution grows without bound or is not defined", steps=steps)
-    return Stop(time, f"heyoka: {outcome}", steps=steps)
+    edge = "a root or a fractional power reaches zero, beyond which it is not defined"
+    return Stop(time, edge, steps=steps)  # a terminal event
