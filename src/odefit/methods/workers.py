@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from odefit.methods.multi_start import MultiStart
 
+IDLE = 30.0
+"""Seconds without work after which a worker process ends."""
+
 PATIENCE = 3.0
 """Seconds of work in this process after which more processes are started (each costs one)."""
 
@@ -56,7 +59,10 @@ class Workers:
         if self._own is None and self._jobs > 1 and self._spent > PATIENCE:
             from loky import ProcessPoolExecutor
 
-            self._own = ProcessPoolExecutor(max_workers=self._jobs, initializer=_leave_interrupts)
+            # Idle workers end by themselves, so that none outlives a parent that was killed.
+            self._own = ProcessPoolExecutor(
+                max_workers=self._jobs, timeout=IDLE, initializer=_leave_interrupts
+            )
         return self._own
 
     def timed(self, work: Callable[[], Start]) -> Start:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from odefit.problem.algebras import DUAL, Array, Dual
 from odefit.problem.condition import Condition
@@ -49,18 +50,20 @@ class Binding:
             values[row] = self._evaluate(expression, vector).value
         return values
 
-    def derivative(self, vector: Array) -> Array:
-        """Derivatives by all unknowns, shape (quantities, unknowns), to be read only."""
-        matrix = self._derivative
-        if matrix is None:
+    def derivative(self, vector: Array, columns: npt.NDArray[np.intp]) -> Array:
+        """Derivatives by the unknowns of `columns`, shape (quantities, columns), to be read only.
+
+        `columns` is the same in every call.
+        """
+        if self._derivative is None:
             matrix = np.zeros((len(self._constant), len(vector)))
             matrix[self._rows, self._columns] = 1.0
-            self._derivative = matrix
+            self._derivative = matrix[:, columns]
         if not self._expressions:
-            return matrix
-        matrix = matrix.copy()
+            return self._derivative
+        matrix = self._derivative.copy()
         for row, expression in self._expressions:
-            matrix[row] = self._evaluate(expression, vector).gradient(len(vector))
+            matrix[row] = self._evaluate(expression, vector).gradient(len(vector))[columns]
         return matrix
 
     def entries(self) -> set[tuple[int, int]]:

@@ -88,6 +88,7 @@ class ConditionMap:
         for j in self._switched.values():
             entries |= {(j, k) for k in range(len(active))}
         self._structure = Structure(len(active), frozenset(entries))
+        self._plain = not condition.events and not field.algebraic
         self._guess = np.array([condition.algebraic_guess[z] for z in field.algebraic])
         self._schedules: dict[bytes, tuple[int, list[Stage]]] = {}
 
@@ -114,12 +115,14 @@ class ConditionMap:
         at = _Point(
             self._initial(vector),
             self._scalars(vector),
-            self._initial.derivative(vector)[:, self._columns] * sizes,
-            self._scalars.derivative(vector)[:, self._columns] * sizes,
+            self._initial.derivative(vector, self._columns) * sizes,
+            self._scalars.derivative(vector, self._columns) * sizes,
         )
         if not np.isfinite(at.states).all():
             name = field.states[int(np.flatnonzero(~np.isfinite(at.states))[0])]
             return self._failure(condition.t0, f"the initial value of {name} is not finite")
+        if self._plain and len(stages) == 1 and stages[0].leg is not None:
+            return self._single_leg(vector, times, at_start, stages[0].leg, at, sizes)
         count, n, a = len(times), len(field.states), len(field.algebraic)
         out = Trajectory(
             times,
@@ -167,6 +170,29 @@ class ConditionMap:
         for _, sensitivities in out.switched.values():
             sensitivities /= sizes
         return out
+
+    def _single_leg(
+        self, vector: Array, times: Array, at_start: int, leg: Leg, at: _Point, sizes: Array
+    ) -> Trajectory | Failure:
+        """The common case, without events and algebraic variables: no copies but one."""
+        seed = Seed(at.states, at.scalars, at.seeds, at.scalar_seeds, self._guess)
+        path = self._engines.integrate(self.field, self._structure, leg, seed)
+        if isinstance(path, Stop):
+            return self._failure(path.time, self._explain(path, vector, at, leg))
+        states, sensitivities = path.states, path.sensitivities
+        if at_start:
+            states = np.concatenate([at.states[None], states])
+            sensitivities = np.concatenate([at.seeds[None], sensitivities])
+        count, m = len(times), len(self.unknowns)
+        return Trajectory(
+            times,
+            states,
+            np.zeros((count, 0)),
+            self.unknowns,
+            sensitivities / sizes,
+            np.zeros((count, 0, m)),
+            {},
+        )
 
     def _store_switched(self, out: Trajectory, rows: slice, at: _Point) -> None:
         for name, j in self._switched.items():
