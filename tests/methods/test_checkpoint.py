@@ -171,6 +171,24 @@ def test_unfinished_starts_are_not_stored(tmp_path: Path) -> None:
     assert {json.loads(line)["status"] for line in lines} <= {"converged", "not converged"}
 
 
+def test_a_start_that_was_told_to_stop_is_not_stored_even_if_it_had_converged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It might have gone on from a bound: a resumed fit has to give it that chance."""
+
+    def run(self: MultiStart, forward: ForwardMap, index: int, control: Control) -> Start:
+        if index == 1:
+            control.interrupted.set()
+        return start(index)
+
+    monkeypatch.setattr(MultiStart, "run", run)
+    path = tmp_path / "kept"
+    problem = decay()
+    MultiStart(starts=3).solve(problem, Control(seed=1, jobs=1, checkpoint=path))
+    indices = [json.loads(line)["index"] for line in path.read_text().splitlines()[1:]]
+    assert indices == [0]
+
+
 def test_more_starts_go_on_from_fewer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
     solved(path)

@@ -68,10 +68,6 @@ class Checkpoint:
                 file.write(self._header + "\n")
             file.write(json.dumps(_to_json(start)) + "\n")
 
-    def remove(self) -> None:
-        """The work is done and stored elsewhere."""
-        self.path.unlink(missing_ok=True)
-
     def _read(self) -> None:
         try:
             lines = self.path.read_text(encoding="utf-8").split("\n")

@@ -188,8 +188,10 @@ class MultiStart:
         todo = (i for i in range(total) if i not in stored)
         with Workers(control) as workers:
             for start in self._compute(forward, todo, workers, control):
-                complete = start.status not in (Status.TIME_LIMIT, Status.INTERRUPTED)
-                if checkpoint is not None and complete:
+                # A start that was told to stop may have converged before its further chances:
+                # its status does not show that it would have gone on.
+                cut = start.status in (Status.TIME_LIMIT, Status.INTERRUPTED)
+                if checkpoint is not None and not (cut or control.should_stop()):
                     checkpoint.add(start)
                 yield start
 
