@@ -6,28 +6,20 @@ import json
 import os
 import pickle
 import signal
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Generator, Sequence
 from contextlib import suppress
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from typing import Any
 
 from odefit.bench.campaign import Campaign, Outcome, Record, Task
+from odefit.methods.process import Child, end_in_words
 
 STARTING = 120.0
 """Seconds that a worker has to import what it needs."""
 
 RENEWED_AFTER = 200
 """Tasks after which a worker is replaced: what libraries keep and leak must not add up."""
-
-LAST_WORDS = 300
-"""Characters of what a process wrote before it died, as part of the reason."""
-
-ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def run_tasks(campaign: Campaign, tasks: Sequence[Task], jobs: int) -> Generator[Record]:
@@ -79,40 +71,30 @@ class Worker:
         Under way, if there is one.
     ready
         It has started up.
-    alive
-        It has not ended.
     served
         Tasks done.
     """
 
     def __init__(self, campaign: Campaign, memory: int) -> None:
-        mine, theirs = Pipe()
-        self.connection: Connection[Any, Any] = mine
+        self._child = Child("odefit.bench.worker", [memory])
+        self.connection = self._child.connection
         self.task: Task | None = None
         self.ready = False
-        self.alive = True
         self.served = 0
-        self.last_words = ""
-        # A file, not a pipe: it can be read when the process is dead, and never blocks it.
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the worker
-        environment = dict.fromkeys(ONE_THREAD, "1") | dict(os.environ)
-        environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
-        environment.setdefault("MPLBACKEND", "Agg")
-        arguments = [str(n) for n in (theirs.fileno(), memory, os.getpid())]
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "odefit.bench.worker", *arguments],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-            env=environment,
-            start_new_session=True,  # a Ctrl-C is the parent's; and its children can be killed
-        )
-        theirs.close()
         self._began = time.monotonic()
         self._seconds = campaign.seconds
         with suppress(OSError):
             self.connection.send_bytes(pickle.dumps(campaign))
+
+    @property
+    def alive(self) -> bool:
+        """It has not ended."""
+        return self._child.alive
+
+    @property
+    def last_words(self) -> str:
+        """The end of what it wrote, when it has ended."""
+        return self._child.last_words
 
     @property
     def deadline(self) -> float:
@@ -124,8 +106,7 @@ class Worker:
     def send(self, task: Task) -> None:
         """Begin a task."""
         self.task = task
-        self._log.seek(0)
-        self._log.truncate()
+        self._child.forget()
         self._began = time.monotonic()
         with suppress(OSError):  # it has died: the next poll will find out
             self.connection.send(dict(task))
@@ -150,30 +131,16 @@ class Worker:
 
     def kill(self) -> None:
         """End it now, with all processes that it started."""
-        if not self.alive:
-            return
-        self.alive = False
-        with suppress(OSError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        self.connection.close()
-        self._log.seek(0)
-        text = self._log.read().decode("utf-8", errors="replace")
-        self.last_words = " ".join(text.split())[-LAST_WORDS:]
-        self._log.close()
+        self._child.kill()
 
     def _died(self) -> Record | None:
-        try:
-            code = self._process.wait(timeout=5.0)
-        except subprocess.TimeoutExpired:
-            code = 0  # it closed its connection and lives on
-        self.kill()
+        code = self._child.end()
         if self.task is None:
             return None
         outcome: Outcome = "crashed"
         if code == -signal.SIGKILL or "bad_alloc" in self.last_words:
             outcome = "out of memory"
-        reason = _end_in_words(code)
+        reason = end_in_words(code)
         if self.last_words:
             reason += f"; it wrote: {self.last_words}"
         return self._record(outcome, reason)
@@ -196,15 +163,6 @@ def _wait(workers: Sequence[Worker]) -> None:
     # Not for ever: Ctrl-C must be noticed on every system.
     timeout = min(max(nearest - time.monotonic(), 0.0), 1.0)
     wait([w.connection for w in workers], timeout)
-
-
-def _end_in_words(code: int) -> str:
-    if code == -signal.SIGKILL:
-        return "the process was killed, most likely because the machine ran out of memory"
-    if code < 0:
-        with suppress(ValueError):
-            return f"the process died of {signal.Signals(-code).name}"
-    return f"the process ended by itself with status {code}"
 
 
 def _memory() -> int:

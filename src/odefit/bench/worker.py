@@ -1,4 +1,4 @@
-"""A process that runs tasks: ``python -m odefit.bench.worker FD MEMORY PARENT``.
+"""A process that runs tasks: ``python -m odefit.bench.worker FD PARENT MEMORY``.
 
 It reads a campaign and then tasks from the connection FD, and answers each with a result. What
 tasks print goes to the file that the parent gives as standard output and error.
@@ -6,35 +6,32 @@ tasks print goes to the file that the parent gives as standard output and error.
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
-import os
 import pickle
-import signal
 import sys
 import traceback
-from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
 from odefit.bench.campaign import Campaign
 from odefit.bench.store import to_json
+from odefit.methods.process import die_with, limit_memory
 
 
-def main(descriptor: int, memory: int, parent: int) -> None:
+def main(descriptor: int, parent: int, memory: int) -> None:
     """Serve tasks until the parent hangs up.
 
     Parameters
     ----------
     descriptor
         Of the connection.
-    memory
-        Bytes that the process may use; 0 for no limit.
     parent
         Its process number.
+    memory
+        Bytes that the process may use; 0 for no limit.
     """
-    _die_with(parent)
-    _limit_memory(memory)
+    die_with(parent)
+    limit_memory(memory)
     faulthandler.enable()
     connection: Connection[Any, Any] = Connection(descriptor)
     campaign: Campaign = pickle.loads(connection.recv_bytes())
@@ -57,27 +54,6 @@ def _attempt(campaign: Campaign, task: dict[str, Any]) -> tuple[str, str, str]:
         traceback.print_exc()
         sys.stderr.flush()
         return "error", "", f"{type(error).__name__}: {error}"
-
-
-def _die_with(parent: int) -> None:
-    """A parent that is killed must not leave tasks running."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform == "linux":
-        set_death_signal = 1
-        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)  # it died before that
-
-
-def _limit_memory(memory: int) -> None:
-    """An allocation that fails ends a task; the kernel, out of memory, ends anything."""
-    if memory > 0:
-        with suppress(ImportError, ValueError, OSError):  # not on this system
-            import resource
-
-            _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-            limit = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
-            resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
 if __name__ == "__main__":

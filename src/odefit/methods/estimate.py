@@ -62,6 +62,54 @@ class Start:
     exact: bool = False
 
 
+@dataclass(frozen=True)
+class Certificate:
+    """Bounds that a method proved.
+
+    Attributes
+    ----------
+    lower, upper
+        No answer within the bounds of the unknowns has an objective below `lower`; one with
+        `upper` was found.
+    scope
+        Of which problem, e.g. ``"discretised (trapezoid, M = 100)"``.
+    """
+
+    lower: float
+    upper: float
+    scope: str
+
+
+@dataclass(frozen=True)
+class Discretised:
+    """The discretised problem's own answer beside the true trajectories.
+
+    Attributes
+    ----------
+    scheme, steps
+        How it was discretised, and the number of mesh steps M.
+    objective
+        Of the discretised answer, on the discretised trajectories.
+    true_objective
+        Of the same unknowns, on the true trajectories; infinite if these cannot be integrated.
+    error
+        Largest difference between the two trajectories at the measurements, relative to the
+        largest value of each observable.
+    shift
+        Largest relative difference between the discretised answer and the final one.
+    shifted
+        The unknown that differs so much.
+    """
+
+    scheme: str
+    steps: int
+    objective: float
+    true_objective: float
+    error: float
+    shift: float
+    shifted: str
+
+
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """What a method found.
@@ -74,11 +122,17 @@ class Estimate:
         How the method ended.
     message
         In words.
+    certificate
+        Bounds, where the method proves any.
+    discretised
+        Where the method discretises, how far that is from the true trajectories.
     """
 
     starts: Sequence[Start]
     status: Status
     message: str
+    certificate: Certificate | None = None
+    discretised: Discretised | None = None
 
     @property
     def best(self) -> Start | None:

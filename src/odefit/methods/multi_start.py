@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -22,6 +23,22 @@ from odefit.methods.workers import Workers, remote_start
 from odefit.problem.algebras import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
+from odefit.simulation.engines import EngineName
+
+class LocalMethod(Protocol):
+    """A method that goes from one start to one end."""
+
+    @property
+    def name(self) -> str:
+        """For results."""
+
+    @property
+    def engine(self) -> EngineName:
+        """Of the forward map."""
+
+    def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
+        """Start number `index` from `start`, natural units, to its end; never raises for it."""
+
 
 BLOCK = 4
 """Starts that are designed together."""
@@ -65,7 +82,7 @@ class MultiStart:
         ``"latin"`` hypercube or ``"sobol"``.
     """
 
-    method: SingleShooting = field(
+    method: LocalMethod = field(
         default_factory=lambda: SingleShooting(
             evaluations=300, tolerance=1e-8, step=1e-7, patience=30
         )
@@ -169,6 +186,8 @@ class MultiStart:
 
     def _screen(self, forward: ForwardMap, points: Array, control: Control) -> tuple[Array, float]:
         """The point of the lowest cost (the first if all fail), and its cost."""
+        if len(points) == 1:
+            return points[0], 0.0  # nothing to choose
         best, lowest = points[0], math.inf
         for x in points:
             if control.should_stop():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from odefit.problem.algebras import DUAL, Array, Dual
 from odefit.problem.condition import Condition
-from odefit.problem.expressions import Expression
+from odefit.problem.expressions import Algebra, Expression
 
 Bound = int | float | Expression
 """The index of an unknown, a number, or an expression in parameters and constants."""
@@ -79,16 +80,23 @@ class Binding:
         return result
 
 
+def bound_value(
+    bound: Bound, scalars: Mapping[str, Bound], unknowns: Sequence[Any], algebra: Algebra[Any]
+) -> Any:
+    """What `bound` stands for, over any algebra, with the unknowns as its elements."""
+    if isinstance(bound, float):
+        return algebra.number(repr(bound))
+    if isinstance(bound, Expression):
+        values = {n: bound_value(scalars[n], scalars, unknowns, algebra) for n in bound.names}
+        return bound.evaluate(values, algebra)
+    return unknowns[bound]
+
+
 def scalar_value(name: str, scalars: Mapping[str, Bound], vector: Array) -> Dual:
     """A parameter or constant as a dual number over the unknowns."""
-    bound = scalars[name]
-    if isinstance(bound, float):
-        return Dual(bound)
-    if isinstance(bound, Expression):
-        values = {n: scalar_value(n, scalars, vector) for n in bound.names}
-        result: Dual = bound.evaluate(values, DUAL)
-        return result
-    return Dual(vector[bound], {bound: 1.0})
+    unknowns = [Dual(v, {k: 1.0}) for k, v in enumerate(vector)]
+    value: Dual = bound_value(scalars[name], scalars, unknowns, DUAL)
+    return value
 
 
 def unknowns_of(quantity: Bound, scalars: Mapping[str, Bound]) -> set[int]:

@@ -1,0 +1,145 @@
+"""The discretised problem written out, for solvers that take expressions one by one.
+
+The variables w are those at points, the unknowns, and slack variables, as in
+:mod:`~odefit.methods.transcription.program`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy.sparse import csr_array, hstack
+
+from odefit.methods.transcription.blocks import Block
+from odefit.methods.transcription.discretisation import Discretisation
+from odefit.methods.transcription.formulations import Constraints, Formulation
+from odefit.methods.transcription.schemes import IntArray
+from odefit.problem.algebras import Array
+from odefit.problem.expressions import Algebra
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Assembly:
+    """``lower_g <= linear w + sum over blocks of weights outputs(w) <= upper_g``.
+
+    Attributes
+    ----------
+    discretisation, constraints
+        What it is made of; the bounds of the constraints are in the latter.
+    lower, upper
+        Bounds of w, shape (size,).
+    linear
+        Shape (constraints, size).
+    weights
+        By block, shape (constraints, instances * outputs).
+    """
+
+    discretisation: Discretisation
+    constraints: Constraints
+    lower: Array
+    upper: Array
+    linear: csr_array
+    weights: tuple[csr_array, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of variables."""
+        return len(self.lower)
+
+    @property
+    def at_points(self) -> int:
+        """How many of the variables are those at points; they come first."""
+        return self.discretisation.points * len(self.discretisation.variables)
+
+    def name(self, number: int) -> str:
+        """What variable `number` is called in messages."""
+        d = self.discretisation
+        if number < self.at_points:
+            point, variable = divmod(number, len(d.variables))
+            return f"{d.variables[variable]} at t = {d.times[point]:g}"
+        number -= self.at_points
+        count = len(d.problem.unknowns)
+        return d.problem.unknowns[number].name if number < count else f"slack {number - count}"
+
+    def evaluated(self, block: Block, w: Sequence[T | float], algebra: Algebra[T]) -> list[list[T]]:
+        """The outputs of `block`, instance by instance, from the variables as `algebra` has them.
+
+        Variables with a known value may be plain floats; so may then the outputs.
+        """
+        found = []
+        unknowns = w[self.at_points :]
+        columns = block.data.tolist()
+        for number in range(block.instances):
+            at: dict[str, Any] = {}
+            if block.points is not None:
+                first = int(block.points[number]) * len(self.discretisation.variables)
+                at = dict(zip(block.variables, w[first:], strict=False))
+            data = dict(zip(block.columns, columns[number], strict=True))
+            found.append(block.evaluate(at, unknowns, data, algebra))
+        return found
+
+    def rows(self) -> Iterator[tuple[float, float, list[Terms]]]:
+        """Bounds of every constraint, and its terms: in w first, then in each block's outputs."""
+        matrices = [self.linear, *self.weights]
+        parts = [(m.indptr.tolist(), m.indices, m.data) for m in matrices]
+        c = self.constraints
+        for row in range(len(c.rows)):
+            terms = [
+                (indices[starts[row] : starts[row + 1]], data[starts[row] : starts[row + 1]])
+                for starts, indices, data in parts
+            ]
+            yield float(c.lower[row]), float(c.upper[row]), terms
+
+    def pack(self, values: Array, unknowns: Array) -> Array:
+        """w from values at points, shape (P, v), and unknowns; slacks are those needed."""
+        c = self.constraints
+        slacks = np.zeros(c.slacks)
+        if c.slacks:
+            own = np.flatnonzero(c.slack >= 0)
+            rows = self.discretisation.defects(values, unknowns)[c.rows[own]]
+            np.maximum.at(slacks, c.slack[own], np.abs(rows))
+        return np.concatenate([values.ravel(), unknowns, slacks])
+
+    def unpack(self, w: Array) -> tuple[Array, Array]:
+        """Values at points and unknowns."""
+        d = self.discretisation
+        values = w[: self.at_points].reshape(d.points, len(d.variables))
+        return values, w[self.at_points : self.at_points + len(d.problem.unknowns)]
+
+
+Terms = tuple[IntArray, Array]
+"""Numbers of variables, and their coefficients."""
+
+
+def assembly(discretisation: Discretisation, formulation: Formulation) -> Assembly:
+    """`discretisation` under `formulation`."""
+    d = discretisation
+    c = formulation.constraints(d.rows.dynamic)
+    count = len(c.rows)
+    chosen = csr_array((np.ones(count), (np.arange(count), c.rows)), (count, len(d.rows.dynamic)))
+    own = np.flatnonzero(c.slack >= 0)
+    slack = csr_array((c.sign[own], (own, c.slack[own])), (count, c.slacks))
+    linear = [csr_array(chosen @ d.rows.values), csr_array(chosen @ d.rows.unknowns), slack]
+    return Assembly(
+        d,
+        c,
+        np.concatenate([d.lower.ravel(), d.problem.lower, np.zeros(c.slacks)]),
+        np.concatenate([d.upper.ravel(), d.problem.upper, np.full(c.slacks, np.inf)]),
+        csr_array(hstack(linear, format="csr")),
+        tuple(csr_array(chosen @ w) for w in d.rows.outputs),
+    )
+
+
+def data_scale(discretisation: Discretisation) -> float:
+    """Sum of squares of the weighted data about their means: what a fit has to explain."""
+    total = 0.0
+    for block in discretisation.residuals:
+        if "measured" in block.columns:
+            measured, sd = block.data[:, 0], block.data[:, 1]
+            total += float((((measured - measured.mean()) / sd) ** 2).sum())
+    return total if np.isfinite(total) and total > 0 else 1.0

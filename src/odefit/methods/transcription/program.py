@@ -1,0 +1,345 @@
+"""The discretised problem as a nonlinear program in CasADi, with exact sparse derivatives.
+
+Only the expressions at one point are differentiated symbolically. Their values at all points
+come from one mapped call, and constant sparse matrices put these into the Jacobian and the
+Hessian of the Lagrangian: building and evaluating cost time linear in the number of points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from scipy.sparse import coo_array, csc_array, csr_array
+
+from odefit.methods.transcription.blocks import Block
+from odefit.methods.transcription.discretisation import Discretisation
+from odefit.methods.transcription.formulations import Constraints, Formulation
+from odefit.methods.transcription.schemes import IntArray
+from odefit.problem.algebras import Array
+from odefit.simulation.casadi_engine import CasadiAlgebra
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """min f(w) subject to lower_g <= g(w) <= upper_g, lower <= w <= upper.
+
+    The variables w are those at points, the unknowns, and slack variables.
+
+    Attributes
+    ----------
+    discretisation, constraints
+        What it is made of.
+    size
+        Number of variables.
+    lower, upper
+        Bounds of the variables, shape (size,).
+    lower_g, upper_g
+        Bounds of the constraints.
+    objective, gradient, equations, jacobian, hessian
+        CasADi functions of w (and of the multipliers, for the Hessian's upper triangle).
+    """
+
+    discretisation: Discretisation
+    constraints: Constraints
+    size: int
+    lower: Array
+    upper: Array
+    objective: Any
+    gradient: Any
+    equations: Any
+    jacobian: Any
+    hessian: Any
+
+    def pack(self, values: Array, unknowns: Array) -> Array:
+        """w from values at points, shape (P, v), and unknowns; slacks are those needed."""
+        w = np.concatenate([values.ravel(), unknowns, np.zeros(self.constraints.slacks)])
+        c = self.constraints
+        if c.slacks:
+            rows = np.asarray(self.equations(w)).ravel()
+            own = c.slack >= 0
+            w[self.size - c.slacks :] = np.maximum(0, 0)
+            np.maximum.at(w, self.size - c.slacks + c.slack[own], np.abs(rows[own]))
+        return w
+
+    def unpack(self, w: Array) -> tuple[Array, Array]:
+        """Values at points and unknowns."""
+        d = self.discretisation
+        count = d.points * len(d.variables)
+        values = w[:count].reshape(d.points, len(d.variables))
+        return values, w[count : count + len(d.problem.unknowns)]
+
+
+def program(discretisation: Discretisation, formulation: Formulation) -> Program:
+    """The program of `discretisation` under `formulation`, built once and kept with it."""
+    if formulation not in discretisation.programs:
+        discretisation.programs[formulation] = _built(discretisation, formulation)
+    kept: Program = discretisation.programs[formulation]
+    return kept
+
+
+def _built(d: Discretisation, formulation: Formulation) -> Program:
+    constraints = formulation.constraints(d.rows.dynamic)
+    points, n = d.points * len(d.variables), len(d.problem.unknowns)
+    size = points + n + constraints.slacks
+    w = ca.MX.sym("w", size)
+    lam_f, lam_g = ca.MX.sym("lam_f"), ca.MX.sym("lam_g", len(constraints.rows))
+
+    linear, weights = _linear(d, constraints)
+    blocks = [_Compiled(b, d) for b in d.blocks]
+    g = _matrix(linear) @ w
+    jacobian = _Entries(len(constraints.rows), size)
+    hessian = _Entries(size, size)
+    jacobian.constant(linear)
+    for block, weight in zip(blocks, weights, strict=True):
+        g += _matrix(weight) @ block.outputs(w)
+        jacobian.add(block.jacobian(w), *block.jacobian_places(weight))
+        hessian.add(block.hessian(w, _matrix(csr_array(weight.T)) @ lam_g), *block.hessian_places)
+    f = constraints.penalty * ca.sum(w[points + n :]) if constraints.slacks else ca.MX(0)
+    gradient = _Entries(size, 1)
+    if constraints.slacks:
+        rows = np.arange(points + n, size)
+        column = csr_array(
+            coo_array((np.full(len(rows), constraints.penalty), (rows, 0 * rows)), (size, 1))
+        )
+        gradient.constant(column)
+    for residual in d.residuals:
+        block = _Compiled(residual, d, cost=True)
+        f += ca.sum(block.outputs(w))
+        ones = csr_array(np.ones((1, residual.instances)))
+        _, columns, source, factor = block.jacobian_places(ones)
+        gradient.add(block.jacobian(w), columns, 0 * columns, source, factor)
+        hessian.add(block.hessian(w, ca.repmat(lam_f, residual.instances)), *block.hessian_places)
+    p = ca.MX.sym("p", 0)
+    lower = np.concatenate(
+        [d.lower.ravel(), d.problem.lower, np.zeros(constraints.slacks)]
+    )
+    upper = np.concatenate(
+        [d.upper.ravel(), d.problem.upper, np.full(constraints.slacks, np.inf)]
+    )
+    grad = ca.densify(gradient.matrix())
+    return Program(
+        d,
+        constraints,
+        size,
+        lower,
+        upper,
+        ca.Function("f", [w, p], [f]),
+        ca.Function("grad_f", [w, p], [f, grad], ["x", "p"], ["f", "grad_f_x"]),
+        ca.Function("g", [w], [g]),
+        ca.Function("jac_g", [w, p], [g, jacobian.matrix()], ["x", "p"], ["g", "jac_g_x"]),
+        ca.Function(
+            "hess_lag",
+            [w, p, lam_f, lam_g],
+            [hessian.matrix()],
+            ["x", "p", "lam_f", "lam_g"],
+            ["hess_gamma_x_x"],
+        ),
+    )
+
+
+def _linear(d: Discretisation, constraints: Constraints) -> tuple[csr_array, list[csr_array]]:
+    """Constant part of the constraints' Jacobian, and weights of the blocks' outputs."""
+    rows, count = constraints.rows, len(constraints.rows)
+    chosen = csr_array((np.ones(count), (np.arange(count), rows)), (count, len(d.rows.dynamic)))
+    own = np.flatnonzero(constraints.slack >= 0)
+    slack = csr_array(
+        (constraints.sign[own], (own, constraints.slack[own])), (count, constraints.slacks)
+    )
+    parts = [coo_array(p) for p in (chosen @ d.rows.values, chosen @ d.rows.unknowns, slack)]
+    shift = np.cumsum([0, *(p.shape[1] for p in parts)])
+    linear = csr_array(
+        (
+            np.concatenate([p.data for p in parts]),
+            (
+                np.concatenate([p.coords[0] for p in parts]),
+                np.concatenate([p.coords[1] + s for p, s in zip(parts, shift, strict=False)]),
+            ),
+        ),
+        (count, shift[-1]),
+    )
+    return linear, [csr_array(chosen @ w) for w in d.rows.outputs]
+
+
+class _Compiled:
+    """A block's values and derivatives at all its points, as functions of w.
+
+    Parameters
+    ----------
+    block, d
+        What, and of which discretisation.
+    cost
+        The block holds residuals: its only output is then their contribution to the objective.
+    """
+
+    def __init__(self, block: Block, d: Discretisation, cost: bool = False) -> None:
+        self._block = block
+        v = ca.SX.sym("v", len(block.variables))
+        q = ca.SX.sym("q", len(block.unknowns))
+        data = ca.SX.sym("d", len(block.columns))
+        unknowns: list[Any] = [None] * len(d.problem.unknowns)
+        for k, index in enumerate(block.unknowns):
+            unknowns[index] = q[k]
+        at = {n: v[k] for k, n in enumerate(block.variables)}
+        known = {n: data[k] for k, n in enumerate(block.columns)}
+        outputs = block.evaluate(at, unknowns, known, CasadiAlgebra())
+        if cost:
+            outputs = [outputs[0] ** 2 + (2 * outputs[1] if len(outputs) > 1 else 0)]
+        out = ca.vertcat(*outputs)
+        local = ca.vertcat(v, q)
+        multipliers = ca.SX.sym("lam", out.numel())
+        first = ca.jacobian(out, local)
+        second = ca.triu(ca.hessian(ca.dot(multipliers, out), local)[0])
+        self._first, self._second = first.sparsity(), second.sparsity()
+        count = block.instances
+        self._count = count
+        arguments = [v, q, data]
+        self._functions = {
+            name: _mapped(name, args, result, count)
+            for name, args, result in (
+                ("outputs", arguments, out),
+                ("first", arguments, ca.vertcat(*first.nonzeros())),
+                ("second", [*arguments, multipliers], ca.vertcat(*second.nonzeros())),
+            )
+        }
+        self._outputs = out.numel()
+        nv = len(block.variables)
+        points = np.zeros(count, dtype=np.intp) if block.points is None else block.points
+        self._base = d.index(points, 0)
+        offset = d.points * len(d.variables)
+        # Global number of each local variable at each instance.
+        self._columns = np.column_stack(
+            [
+                self._base[:, None] + np.arange(nv)[None, :],
+                np.broadcast_to(offset + block.unknowns, (count, len(block.unknowns))),
+            ]
+        ).astype(np.intp)
+        self._data = ca.DM(block.data.T) if block.data.size else ca.DM(block.data.shape[1], count)
+        self._unknowns = [int(offset + k) for k in block.unknowns]
+
+    def _arguments(self, w: Any) -> list[Any]:
+        nv = len(self._block.variables)
+        gather = self._columns[:, :nv].ravel()
+        v = ca.reshape(w[_index(gather)], nv, self._count) if nv else ca.MX(0, self._count)
+        return [v, w[self._unknowns], self._data]
+
+    def outputs(self, w: Any) -> Any:
+        """Instance by instance, a column."""
+        return ca.vec(self._functions["outputs"](*self._arguments(w)))
+
+    def jacobian(self, w: Any) -> Any:
+        """Nonzeros, instance by instance."""
+        return ca.vec(self._functions["first"](*self._arguments(w)))
+
+    def hessian(self, w: Any, multipliers: Any) -> Any:
+        """Nonzeros of the upper triangles, instance by instance, `multipliers` by output."""
+        shaped = ca.reshape(multipliers, self._outputs, self._count)
+        return ca.vec(self._functions["second"](*self._arguments(w), shaped))
+
+    def jacobian_places(self, weights: csr_array) -> tuple[IntArray, IntArray, IntArray, Array]:
+        """Row, column, source and factor of every entry of ``weights @ jacobian``."""
+        rows, columns = (np.array(part, dtype=np.intp) for part in self._first.get_triplet())
+        w = coo_array(weights)
+        instance, output = np.divmod(w.coords[1], self._outputs)
+        order = np.argsort(rows, kind="stable")
+        counts = np.bincount(rows, minlength=self._outputs)
+        starts = np.concatenate([[0], np.cumsum(counts)])[:-1]
+        each = counts[output]
+        entry = np.repeat(np.arange(len(w.data)), each)
+        rank = np.arange(each.sum()) - np.repeat(np.cumsum(each) - each, each)
+        local = order[starts[output[entry]] + rank]
+        return (
+            w.coords[0][entry].astype(np.intp),
+            self._columns[instance[entry], columns[local]],
+            instance[entry] * len(rows) + local,
+            w.data[entry],
+        )
+
+    @property
+    def hessian_places(self) -> tuple[IntArray, IntArray, IntArray, Array]:
+        """Row, column, source and factor of every entry of the Hessian."""
+        rows, columns = (np.array(part, dtype=np.intp) for part in self._second.get_triplet())
+        source = np.arange(self._count * len(rows))
+        return (
+            self._columns[:, rows].ravel(),
+            self._columns[:, columns].ravel(),
+            source,
+            np.ones(len(source)),
+        )
+
+
+def _mapped(name: str, arguments: list[Any], result: Any, count: int) -> Any:
+    """A function of one instance, called on all of them; the unknowns are the same in each."""
+    one = ca.Function(name, arguments, [result])
+    return one.map(name, "serial", count, [1], [])
+
+
+class _Entries:
+    """A sparse matrix whose nonzeros are sums of symbolic values."""
+
+    def __init__(self, rows: int, columns: int) -> None:
+        self._shape = rows, columns
+        self._places: list[Array] = []
+        self._sources: list[Array] = []
+        self._factors: list[Array] = []
+        self._values: list[Any] = []
+        self._length = 0
+        self._constant: tuple[Array, Array] | None = None
+
+    def constant(self, matrix: csr_array) -> None:
+        entries = coo_array(matrix)
+        self._constant = entries.coords[1] * self._shape[0] + entries.coords[0], entries.data
+
+    def add(
+        self, values: Any, rows: IntArray, columns: IntArray, source: IntArray, factor: Array
+    ) -> None:
+        if not values.numel():
+            return
+        self._places.append(columns.astype(np.int64) * self._shape[0] + rows)
+        self._sources.append(source + self._length)
+        self._factors.append(factor)
+        self._values.append(values)
+        self._length += values.numel()
+
+    def matrix(self) -> Any:
+        keys = [*self._places] + ([self._constant[0]] if self._constant is not None else [])
+        if not keys:
+            return ca.MX(*self._shape)
+        found, position = np.unique(np.concatenate(keys), return_inverse=True)
+        column, row = np.divmod(found, self._shape[0])
+        starts = np.searchsorted(column, np.arange(self._shape[1] + 1))
+        sparsity = ca.Sparsity(*self._shape, starts.tolist(), row.tolist())
+        total: Any = ca.MX(len(found), 1)
+        split = sum(len(p) for p in self._places)
+        if self._values:
+            gather = csc_array(
+                (
+                    np.concatenate(self._factors),
+                    (position[:split], np.concatenate(self._sources)),
+                ),
+                (len(found), self._length),
+            )
+            total = _matrix(gather) @ ca.vertcat(*self._values)
+        if self._constant is not None:
+            fixed = np.bincount(
+                position[split:], weights=self._constant[1], minlength=len(found)
+            )
+            total = ca.densify(total) + ca.DM(fixed)
+        return ca.MX(sparsity, ca.densify(total))
+
+
+def _matrix(matrix: csr_array | csc_array) -> Any:
+    """As a CasADi constant."""
+    m = csc_array(matrix)
+    m.sum_duplicates()
+    sparsity = ca.Sparsity(*m.shape, m.indptr.tolist(), m.indices.tolist())
+    return ca.DM(sparsity, m.data)
+
+
+def _index(numbers: IntArray) -> Any:
+    """Consecutive numbers as a slice, which CasADi copies faster."""
+    if len(numbers) and (np.diff(numbers) == 1).all():
+        return slice(int(numbers[0]), int(numbers[-1]) + 1)
+    return numbers.tolist()

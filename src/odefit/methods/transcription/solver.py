@@ -1,0 +1,176 @@
+"""What a solver of discretised problems is given, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal, Protocol
+
+import numpy as np
+
+from odefit.methods.transcription.discretisation import Discretisation
+from odefit.methods.transcription.formulations import Formulation
+from odefit.problem.algebras import Array
+
+FEASIBLE = 1e-5
+"""Violation of a constraint, relative to the size of its terms, that still counts as feasible."""
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """A discretised problem to be solved.
+
+    Attributes
+    ----------
+    discretisation, formulation
+        The equations, and how strictly they hold.
+    values, unknowns
+        Where to start: variables at points, shape (P, v), and unknowns, shape (n,). None for
+        wherever the solver likes.
+    """
+
+    discretisation: Discretisation
+    formulation: Formulation
+    values: Array | None = None
+    unknowns: Array | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a solver stops.
+
+    Attributes
+    ----------
+    seconds
+        Wall time; None for no limit.
+    threads
+        At most.
+    gap, absolute_gap
+        A global solver stops when upper and lower bound of the objective differ by less than
+        `gap` times the upper one, or by less than `absolute_gap`.
+    """
+
+    seconds: float | None = None
+    threads: int = 1
+    gap: float = 1e-3
+    absolute_gap: float = 0.0
+
+
+class Outcome(Enum):
+    """How a solver ended. The value is what files and tables show."""
+
+    SOLVED = "solved"
+    LIMIT = "limit"
+    INFEASIBLE = "infeasible"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a solver found.
+
+    Attributes
+    ----------
+    outcome
+        ``SOLVED``: a local optimum for a local solver, one proved global within the gap for a
+        global one. ``LIMIT``: stopped by a limit.
+    values, unknowns
+        The best point found, feasible or (local solvers) the last; None if there is none.
+    objective
+        Sum of squared weighted residuals there, slacks not counted; NaN without a point.
+    lower_bound
+        No feasible point has a lower value of the formulation's objective; None if the solver
+        proves no bounds.
+    violation
+        Largest violation of a constraint of the formulation, relative to the size of the states.
+    seconds
+        Wall time of the solver, without building its model.
+    message
+        The solver's own words.
+    iterations
+        Or nodes; -1 if the solver does not say.
+    """
+
+    outcome: Outcome
+    values: Array | None
+    unknowns: Array | None
+    objective: float
+    lower_bound: float | None
+    violation: float
+    seconds: float
+    message: str
+    iterations: int = -1
+
+    @property
+    def solved(self) -> bool:
+        """The paper's SOLVED: the solver's own final status."""
+        return self.outcome is Outcome.SOLVED
+
+    @property
+    def success(self) -> bool:
+        """The paper's SUCCESS: no trouble, and a feasible point."""
+        fine = self.outcome in (Outcome.SOLVED, Outcome.LIMIT)
+        return fine and self.values is not None and self.violation <= FEASIBLE
+
+
+Report = Callable[[float, float], None]
+"""Called with the best objective and the lower bound so far."""
+
+
+class Solver(Protocol):
+    """One solver, with its options as fields."""
+
+    @property
+    def name(self) -> str:
+        """For results."""
+
+    @property
+    def scope(self) -> Literal["local", "global"]:
+        """Whether it proves bounds."""
+
+    def missing(self) -> str | None:
+        """Why it cannot run here, in one sentence with the remedy; None if it can."""
+
+    def solve(self, instance: Instance, limits: Limits) -> Answer:
+        """Solve; never raises for what the solver does."""
+
+
+def answer(
+    instance: Instance,
+    outcome: Outcome,
+    values: Array | None,
+    unknowns: Array | None,
+    lower_bound: float | None,
+    seconds: float,
+    message: str,
+    iterations: int = -1,
+) -> Answer:
+    """An :class:`Answer` with objective and violation computed here, not by the solver."""
+    objective, violation = float("nan"), float("inf")
+    if values is not None and unknowns is not None:
+        d = instance.discretisation
+        if np.isfinite(values).all() and np.isfinite(unknowns).all():
+            objective = d.objective(values, unknowns)
+            violation = violated(instance, values, unknowns)
+        else:
+            values = unknowns = None
+    return Answer(
+        outcome, values, unknowns, objective, lower_bound, violation, seconds, message, iterations
+    )
+
+
+def violated(instance: Instance, values: Array, unknowns: Array) -> float:
+    """Largest violation of constraints and bounds, relative to the size of the states."""
+    d = instance.discretisation
+    constraints = instance.formulation.constraints(d.rows.dynamic)
+    rows = d.defects(values, unknowns)[constraints.rows]
+    bound = constraints.slack < 0  # a slack variable takes any violation
+    over = np.maximum(rows - constraints.upper, constraints.lower - rows)[bound]
+    outside = [
+        np.maximum(d.lower - values, values - d.upper).ravel(),
+        np.maximum(d.problem.lower - unknowns, unknowns - d.problem.upper),
+        over,
+    ]
+    worst = max(float(np.max(part, initial=0.0)) for part in outside)
+    return worst / max(1.0, float(np.max(np.abs(values), initial=0.0)))

@@ -1,0 +1,485 @@
+"""Direct transcription: discretise everything, hand a nonlinear program to a solver.
+
+M. Fernandez de Dios et al., Parameter estimation in ODEs: assessing the potential of local and
+global solvers.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from odefit.methods.control import Control, Progress, interruptible
+from odefit.methods.estimate import Certificate, Discretised, Estimate, Start, Status
+from odefit.methods.levels import Levels
+from odefit.methods.multi_start import MultiStart
+from odefit.methods.single_shooting import SingleShooting
+from odefit.methods.starts import guess, sample
+from odefit.methods.transcription.discretisation import Discretisation
+from odefit.methods.transcription.formulations import Baseline, Formulation
+from odefit.methods.transcription.mesh import DataMesh, Mesh, UniformMesh
+from odefit.methods.transcription.nlpsol import Ipopt
+from odefit.methods.transcription.refinement import (
+    AdaptiveMesh,
+    carried_over,
+    refined,
+    step_errors,
+)
+from odefit.methods.transcription.schemes import SCHEMES, Collocation, Scheme
+from odefit.methods.transcription.solver import Answer, Instance, Limits, Outcome, Solver
+from odefit.methods.transcription.starting import States, from_data, from_simulation
+from odefit.problem.algebras import Array
+from odefit.problem.errors import InputError, one_of
+from odefit.problem.problem import Problem
+from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation.engines import EngineName
+
+CONTRADICTED = 1.05
+"""True objective over the discretised one from which the mesh is not believed."""
+
+SHARPER = 1e-2
+"""Factor on the mesh tolerance where the true trajectories contradict the mesh."""
+
+CLOSE = 1e-4
+"""Residuals this small, relative to the data, count as zero where nothing is polished."""
+
+WARM_STARTS = 5
+"""Local solutions of which a global solver is given the best."""
+
+SEARCH = SingleShooting(evaluations=300, tolerance=1e-8, step=1e-7, patience=30)
+"""How the end of each start is improved on the true trajectories."""
+
+
+@dataclass(frozen=True)
+class Transcription:
+    """The discretised problem, solved by a local or a global solver.
+
+    Attributes
+    ----------
+    scheme
+        One of :data:`SCHEMES` by name, or an object such as ``Collocation(5, "legendre")``.
+    mesh
+        An :class:`AdaptiveMesh`, :class:`UniformMesh`, :class:`DataMesh` or
+        :class:`GivenMesh`; a whole number M stands for ``UniformMesh(M)``. A global solver
+        takes an adaptive mesh as it begins, without refinement.
+    formulation
+        :class:`Baseline`, :class:`ExtraTol` or :class:`SoftCons`.
+    solver
+        By name (``"ipopt"``, ``"scip"``, ...) or an object such as ``Ipopt(tolerance=1e-10)``.
+    states
+        Where the states start: at interpolated ``"data"``, at a ``"simulation"`` from the
+        unknowns' own start (data where it fails), or at ``"zero"``.
+    start
+        Values of unknowns by name to start from, such as those of another method's result;
+        names that are no unknowns are ignored, others come from the problem's guesses.
+    polish
+        Whether each answer is improved on the true (integrated) trajectories. Without it, the
+        answers and costs are those of the discretised problem.
+    starts
+        How many starts of a local solver; None for as many as the evidence asks for, see
+        :class:`MultiStart`.
+    screening
+        Each start is the best of so many points, judged by their true trajectories; with 1,
+        nothing is integrated before the solver is at work.
+    seconds
+        Limit of a global solver, where the fit has no time limit of its own.
+    gap, absolute_gap
+        When a global solver may stop: relative difference of its bounds, or absolute
+        difference over the sum of squares of the data about their means.
+
+    Raises
+    ------
+    InputError
+        An option makes no sense, or, from :meth:`solve`, the solver is not installed.
+
+    Examples
+    --------
+    >>> import odefit
+    >>> problem = odefit.library.load("harmonic")
+    >>> odefit.fit(problem, odefit.Transcription(scheme="trapezoid", mesh=230)).status.value
+    'converged'
+    """
+
+    scheme: Scheme | str = Collocation(3, "radau")
+    mesh: Mesh | AdaptiveMesh | int = AdaptiveMesh()
+    formulation: Formulation = Baseline()
+    solver: Solver | str = field(default_factory=lambda: Ipopt(iterations=300))
+    states: States = "data"
+    start: Mapping[str, float] | None = None
+    polish: bool = True
+    starts: int | None = None
+    screening: int = 64
+    seconds: float = 600.0
+    gap: float = 1e-3
+    absolute_gap: float = 1e-6
+
+    engine: EngineName = "auto"
+
+    def __post_init__(self) -> None:
+        settings: dict[str, Any] = {}
+        if isinstance(self.scheme, str):
+            if self.scheme not in SCHEMES:
+                raise InputError(f"unknown scheme {self.scheme!r}{one_of(self.scheme, SCHEMES)}")
+            settings["scheme"] = SCHEMES[self.scheme]
+        if isinstance(self.mesh, int | np.integer):
+            settings["mesh"] = UniformMesh(int(self.mesh))
+        if isinstance(self.solver, str):
+            from odefit.methods.transcription.solvers import solver
+
+            settings["solver"] = solver(self.solver)
+        if self.states not in ("data", "simulation", "zero"):
+            raise InputError(
+                f'states: expected "data", "simulation" or "zero", got {self.states!r}'
+            )
+        for name, value in settings.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def name(self) -> str:
+        """For results."""
+        assert not isinstance(self.scheme, str)
+        assert not isinstance(self.solver, str)
+        return f"Transcription({self.scheme.name}, {self.formulation.name}, {self.solver.name})"
+
+    def solve(self, problem: Problem, control: Control) -> Estimate:
+        """Estimate; results depend on the seed, never on the number of workers."""
+        absent = self._solver.missing()
+        if absent is not None:
+            raise InputError(absent)
+        if self._solver.scope == "global":
+            return self._solve_global(problem, control)
+        search = MultiStart(self, starts=self.starts, screening=self.screening)
+        estimate = search.solve(problem, control)
+        best = estimate.best
+        if best is None or control.interrupted.is_set():
+            return estimate
+        forward = search.forward(problem)
+        with interruptible(control):
+            discretised = self._confirm(forward, best, control)
+        return replace(estimate, discretised=discretised)
+
+    # A start of a local solver ----------------------------------------------------------------
+
+    def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
+        """One start; never raises for a solver or an integration that fails.
+
+        Parameters
+        ----------
+        forward
+            The problem's forward map.
+        index
+            Its number.
+        start
+            Unknowns in natural units, shape (n,).
+        """
+        began = time.perf_counter()
+        problem = forward.problem
+        if index == 0 and self.start is not None:
+            start = self._given(problem)
+        d = self._discretised(forward)
+        values = self._states(d, forward, start, simulated=index == 0 and self._informed(problem))
+        answer = self._improve(Instance(d, self.formulation, values, start), control)
+        tolerance = self.mesh.tolerance if isinstance(self.mesh, AdaptiveMesh) else None
+        end = self._end(forward, index, start, answer, control, began)
+        while tolerance is not None and answer.success and not control.should_stop():
+            doubted = self.polish and end.objective > CONTRADICTED * answer.objective
+            if self.polish and (end.exact or not doubted):
+                break
+            d, answer, fine = self._refined(d, answer, tolerance, control)
+            again = self._end(forward, index, start, answer, control, began)
+            if again.cost <= end.cost or not self.polish:
+                end = again
+            if not fine or not self.polish:
+                break
+            tolerance *= SHARPER
+            if tolerance < 1e-10:
+                break
+        return end
+
+    def _improve(self, instance: Instance, control: Control) -> Answer:
+        return self._solver.solve(instance, self._limits(control))
+
+    def _refined(
+        self, d: Discretisation, answer: Answer, tolerance: float, control: Control
+    ) -> tuple[Discretisation, Answer, bool]:
+        """The answer on a mesh whose error estimate is below `tolerance`, if it can be had."""
+        assert isinstance(self.mesh, AdaptiveMesh)
+        wanted = replace(self.mesh, tolerance=tolerance)
+        for _ in range(wanted.rounds):
+            assert answer.values is not None
+            assert answer.unknowns is not None
+            errors = step_errors(d, answer.values, answer.unknowns)
+            if max(float(e.max(initial=0.0)) for e in errors) <= tolerance:
+                return d, answer, True
+            mesh = refined(d, errors, wanted)
+            if mesh is None or control.should_stop():
+                break
+            finer = Discretisation(d.problem, self._scheme, mesh)
+            values = carried_over(d, answer.values, answer.unknowns, finer)
+            again = self._improve(
+                Instance(finer, self.formulation, values, answer.unknowns), control
+            )
+            if not again.success:
+                break
+            d, answer = finer, again
+        return d, answer, False
+
+    def _end(
+        self,
+        forward: ForwardMap,
+        index: int,
+        start: Array,
+        answer: Answer,
+        control: Control,
+        began: float,
+    ) -> Start:
+        """What the answer is worth on the true trajectories."""
+        message = f"{self._solver.name}: {answer.message}"
+        if answer.unknowns is None:
+            return Start(
+                index,
+                start,
+                start,
+                math.inf,
+                Status.FAILED,
+                message,
+                max(answer.iterations, 0),
+                time.perf_counter() - began,
+                math.inf,
+            )
+        problem = forward.problem
+        vector = np.clip(answer.unknowns, problem.lower, problem.upper)
+        if not self.polish:
+            levels = Levels.of(forward)
+            cost = 0.5 * answer.objective
+            status = Status.CONVERGED if answer.solved else Status.NOT_CONVERGED
+            return Start(
+                index,
+                start,
+                vector,
+                answer.objective if answer.success else math.inf,
+                status if answer.success else Status.FAILED,
+                message,
+                max(answer.iterations, 0),
+                time.perf_counter() - began,
+                cost if answer.success else math.inf,
+                {},
+                answer.success and cost <= levels.zero(CLOSE),
+            )
+        end = SEARCH.run(forward, index, vector, control)
+        return replace(
+            end,
+            start=start,
+            message=f"{message}; {end.message}",
+            evaluations=end.evaluations + max(answer.iterations, 0),
+            seconds=time.perf_counter() - began,
+        )
+
+    # The discretised problem at the answer ----------------------------------------------------
+
+    def _confirm(self, forward: ForwardMap, best: Start, control: Control) -> Discretised | None:
+        """The discretised solution next to the answer, on a mesh that is fine enough."""
+        d = self._discretised(forward)
+        values = from_simulation(d, forward, best.vector)
+        if values is None:
+            values = from_data(d, best.vector)
+        answer = self._improve(Instance(d, self.formulation, values, best.vector), control)
+        if isinstance(self.mesh, AdaptiveMesh) and answer.success:
+            d, answer, _ = self._refined(d, answer, self.mesh.tolerance, control)
+        if answer.unknowns is None or answer.values is None or not answer.success:
+            return None
+        return discretised(forward, d, answer, best.vector)
+
+    # A global solver --------------------------------------------------------------------------
+
+    def _solve_global(self, problem: Problem, control: Control) -> Estimate:
+        """The solver's answer, its bounds, and what the true trajectories say of it."""
+        from odefit.methods.transcription.isolation import isolated
+
+        began = time.perf_counter()
+        forward = ForwardMap(problem, self.engine)
+        d = self._discretised(forward)
+        with interruptible(control):
+            warm = self._warm(forward, d, control)
+            if control.report is not None:
+                control.report(Progress(0, 0, math.inf, 0, f"{self._solver.name} is at work"))
+            instance = Instance(d, self.formulation)
+            if warm is not None:
+                instance = replace(instance, values=warm.values, unknowns=warm.unknowns)
+            answer = isolated(
+                self._solver,
+                instance,
+                self._global_limits(problem, control),
+                interrupted=control.interrupted,
+            )
+            if answer.unknowns is None and warm is not None:
+                answer = replace(
+                    warm,
+                    outcome=answer.outcome,
+                    lower_bound=answer.lower_bound,
+                    message=f"{answer.message}; the answer is that of {Ipopt().name}",
+                )
+            start = warm.unknowns if warm is not None and warm.unknowns is not None else None
+            if start is None:
+                start = np.zeros(len(problem.unknowns))
+            end = self._end(forward, 0, start, answer, control, began)
+        certificate = None
+        if answer.lower_bound is not None and np.isfinite(answer.lower_bound):
+            certificate = Certificate(
+                min(answer.lower_bound, answer.objective),
+                answer.objective,
+                f"discretised ({d.described()})",
+            )
+        discretised_part = None
+        if answer.unknowns is not None:
+            discretised_part = discretised(forward, d, answer, end.vector)
+        status = _status(answer, control)
+        return Estimate((end,), status, end.message, certificate, discretised_part)
+
+    def _warm(self, forward: ForwardMap, d: Discretisation, control: Control) -> Answer | None:
+        """The best of a few local solutions of the very program that the solver gets."""
+        best: Answer | None = None
+        local = Ipopt(iterations=300)
+        for k in range(WARM_STARTS):
+            if control.should_stop():
+                break
+            given = self._given(forward.problem) if k == 0 and self.start is not None else None
+            point = guess(forward.problem) if given is None and k == 0 else given
+            if point is None:
+                point = sample(forward.problem, k, 1, control.seed)[0]
+            values = self._states(d, forward, point, simulated=False)
+            answer = local.solve(
+                Instance(d, self.formulation, values, point), self._limits(control)
+            )
+            if answer.success and (best is None or answer.objective < best.objective):
+                best = answer
+        return best
+
+    def _global_limits(self, problem: Problem, control: Control) -> Limits:
+        seconds = self._limits(control).seconds
+        return Limits(
+            self.seconds if seconds is None else seconds,
+            1,
+            self.gap,
+            self.absolute_gap * spread(problem),
+        )
+
+    # Parts ------------------------------------------------------------------------------------
+
+    @property
+    def _solver(self) -> Solver:
+        assert not isinstance(self.solver, str)
+        return self.solver
+
+    @property
+    def _scheme(self) -> Scheme:
+        assert not isinstance(self.scheme, str)
+        return self.scheme
+
+    def _discretised(self, forward: ForwardMap) -> Discretisation:
+        """The problem on the mesh as it begins, made once."""
+        kept = _kept.setdefault(forward, {})
+        key = (self._scheme, self.mesh)
+        if key not in kept:
+            mesh: Any = self.mesh
+            if isinstance(mesh, AdaptiveMesh):
+                mesh = DataMesh(mesh.steps)
+            kept[key] = Discretisation(forward.problem, self._scheme, mesh)
+        return kept[key]
+
+    def _states(
+        self, d: Discretisation, forward: ForwardMap, unknowns: Array, simulated: bool
+    ) -> Array:
+        if self.states == "zero":
+            return np.zeros((d.points, len(d.variables)))
+        if self.states == "simulation" or simulated:
+            values = from_simulation(d, forward, unknowns)
+            if values is not None:
+                return values
+        return from_data(d, unknowns)
+
+    def _informed(self, problem: Problem) -> bool:
+        """Whether the first start is somebody's guess and no random point."""
+        return self.start is not None or guess(problem) is not None
+
+    def _given(self, problem: Problem) -> Array:
+        base = guess(problem)
+        if base is None:
+            base = sample(problem, 0, 1, 0)[0]
+        given = self.start or {}
+        return np.array([given.get(k, v) for k, v in zip(problem.keys, base, strict=True)])
+
+    def _limits(self, control: Control) -> Limits:
+        if control.deadline is None:
+            return Limits()
+        return Limits(max(control.deadline - time.time(), 0.01))
+
+
+_kept: WeakKeyDictionary[ForwardMap, dict[Any, Discretisation]] = WeakKeyDictionary()
+"""Discretisations in use, so that every start of a fit uses the same."""
+
+
+def spread(problem: Problem) -> float:
+    """Sum of squares of the data about the mean of each series; 1 if that is zero."""
+    series = [s.values for c in problem.conditions for s in c.series.values()]
+    return float(sum(((v - v.mean()) ** 2).sum() for v in series if len(v))) or 1.0
+
+
+def discretised(
+    forward: ForwardMap, d: Discretisation, answer: Answer, vector: Array
+) -> Discretised:
+    """How far the discretised answer is from the true trajectories, and from `vector`.
+
+    Parameters
+    ----------
+    vector
+        The answer on the true trajectories, shape (n,).
+    """
+    assert answer.values is not None
+    assert answer.unknowns is not None
+    predicted = d.predictions(answer.values, answer.unknowns)
+    error = 0.0
+    at = np.clip(answer.unknowns, d.problem.lower, d.problem.upper)
+    for condition, ours in zip(d.problem.conditions, predicted, strict=True):
+        path = forward.trajectory(at, condition.name)
+        if not hasattr(path, "states"):
+            error = math.inf
+            break
+        true = forward.predictions(condition, at, path)
+        for name, series in condition.series.items():
+            exact = true[name].array(len(condition.times))
+            size = float(np.max(np.abs(exact), initial=0.0)) or 1.0
+            off = np.abs(ours[name] - exact)[series.rows]
+            error = max(error, float(np.max(off, initial=0.0)) / size)
+    evaluation = forward.evaluate(at)
+    true_objective = evaluation.objective if isinstance(evaluation, Evaluation) else math.inf
+    scale = np.maximum(np.abs(vector), np.abs(at))
+    moved = np.abs(vector - at) / np.where(scale > 0, scale, 1.0)
+    worst = int(np.argmax(moved))
+    return Discretised(
+        d.scheme.name,
+        d.steps,
+        answer.objective,
+        true_objective,
+        error,
+        float(moved[worst]),
+        d.problem.keys[worst],
+    )
+
+
+def _status(answer: Answer, control: Control) -> Status:
+    if answer.unknowns is None:
+        return Status.FAILED
+    if answer.outcome is Outcome.SOLVED:
+        return Status.CONVERGED
+    if control.interrupted.is_set():
+        return Status.INTERRUPTED
+    if control.out_of_time:
+        return Status.TIME_LIMIT
+    return Status.NOT_CONVERGED

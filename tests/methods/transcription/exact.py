@@ -1,0 +1,60 @@
+"""Trajectories of the forward map put at the points of a discretisation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from odefit import ForwardMap, Problem, library
+from odefit.methods.transcription.discretisation import Discretisation, Place
+from odefit.problem.algebras import NUMPY, Array
+from odefit.simulation import Trajectory
+from odefit.simulation.binding import Binding
+
+
+def reference_of(name: str) -> tuple[Problem, Array]:
+    """A library problem and the unknowns of its reference."""
+    problem, reference = library.load(name), library.reference(name)
+    return problem, problem.vector({**reference.parameters, **reference.initial})
+
+
+def exact_values(d: Discretisation, forward: ForwardMap, vector: Array) -> Array:
+    """All variables at all points, shape (P, v)."""
+    values = np.full((d.points, len(d.variables)), np.nan)
+    for number, condition in enumerate(d.problem.conditions):
+        own = d.condition_of == number
+        times = d.times[own].copy()
+        first = int(np.flatnonzero(own)[0])
+        between = []
+        for k, place in enumerate(p for p in d.places if p.segment.condition == number):
+            if k and place.count == 1:
+                between.append(place)
+            elif k:  # what an event leaves behind
+                times[place.first - first] = np.nextafter(times[place.first - first], np.inf)
+        wanted, position = np.unique(times, return_inverse=True)
+        found = forward.trajectory(vector, condition.name, wanted, sensitivities=False)
+        assert isinstance(found, Trajectory), found
+        for k, name in enumerate(d.variables):
+            if name in d.field.states:
+                column = found.states[:, d.field.states.index(name)]
+            elif name in d.field.algebraic:
+                column = found.algebraic[:, d.field.algebraic.index(name)]
+            elif name in found.switched:
+                column = found.switched[name][0]
+            else:
+                known = Binding([condition.scalars[name]], condition.scalars)(vector)
+                column = np.broadcast_to(known, len(wanted))
+            values[own, k] = column[position]
+        for place in between:
+            _between_events(d, place, values, vector)
+    return values
+
+
+def _between_events(d: Discretisation, place: Place, values: Array, vector: Array) -> None:
+    """Several events at one time: what the first of them leave, from the point before."""
+    condition = d.problem.conditions[place.segment.condition]
+    known = {n: Binding([b], condition.scalars)(vector)[0] for n, b in condition.scalars.items()}
+    known |= {n: values[place.first - 1, k] for k, n in enumerate(d.variables)}
+    known["t"] = np.float64(d.times[place.first])
+    values[place.first] = values[place.first - 1]
+    for name, expression in place.segment.assign.items():
+        values[place.first, d.variables.index(name)] = expression.evaluate(known, NUMPY)
