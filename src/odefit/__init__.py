@@ -7,6 +7,8 @@
 9.8
 """
 
+from typing import TYPE_CHECKING, Any
+
 from odefit import library
 from odefit.fit import fit
 from odefit.methods import Control, MultiStart, Progress, SingleShooting, Start, Status
@@ -25,10 +27,34 @@ from odefit.result import Result, Solution
 from odefit.result_file import load_result
 from odefit.simulation import Failure, ForwardMap, simulate
 
+if TYPE_CHECKING:
+    from odefit.methods.transcription import (
+        AdaptiveMesh,
+        Baseline,
+        Collocation,
+        ExtraTol,
+        SoftCons,
+        Transcription,
+    )
+
+_LATER = {
+    "AdaptiveMesh": "odefit.methods.transcription",
+    "Baseline": "odefit.methods.transcription",
+    "Collocation": "odefit.methods.transcription",
+    "ExtraTol": "odefit.methods.transcription",
+    "SoftCons": "odefit.methods.transcription",
+    "Transcription": "odefit.methods.transcription",
+}
+"""Names whose modules load much (SciPy, CasADi): only when they are asked for."""
+
 __all__ = [
+    "AdaptiveMesh",
+    "Baseline",
+    "Collocation",
     "Control",
     "Event",
     "Experiment",
+    "ExtraTol",
     "Failure",
     "ForwardMap",
     "InputError",
@@ -41,12 +67,26 @@ __all__ = [
     "Progress",
     "Result",
     "SingleShooting",
+    "SoftCons",
     "Solution",
     "Start",
     "Status",
+    "Transcription",
     "fit",
     "library",
     "load",
     "load_result",
     "simulate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        from importlib import import_module
+
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module 'odefit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DONE, UNUSABLE, NO_FIT, TIME_LIMIT, INTERRUPTED = 0, 2, 3, 4, 130
 """Exit statuses."""
 
-METHODS = ("multi-start", "single-shooting")
+METHODS = ("multi-start", "single-shooting", "transcription")
 """What ``--method`` takes."""
 
 
@@ -76,7 +76,16 @@ def _fit_parser(commands: Any) -> None:
     parser.set_defaults(run=_fit)
     parser.add_argument("problem", metavar="PROBLEM.toml")
     parser.add_argument("--method", metavar="NAME", help=f"one of: {', '.join(METHODS)}")
-    parser.add_argument("--starts", metavar="N", type=int, help="number of starts of multi-start")
+    parser.add_argument("--starts", metavar="N", type=int, help="number of starts")
+    parser.add_argument(
+        "--scheme", metavar="NAME", help="of transcription: trapezoid, radau, runge-kutta, ..."
+    )
+    parser.add_argument(
+        "--mesh", metavar="M", type=int, help="of transcription: M equal steps (default: adaptive)"
+    )
+    parser.add_argument(
+        "--solver", metavar="NAME", help="of transcription: ipopt, scip (with bounds), ..."
+    )
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the result to this file")
     parser.add_argument("--report", metavar="FILE.html", type=Path, help="write a report")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="default: 0")
@@ -154,7 +163,7 @@ def _fit(options: argparse.Namespace) -> int:
         _positive(getattr(options, option), f"--{option.replace('_', '-')}")
     for path in (options.json, options.report, options.checkpoint):
         _check_writable(path)
-    method = _method(options.method, options.starts)
+    method = _method(options)
     problem = load(options.problem)
     checkpoint = options.checkpoint
     temporary = checkpoint is None and options.json is not None
@@ -208,10 +217,19 @@ def _exit_status(status: Status) -> int:
     }[status.value]
 
 
-def _method(name: str | None, starts: int | None) -> Method:
+def _method(options: argparse.Namespace) -> Method:
     from odefit.methods import MultiStart, SingleShooting
     from odefit.problem.errors import InputError, did_you_mean
 
+    name, starts = options.method, options.starts
+    given = {k: getattr(options, k) for k in ("scheme", "mesh", "solver")}
+    given = {k: v for k, v in given.items() if v is not None}
+    if name == "transcription":
+        from odefit.methods.transcription import Transcription
+
+        return Transcription(starts=starts, **given)
+    if given:
+        raise InputError(f"--{min(given)}: is an option of --method transcription")
     if name == "single-shooting":
         if starts is not None:
             raise InputError("--starts: single-shooting has one start; use --method multi-start")

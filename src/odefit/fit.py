@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from odefit.assessment.discretised import assess_bounds, assess_discretisation
 from odefit.assessment.local import assess_local
 from odefit.assessment.parts import Assessment, Uncertainty
 from odefit.assessment.uncertainty import assess_uncertainty
@@ -55,6 +56,7 @@ def fit(
     progress: Callable[[Progress], None] | None = None,
     checkpoint: str | Path | None = None,
     level: float = LEVEL,
+    polish: bool = True,
 ) -> Result:
     """Estimate the unknowns of `problem`, and say what the answer is worth.
 
@@ -80,6 +82,9 @@ def fit(
         A file in which finished work is kept; a fit that finds its own goes on from there.
     level
         Of the confidence intervals.
+    polish
+        Whether the best answer is improved once more on the integrated trajectories. Without
+        it, the answer is the method's own, and so is the status.
 
     Raises
     ------
@@ -108,7 +113,7 @@ def fit(
     )
     estimate = method.solve(problem, control)
     forward = ForwardMap(problem)
-    best = _polished(forward, estimate, control)
+    best = _polished(forward, estimate, control) if polish else estimate.best
     solutions: Sequence[Solution] = ()
     assessment = Assessment()
     uncertainty = None
@@ -117,12 +122,16 @@ def fit(
         evaluation = forward.evaluate(best.vector)
         if isinstance(evaluation, Evaluation):
             local = assess_local(forward, best.vector, evaluation)
-            assessment = Assessment(local=local)
+            assessment = Assessment(
+                local=local,
+                bounds=assess_bounds(estimate.certificate),
+                discretisation=assess_discretisation(estimate.discretised),
+            )
             uncertainty = assess_uncertainty(forward, best.vector, evaluation, level)
             solutions = _solutions(forward, best, estimate, uncertainty)
             if status is Status.NOT_CONVERGED and local.optimal:
                 status = Status.CONVERGED
-            elif status is Status.CONVERGED and not local.optimal:
+            elif polish and status is Status.CONVERGED and not local.optimal:
                 status = Status.NOT_CONVERGED
                 message = f"{message}; {best.message}"
     return Result(

@@ -19,7 +19,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from odefit.assessment.parts import Assessment, Bounds, Complete, Local, Uncertainty
+from odefit.assessment.parts import Assessment, Bounds, Complete, Discretisation, Local, Uncertainty
 from odefit.methods.estimate import Start, Status
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
@@ -107,6 +107,7 @@ def to_mapping(result: Result) -> dict[str, Any]:
             "local": _plain(assessment.local),
             "complete": _plain(assessment.complete),
             "global": _plain_bounds(assessment.bounds),
+            "discretisation": _plain(assessment.discretisation),
         },
         "uncertainty": _plain_uncertainty(result.uncertainty),
         "warnings": _plain(result.warnings),
@@ -189,6 +190,9 @@ def _assessment(data: Any, place: str) -> Assessment:
         local=_typed(Local | None, data.get("local"), f"{place}.local"),
         complete=_typed(Complete | None, data.get("complete"), f"{place}.complete"),
         bounds=_typed(Bounds | None, data.get("global"), f"{place}.global"),
+        discretisation=_typed(
+            Discretisation | None, data.get("discretisation"), f"{place}.discretisation"
+        ),
     )
 
 

@@ -11,6 +11,9 @@ from typing import Literal
 
 from odefit.problem.algebras import Array
 
+AGREES = 1e-2
+"""Relative error of discretised trajectories up to which a mesh counts as fine enough."""
+
 Trouble = Literal["no effect", "not determined", "weakly determined", "at a bound", "fixed"]
 """Why an unknown has no standard error, or one to be taken with care."""
 
@@ -54,17 +57,64 @@ class Complete:
 
 @dataclass(frozen=True)
 class Bounds:
-    """A certificate: no answer within the bounds is better than `lower`, in `scope`."""
+    """A certificate: no answer within the bounds is better than `lower`, in `scope`.
+
+    Attributes
+    ----------
+    lower, upper
+        Of the objective.
+    scope
+        What they are bounds of, e.g. ``"discretised (trapezoid, M = 100)"``.
+    sentence
+        All this in words.
+    closed
+        The bounds have met, for what the method was asked.
+    """
 
     lower: float
     upper: float
     scope: str
     sentence: str
+    closed: bool = False
 
     @property
     def gap(self) -> float:
         """Relative distance between the bounds, ``(upper - lower) / upper``."""
         return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Discretisation:
+    """What the answer of a discretised problem is worth on the true trajectories.
+
+    Attributes
+    ----------
+    scheme, steps
+        How it was discretised, and the number of mesh steps M.
+    objective, true_objective
+        Of the discretised answer, on the discretised and on the true trajectories; the latter
+        is infinite where these cannot be integrated.
+    error
+        Largest difference of the two trajectories at the measurements, relative to the largest
+        value of each observable.
+    shift
+        Largest relative difference between the discretised answer and the final one.
+    sentence
+        All this in words.
+    """
+
+    scheme: str
+    steps: int
+    objective: float
+    true_objective: float
+    error: float
+    shift: float
+    sentence: str
+
+    @property
+    def fine(self) -> bool:
+        """The mesh is fine enough to be believed on its own."""
+        return self.error <= AGREES
 
 
 @dataclass(frozen=True)
@@ -74,6 +124,7 @@ class Assessment:
     local: Local | None = None
     complete: Complete | None = None
     bounds: Bounds | None = None
+    discretisation: Discretisation | None = None
 
 
 @dataclass(frozen=True)

@@ -73,11 +73,21 @@ class Certificate:
         `upper` was found.
     scope
         Of which problem, e.g. ``"discretised (trapezoid, M = 100)"``.
+    solver
+        Whose bound it is.
+    closed
+        The bounds have met, for what was asked.
+    negligible
+        Difference of objectives that means nothing: where the optimum is zero, bounds do not
+        meet in relation to it.
     """
 
     lower: float
     upper: float
     scope: str
+    solver: str
+    closed: bool
+    negligible: float
 
 
 @dataclass(frozen=True)

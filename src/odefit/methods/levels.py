@@ -12,6 +12,10 @@ from odefit.simulation import ForwardMap
 ZERO_RESIDUAL = 1e-11
 """Residuals this small, relative to the data, cannot be told from rounding of the data file."""
 
+NO_RESIDUAL = 1e-9
+"""Residuals this small, relative to the data, are the same as none: no measurement could tell, and
+where trajectories are chaotic the integration cannot do better."""
+
 SAME_LEVEL = 1e-4
 """Relative difference of sums of squares that does not count."""
 
@@ -44,7 +48,8 @@ class Levels:
         if forward.given_noise or any(n.transform for n in forward.problem.noise.values()):
             return cls(None, SAME_LEVEL, 0.0)
         values = [s.values for c in forward.problem.conditions for s in c.series.values()]
-        return cls(float(sum(v @ v for v in values)), SAME_LEVEL, 0.0)
+        squares = float(sum(v @ v for v in values))
+        return cls(squares, SAME_LEVEL, 0.5 * NO_RESIDUAL**2 * squares)
 
     def zero(self, accuracy: float = 0.0) -> float:
         """A cost that is zero but for rounding, so that none can be lower.

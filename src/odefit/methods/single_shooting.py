@@ -89,14 +89,16 @@ class SingleShooting:
             least=LEAST_LIKELIHOOD if forward.likelihood else 0.0,
         )
         inside = np.clip(start, forward.problem.lower, forward.problem.upper)
-        minimum = minimise(
-            cost,
-            scaling.coordinates(inside),
-            scaling.lower,
-            scaling.upper,
-            tolerances,
-            control.should_stop,
-        )
+        # Far from any sensible answer, squares overflow: an infinite cost is no step forward.
+        with np.errstate(all="ignore"):
+            minimum = minimise(
+                cost,
+                scaling.coordinates(inside),
+                scaling.lower,
+                scaling.upper,
+                tolerances,
+                control.should_stop,
+            )
         lowest = math.inf if minimum.evaluation is None else minimum.evaluation.cost
         return Start(
             index,

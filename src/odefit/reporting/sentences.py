@@ -106,8 +106,9 @@ def _elsewhere(result: Result) -> str:
     """What is known of other solutions."""
     bounds, complete = result.assessment.bounds, result.assessment.complete
     if bounds is not None:
-        lower, gap = significant(bounds.lower), percent(bounds.gap)
-        return f"No answer within the bounds is better than {lower} (gap {gap}; {bounds.scope})."
+        lower = significant(bounds.lower)
+        gap = "closed" if bounds.closed else f"gap {percent(bounds.gap)}"
+        return f"No answer within the bounds is better than {lower} ({gap}; {bounds.scope})."
     if complete is not None:
         return f"{complete.found} of {complete.possible} structurally possible solutions found."
     return "Whether a better one exists elsewhere is not proved."
@@ -160,13 +161,16 @@ def findings(result: Result) -> Iterator[Finding]:
     else:
         yield Finding("Completeness", "How many solutions are possible was not examined.", False)
     if bounds is not None:
-        yield Finding("Certificate", bounds.sentence, True)
+        yield Finding("Certificate", bounds.sentence, bounds.closed)
     else:
         yield Finding(
             "Certificate",
             "No lower bound was computed: a better answer elsewhere is not excluded.",
             False,
         )
+    discretisation = result.assessment.discretisation
+    if discretisation is not None:
+        yield Finding("Discretisation", discretisation.sentence, discretisation.fine)
     if uncertainty is not None:
         full = uncertainty.rank == len(uncertainty.keys)
         yield Finding("Determined by the data", uncertainty.sentence, full)

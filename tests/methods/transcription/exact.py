@@ -1,11 +1,15 @@
-"""Trajectories of the forward map put at the points of a discretisation."""
+"""Trajectories at the points of a discretisation: the forward map's, and its own."""
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import csc_array
+from scipy.sparse.linalg import spsolve
 
 from odefit import ForwardMap, Problem, library
 from odefit.methods.transcription.discretisation import Discretisation, Place
+from odefit.methods.transcription.formulations import Baseline
+from odefit.methods.transcription.program import program
 from odefit.problem.algebras import NUMPY, Array
 from odefit.simulation import Trajectory
 from odefit.simulation.binding import Binding
@@ -58,3 +62,20 @@ def _between_events(d: Discretisation, place: Place, values: Array, vector: Arra
     values[place.first] = values[place.first - 1]
     for name, expression in place.segment.assign.items():
         values[place.first, d.variables.index(name)] = expression.evaluate(known, NUMPY)
+
+
+def discrete_solution(d: Discretisation, vector: Array, start: Array) -> Array:
+    """What the discretised equations make of the unknowns, by Newton's method from `start`."""
+    nlp = program(d, Baseline())
+    values = np.clip(start, d.lower, d.upper)
+    free = np.flatnonzero((d.lower < d.upper).ravel())
+    for _ in range(30):
+        w = nlp.pack(values, vector)
+        found = nlp.jacobian(w, [])
+        jacobian = csc_array(found[1].sparse())[:, free]
+        step = spsolve(jacobian, -np.asarray(found[0]).ravel())
+        w[free] += step
+        values, _ = nlp.unpack(w)
+        if np.abs(step).max(initial=0.0) <= 1e-12 * np.abs(values).max():
+            return values
+    raise AssertionError("Newton's method does not converge")

@@ -1,0 +1,49 @@
+"""Direct transcription: discretise everything, hand a nonlinear program to a solver.
+
+In the order of the paper (M. Fernandez de Dios et al., Parameter estimation in ODEs: assessing the
+potential of local and global solvers): schemes and meshes (section 2.1), formulations (2.2),
+solvers (3.2), and the method that puts them together.
+"""
+
+from odefit.methods.transcription.discretisation import Discretisation
+from odefit.methods.transcription.formulations import Baseline, ExtraTol, SoftCons
+from odefit.methods.transcription.mesh import DataMesh, GivenMesh, UniformMesh
+from odefit.methods.transcription.nlpsol import Bonmin, Ipopt, Uno
+from odefit.methods.transcription.refinement import AdaptiveMesh
+from odefit.methods.transcription.schemes import (
+    SCHEMES,
+    AdamsMoulton,
+    Collocation,
+    Euler,
+    RungeKutta,
+    Simpson,
+    Trapezoid,
+)
+from odefit.methods.transcription.solver import Answer, Instance, Limits, Outcome
+from odefit.methods.transcription.transcription import Transcription
+
+__all__ = [
+    "SCHEMES",
+    "AdamsMoulton",
+    "AdaptiveMesh",
+    "Answer",
+    "Baseline",
+    "Bonmin",
+    "Collocation",
+    "DataMesh",
+    "Discretisation",
+    "Euler",
+    "ExtraTol",
+    "GivenMesh",
+    "Instance",
+    "Ipopt",
+    "Limits",
+    "Outcome",
+    "RungeKutta",
+    "Simpson",
+    "SoftCons",
+    "Transcription",
+    "Trapezoid",
+    "UniformMesh",
+    "Uno",
+]

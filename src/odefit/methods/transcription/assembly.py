@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import csr_array, hstack
 
 from odefit.methods.transcription.blocks import Block
 from odefit.methods.transcription.discretisation import Discretisation
 from odefit.methods.transcription.formulations import Constraints, Formulation
-from odefit.methods.transcription.schemes import IntArray
+from odefit.methods.transcription.solver import Instance
 from odefit.problem.algebras import Array
 from odefit.problem.expressions import Algebra
 
@@ -71,17 +72,32 @@ class Assembly:
 
         Variables with a known value may be plain floats; so may then the outputs.
         """
-        found = []
+        known = w[self.at_points :], block.data.tolist()
+        return [self._outputs(block, k, w, algebra, *known) for k in range(block.instances)]
+
+    def evaluated_at(
+        self, block: Block, instance: int, w: Sequence[T | float], algebra: Algebra[T]
+    ) -> list[T]:
+        """As :meth:`evaluated`, of one instance."""
         unknowns = w[self.at_points :]
-        columns = block.data.tolist()
-        for number in range(block.instances):
-            at: dict[str, Any] = {}
-            if block.points is not None:
-                first = int(block.points[number]) * len(self.discretisation.variables)
-                at = dict(zip(block.variables, w[first:], strict=False))
-            data = dict(zip(block.columns, columns[number], strict=True))
-            found.append(block.evaluate(at, unknowns, data, algebra))
-        return found
+        return self._outputs(block, instance, w, algebra, unknowns, block.data.tolist())
+
+    def _outputs(
+        self,
+        block: Block,
+        instance: int,
+        w: Sequence[Any],
+        algebra: Algebra[Any],
+        unknowns: Sequence[Any],
+        data: list[list[float]],
+    ) -> list[Any]:
+        at: dict[str, Any] = {}
+        if block.points is not None:
+            width = len(self.discretisation.variables)
+            first = int(block.points[instance]) * width
+            at = dict(zip(block.variables, w[first : first + width], strict=True))
+        columns = dict(zip(block.columns, data[instance], strict=True))
+        return block.evaluate(at, unknowns, columns, algebra)
 
     def rows(self) -> Iterator[tuple[float, float, list[Terms]]]:
         """Bounds of every constraint, and its terms: in w first, then in each block's outputs."""
@@ -96,7 +112,7 @@ class Assembly:
             yield float(c.lower[row]), float(c.upper[row]), terms
 
     def pack(self, values: Array, unknowns: Array) -> Array:
-        """w from values at points, shape (P, v), and unknowns; slacks are those needed."""
+        """All variables from values at points, shape (P, v), and unknowns, with slacks to match."""
         c = self.constraints
         slacks = np.zeros(c.slacks)
         if c.slacks:
@@ -105,6 +121,23 @@ class Assembly:
             np.maximum.at(slacks, c.slack[own], np.abs(rows))
         return np.concatenate([values.ravel(), unknowns, slacks])
 
+    def start(self, instance: Instance) -> Array:
+        """Where to start within the bounds: as :meth:`pack`, zero where nothing is given."""
+        d = self.discretisation
+        values, unknowns = instance.values, instance.unknowns
+        if values is None:
+            values = np.zeros((d.points, len(d.variables)))
+        if unknowns is None:
+            unknowns = np.zeros(len(d.problem.unknowns))
+        values = np.clip(values, d.lower, d.upper)
+        unknowns = np.clip(unknowns, d.problem.lower, d.problem.upper)
+        return np.nan_to_num(self.pack(values, unknowns))
+
+    def known(self, w: Sequence[T]) -> list[T | float]:
+        """`w` with the numbers of those that have only one value."""
+        bounds = zip(w, self.lower.tolist(), self.upper.tolist(), strict=True)
+        return [low if low == high else variable for variable, low, high in bounds]
+
     def unpack(self, w: Array) -> tuple[Array, Array]:
         """Values at points and unknowns."""
         d = self.discretisation
@@ -112,7 +145,7 @@ class Assembly:
         return values, w[self.at_points : self.at_points + len(d.problem.unknowns)]
 
 
-Terms = tuple[IntArray, Array]
+Terms = tuple[npt.NDArray[Any], Array]
 """Numbers of variables, and their coefficients."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -97,7 +96,9 @@ class Equations:
         self._problem = problem
         self._noise_index = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
 
-    def slope_block(self, d: Discretisation, points: IntArray, times: Array, inputs: Array) -> Block:
+    def slope_block(
+        self, d: Discretisation, points: IntArray, times: Array, inputs: Array
+    ) -> Block:
         """Right-hand sides at `points`."""
 
         def evaluate(
@@ -148,9 +149,7 @@ class Equations:
         data = np.zeros((1, 0))
         return Block(None, (), self._active(bounds), (), data, len(bounds), evaluate)
 
-    def jump_block(
-        self, d: Discretisation, point: int, expressions: Sequence[Expression]
-    ) -> Block:
+    def jump_block(self, d: Discretisation, point: int, expressions: Sequence[Expression]) -> Block:
         """New values of an event from those at `point`."""
         names = {n for e in expressions for n in e.names}
         time = float(d.times[point])
@@ -199,6 +198,9 @@ class Equations:
         if sd_expression is not None:
             names |= sd_expression.names - set(model.observables)
         names |= self._hidden(names)
+        varies = unknown_sd is not None or (
+            sd_expression is not None and self._varies(d, sd_expression)
+        )
         columns = ("measured", "sd", TIME, *(n for n in self.condition.inputs if n in names))
         inputs = [self.condition.inputs[n](times) for n in columns[3:]]
 
@@ -221,7 +223,7 @@ class Equations:
             difference = predicted - data["measured"]
             if unknown_sd is None and sd_expression is None:
                 return [difference if (sds == 1.0).all() else difference / sd]
-            return [difference / sd, algebra.call("log", [sd])]
+            return [difference / sd, algebra.call("log", [sd])] if varies else [difference / sd]
 
         active = set(self._active_names(names - set(d.switched)).tolist())
         if unknown_sd is not None:
@@ -232,7 +234,7 @@ class Equations:
             np.array(sorted(active), dtype=np.intp),
             columns,
             np.column_stack([measured, sds, times, *inputs]),
-            1 + (unknown_sd is not None or sd_expression is not None),
+            1 + varies,
             evaluate,
         )
 
@@ -291,10 +293,19 @@ class Equations:
             return set()
         return {n for e in model.algebraic.values() for n in e.names}
 
+    def _varies(self, d: Discretisation, expression: Expression) -> bool:
+        """Whether an expression in observables and scalars depends on unknowns."""
+        seen = self.field.model.observables
+        names = {m for n in expression.names for m in (seen[n].names if n in seen else {n})}
+        names |= self._hidden(names)
+        return bool(names & set(d.variables)) or len(self._active_names(names)) > 0
+
     def _active(self, bounds: Sequence[Bound]) -> IntArray:
         found = {k for b in bounds for k in unknowns_of(b, self.condition.scalars)}
         return np.array(sorted(found), dtype=np.intp)
 
     def _active_names(self, names: set[str] | frozenset[str]) -> IntArray:
         wanted = names | self._hidden(names)
-        return self._active([self.condition.scalars[n] for n in wanted & self.condition.scalars.keys()])
+        return self._active(
+            [self.condition.scalars[n] for n in wanted & self.condition.scalars.keys()]
+        )

@@ -51,7 +51,9 @@ class UniformMesh:
 
     def __post_init__(self) -> None:
         if isinstance(self.steps, bool) or self.steps != int(self.steps) or self.steps < 1:
-            raise InputError(f"mesh: the number of steps is a positive whole number, got {self.steps!r}")
+            raise InputError(
+                f"mesh: the number of steps is a positive whole number, got {self.steps!r}"
+            )
 
     def end(self, condition: Condition) -> float:
         """Given, or the last data time."""
@@ -155,9 +157,7 @@ class Segment:
 
     def inputs(self, times: Array) -> Array:
         """Values of the inputs, shape (times, inputs)."""
-        columns = [
-            np.full(len(times), g) if isinstance(g, float) else g(times) for g in self.given
-        ]
+        columns = [np.full(len(times), g) if isinstance(g, float) else g(times) for g in self.given]
         return np.column_stack(columns) if columns else np.zeros((len(times), 0))
 
 

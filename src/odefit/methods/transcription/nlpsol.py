@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,6 +16,7 @@ from odefit.methods.transcription.program import Program, program
 from odefit.methods.transcription.solver import Answer, Instance, Limits, Outcome, answer
 from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError
+from odefit.simulation.casadi_engine import _OUTPUT as OUTPUT
 
 OUTCOMES = {
     "Solve_Succeeded": Outcome.SOLVED,
@@ -24,8 +27,16 @@ OUTCOMES = {
     "Maximum_WallTime_Exceeded": Outcome.LIMIT,
     "User_Requested_Stop": Outcome.LIMIT,
     "Infeasible_Problem_Detected": Outcome.INFEASIBLE,
+    # BONMIN
+    "SUCCESS": Outcome.SOLVED,
+    "LIMIT_EXCEEDED": Outcome.LIMIT,
+    "USER_INTERRUPT": Outcome.LIMIT,
+    "INFEASIBLE": Outcome.INFEASIBLE,
+    # Uno
+    "Converged with feasible KKT point": Outcome.SOLVED,
+    "Converged with infeasible stationary point": Outcome.INFEASIBLE,
 }
-"""What IPOPT's words mean; all others are failures."""
+"""What the solvers' words mean; all others are failures, but for limits that CasADi knows."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +49,9 @@ class Ipopt:
         Of the optimality conditions, IPOPT's ``tol``.
     iterations
         At most.
+    scaled
+        Whether variables, constraints and objective are first brought to similar sizes, known
+        from the data and the bounds.
     options
         Any others, without the prefix ``ipopt.``.
 
@@ -49,6 +63,7 @@ class Ipopt:
 
     tolerance: float = 1e-8
     iterations: int = 3000
+    scaled: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
     name: str = "Ipopt"
     scope: Literal["local"] = "local"
@@ -59,11 +74,7 @@ class Ipopt:
 
     def solve(self, instance: Instance, limits: Limits) -> Answer:
         """Improve the instance's start (all zero, moved within bounds, without one)."""
-        nlp = program(instance.discretisation, instance.formulation)
-        return self.improve(nlp, instance, limits)
-
-    def improve(self, nlp: Program, instance: Instance, limits: Limits) -> Answer:
-        """As :meth:`solve`, with the program built already."""
+        nlp = program(instance.discretisation, instance.formulation, self.scaled)
         options: dict[str, Any] = {
             "tol": self.tolerance,
             "max_iter": self.iterations,
@@ -76,49 +87,139 @@ class Ipopt:
         }
         if limits.seconds is not None:
             options["max_wall_time"] = max(limits.seconds, 1e-3)
-        settings = {
-            "grad_f": nlp.gradient,
-            "jac_g": nlp.jacobian,
-            "hess_lag": nlp.hessian,
-            "no_nlp_grad": True,
-            "calc_lam_p": False,
-            "print_time": False,
-            "error_on_fail": False,
-        }
-        settings |= {f"ipopt.{name}": value for name, value in options.items()}
-        w = ca.MX.sym("w", nlp.size)
-        problem = {"x": w, "f": nlp.objective(w, ca.MX(0, 1)), "g": nlp.equations(w)}
-        try:
-            solver = ca.nlpsol("solver", "ipopt", problem, settings)
-        except RuntimeError as error:
-            raise InputError(f"Ipopt: an option is not accepted: {_last_line(error)}") from error
-        return _run(solver, nlp, instance)
+        return _run(
+            "ipopt", self.name, _derivatives(nlp) | _prefixed("ipopt", options), nlp, instance
+        )
 
 
-def _run(solver: Any, nlp: Program, instance: Instance) -> Answer:
+@dataclass(frozen=True)
+class Bonmin:
+    """BONMIN (Bonami et al., 2008), which makes of a problem without integers a run of IPOPT.
+
+    Its IPOPT has settings of its own: it is another local solver, not the same again.
+
+    Attributes
+    ----------
+    options
+        BONMIN's and IPOPT's, without the prefix ``bonmin.``.
+
+    Raises
+    ------
+    InputError
+        When it is used with an option that BONMIN does not know.
+    """
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    name: str = "Bonmin"
+    scope: Literal["local"] = "local"
+
+    def missing(self) -> str | None:
+        """It comes with CasADi."""
+        return None
+
+    def solve(self, instance: Instance, limits: Limits) -> Answer:
+        """Improve the instance's start (all zero, moved within bounds, without one)."""
+        nlp = program(instance.discretisation, instance.formulation)
+        options: dict[str, Any] = {"print_level": 0, "sb": "yes", **self.options}
+        if limits.seconds is not None:
+            # the one for BONMIN, the other for the IPOPT within
+            options["time_limit"] = options["max_wall_time"] = max(limits.seconds, 1e-3)
+        settings = _derivatives(nlp) | _prefixed("bonmin", options)
+        return _run("bonmin", self.name, settings, nlp, instance)
+
+
+@dataclass(frozen=True)
+class Uno:
+    """Uno (Vanaret and Leyffer, 2024), here an SQP method with a filter.
+
+    Its derivatives are CasADi's own; with thousands of points it is slow.
+
+    Attributes
+    ----------
+    options
+        Uno's, which itself overlooks those that it does not know.
+    """
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    name: str = "Uno"
+    scope: Literal["local"] = "local"
+
+    def missing(self) -> str | None:
+        """It comes with CasADi."""
+        return None
+
+    def solve(self, instance: Instance, limits: Limits) -> Answer:
+        """Improve the instance's start (all zero, moved within bounds, without one)."""
+        nlp = program(instance.discretisation, instance.formulation)
+        options: dict[str, Any] = {"logger": "SILENT", **self.options}
+        if limits.seconds is not None:
+            options["time_limit"] = max(limits.seconds, 1e-3)
+        return _run("uno", self.name, _prefixed("uno", options), nlp, instance)
+
+
+def _derivatives(nlp: Program) -> dict[str, Any]:
+    """Those of the program, in place of what CasADi would derive."""
+    return {
+        "grad_f": nlp.gradient,
+        "jac_g": nlp.jacobian,
+        "hess_lag": nlp.hessian,
+        "no_nlp_grad": True,
+        "calc_lam_p": False,
+    }
+
+
+def _prefixed(plugin: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{plugin}.{name}": value for name, value in options.items()}
+
+
+def _run(
+    plugin: str, name: str, settings: Mapping[str, Any], nlp: Program, instance: Instance
+) -> Answer:
+    w = ca.MX.sym("w", nlp.size)
+    problem = {"x": w, "f": nlp.objective(w, ca.MX(0, 1)), "g": nlp.equations(w)}
+    quiet = {"print_time": False, "error_on_fail": False}
+    refused = f"{name}: an option is not accepted: "
+    try:
+        solver = ca.nlpsol("solver", plugin, problem, {**quiet, **settings})
+    except RuntimeError as error:
+        raise InputError(refused + _last_line(error)) from error
+    start = _start(nlp, instance)
     began = time.perf_counter()
     try:
-        found = solver(
-            x0=_start(nlp, instance),
-            lbx=nlp.lower,
-            ubx=nlp.upper,
-            lbg=nlp.constraints.lower,
-            ubg=nlp.constraints.upper,
-        )
+        with _silence(plugin):
+            found = solver(
+                x0=start,
+                lbx=nlp.lower,
+                ubx=nlp.upper,
+                lbg=nlp.lower_g,
+                ubg=nlp.upper_g,
+            )
     except RuntimeError as error:
+        words = _last_line(error)
+        if f"No such {plugin.upper()} option" in words:  # BONMIN looks at them only now
+            raise InputError(refused + words) from error
         seconds = time.perf_counter() - began
-        return answer(
-            instance, Outcome.FAILED, None, None, None, seconds, _last_line(error)
-        )
+        return answer(instance, Outcome.FAILED, None, None, None, seconds, words)
     seconds = time.perf_counter() - began
     stats = solver.stats()
     words = str(stats.get("return_status", ""))
-    outcome = OUTCOMES.get(words, Outcome.FAILED)
+    limited = stats.get("unified_return_status") == "SOLVER_RET_LIMITED"
+    outcome = OUTCOMES.get(words, Outcome.LIMIT if limited else Outcome.FAILED)
     values, unknowns = nlp.unpack(np.asarray(found["x"]).ravel())
     iterations = int(stats.get("iter_count", -1))
     return answer(
         instance, outcome, values, unknowns, None, seconds, words.replace("_", " "), iterations
     )
+
+
+@contextlib.contextmanager
+def _silence(plugin: str) -> Iterator[None]:
+    """BONMIN has messages that no option turns off; CasADi sends them to Python's stream."""
+    if plugin != "bonmin":
+        yield
+        return
+    with OUTPUT, contextlib.redirect_stdout(io.StringIO()):
+        yield
 
 
 def _start(nlp: Program, instance: Instance) -> Array:

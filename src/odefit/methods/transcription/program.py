@@ -17,6 +17,7 @@ from scipy.sparse import coo_array, csc_array, csr_array
 from odefit.methods.transcription.blocks import Block
 from odefit.methods.transcription.discretisation import Discretisation
 from odefit.methods.transcription.formulations import Constraints, Formulation
+from odefit.methods.transcription.scales import Scales
 from odefit.methods.transcription.schemes import IntArray
 from odefit.problem.algebras import Array
 from odefit.simulation.casadi_engine import CasadiAlgebra
@@ -32,6 +33,10 @@ class Program:
     ----------
     discretisation, constraints
         What it is made of.
+    scale
+        Natural values of w over scaled ones, shape (size,). All that follows is scaled.
+    objective_scale
+        The same of the objective.
     size
         Number of variables.
     lower, upper
@@ -44,9 +49,13 @@ class Program:
 
     discretisation: Discretisation
     constraints: Constraints
+    scale: Array
+    objective_scale: float
     size: int
     lower: Array
     upper: Array
+    lower_g: Array
+    upper_g: Array
     objective: Any
     gradient: Any
     equations: Any
@@ -55,63 +64,74 @@ class Program:
 
     def pack(self, values: Array, unknowns: Array) -> Array:
         """w from values at points, shape (P, v), and unknowns; slacks are those needed."""
-        w = np.concatenate([values.ravel(), unknowns, np.zeros(self.constraints.slacks)])
-        c = self.constraints
+        d, c = self.discretisation, self.constraints
+        slacks = np.zeros(c.slacks)
         if c.slacks:
-            rows = np.asarray(self.equations(w)).ravel()
-            own = c.slack >= 0
-            w[self.size - c.slacks :] = np.maximum(0, 0)
-            np.maximum.at(w, self.size - c.slacks + c.slack[own], np.abs(rows[own]))
-        return w
+            own = np.flatnonzero(c.slack >= 0)
+            rows = d.defects(values, unknowns)[c.rows[own]]
+            np.maximum.at(slacks, c.slack[own], np.abs(rows))
+        return np.concatenate([values.ravel(), unknowns, slacks]) / self.scale
 
     def unpack(self, w: Array) -> tuple[Array, Array]:
         """Values at points and unknowns."""
         d = self.discretisation
         count = d.points * len(d.variables)
+        w = w * self.scale
         values = w[:count].reshape(d.points, len(d.variables))
         return values, w[count : count + len(d.problem.unknowns)]
 
 
-def program(discretisation: Discretisation, formulation: Formulation) -> Program:
+def program(
+    discretisation: Discretisation, formulation: Formulation, scaled: bool = True
+) -> Program:
     """The program of `discretisation` under `formulation`, built once and kept with it."""
-    if formulation not in discretisation.programs:
-        discretisation.programs[formulation] = _built(discretisation, formulation)
-    kept: Program = discretisation.programs[formulation]
+    key = formulation, scaled
+    if key not in discretisation.programs:
+        scales = (Scales.of if scaled else Scales.none)(discretisation)
+        discretisation.programs[key] = _built(discretisation, formulation, scales)
+    kept: Program = discretisation.programs[key]
     return kept
 
 
-def _built(d: Discretisation, formulation: Formulation) -> Program:
+def _built(d: Discretisation, formulation: Formulation, scales: Scales) -> Program:
     constraints = formulation.constraints(d.rows.dynamic)
     points, n = d.points * len(d.variables), len(d.problem.unknowns)
     size = points + n + constraints.slacks
-    w = ca.MX.sym("w", size)
+    rows = scales.rows[constraints.rows]
+    slack_scale = np.ones(constraints.slacks)
+    own = constraints.slack >= 0
+    slack_scale[constraints.slack[own]] = rows[own]
+    scale = np.concatenate([scales.values.ravel(), scales.unknowns, slack_scale])
+    scaled = ca.MX.sym("w", size)
+    w = ca.DM(scale) * scaled
     lam_f, lam_g = ca.MX.sym("lam_f"), ca.MX.sym("lam_g", len(constraints.rows))
 
     linear, weights = _linear(d, constraints)
+    linear, weights = _by_rows(linear, rows), [_by_rows(m, rows) for m in weights]
     blocks = [_Compiled(b, d) for b in d.blocks]
     g = _matrix(linear) @ w
-    jacobian = _Entries(len(constraints.rows), size)
-    hessian = _Entries(size, size)
+    jacobian = _Entries(np.ones(len(constraints.rows)), scale)
+    hessian = _Entries(scale, scale)
     jacobian.constant(linear)
     for block, weight in zip(blocks, weights, strict=True):
         g += _matrix(weight) @ block.outputs(w)
         jacobian.add(block.jacobian(w), *block.jacobian_places(weight))
         hessian.add(block.hessian(w, _matrix(csr_array(weight.T)) @ lam_g), *block.hessian_places)
+    unit = 1.0 / scales.objective
     f = constraints.penalty * ca.sum(w[points + n :]) if constraints.slacks else ca.MX(0)
-    gradient = _Entries(size, 1)
+    gradient = _Entries(scale, np.array([unit]))
     if constraints.slacks:
-        rows = np.arange(points + n, size)
-        column = csr_array(
-            coo_array((np.full(len(rows), constraints.penalty), (rows, 0 * rows)), (size, 1))
-        )
-        gradient.constant(column)
+        places = np.arange(points + n, size)
+        penalties = np.full(len(places), constraints.penalty)
+        gradient.constant(csr_array((penalties, (places, 0 * places)), (size, 1)))
     for residual in d.residuals:
         block = _Compiled(residual, d, cost=True)
         f += ca.sum(block.outputs(w))
         ones = csr_array(np.ones((1, residual.instances)))
         _, columns, source, factor = block.jacobian_places(ones)
         gradient.add(block.jacobian(w), columns, 0 * columns, source, factor)
-        hessian.add(block.hessian(w, ca.repmat(lam_f, residual.instances)), *block.hessian_places)
+        multipliers = ca.repmat(unit * lam_f, residual.instances)
+        hessian.add(block.hessian(w, multipliers), *block.hessian_places)
     p = ca.MX.sym("p", 0)
     lower = np.concatenate(
         [d.lower.ravel(), d.problem.lower, np.zeros(constraints.slacks)]
@@ -123,16 +143,20 @@ def _built(d: Discretisation, formulation: Formulation) -> Program:
     return Program(
         d,
         constraints,
+        scale,
+        scales.objective,
         size,
-        lower,
-        upper,
-        ca.Function("f", [w, p], [f]),
-        ca.Function("grad_f", [w, p], [f, grad], ["x", "p"], ["f", "grad_f_x"]),
-        ca.Function("g", [w], [g]),
-        ca.Function("jac_g", [w, p], [g, jacobian.matrix()], ["x", "p"], ["g", "jac_g_x"]),
+        lower / scale,
+        upper / scale,
+        constraints.lower / rows,
+        constraints.upper / rows,
+        ca.Function("f", [scaled, p], [unit * f]),
+        ca.Function("grad_f", [scaled, p], [unit * f, grad], ["x", "p"], ["f", "grad_f_x"]),
+        ca.Function("g", [scaled], [g]),
+        ca.Function("jac_g", [scaled, p], [g, jacobian.matrix()], ["x", "p"], ["g", "jac_g_x"]),
         ca.Function(
             "hess_lag",
-            [w, p, lam_f, lam_g],
+            [scaled, p, lam_f, lam_g],
             [hessian.matrix()],
             ["x", "p", "lam_f", "lam_g"],
             ["hess_gamma_x_x"],
@@ -276,11 +300,23 @@ def _mapped(name: str, arguments: list[Any], result: Any, count: int) -> Any:
     return one.map(name, "serial", count, [1], [])
 
 
-class _Entries:
-    """A sparse matrix whose nonzeros are sums of symbolic values."""
+def _by_rows(matrix: csr_array, sizes: Array) -> csr_array:
+    """`matrix` with each row over its size."""
+    return csr_array(matrix.multiply(1.0 / sizes[:, None]))
 
-    def __init__(self, rows: int, columns: int) -> None:
-        self._shape = rows, columns
+
+class _Entries:
+    """A sparse matrix whose nonzeros are sums of symbolic values, times a scale.
+
+    Parameters
+    ----------
+    rows, columns
+        Scales of the rows and the columns.
+    """
+
+    def __init__(self, rows: Array, columns: Array) -> None:
+        self._rows, self._columns = rows, columns
+        self._shape = len(rows), len(columns)
         self._places: list[Array] = []
         self._sources: list[Array] = []
         self._factors: list[Array] = []
@@ -290,7 +326,9 @@ class _Entries:
 
     def constant(self, matrix: csr_array) -> None:
         entries = coo_array(matrix)
-        self._constant = entries.coords[1] * self._shape[0] + entries.coords[0], entries.data
+        row, column = entries.coords
+        scale = self._rows[row] * self._columns[column]
+        self._constant = column.astype(np.int64) * self._shape[0] + row, entries.data * scale
 
     def add(
         self, values: Any, rows: IntArray, columns: IntArray, source: IntArray, factor: Array
@@ -299,7 +337,7 @@ class _Entries:
             return
         self._places.append(columns.astype(np.int64) * self._shape[0] + rows)
         self._sources.append(source + self._length)
-        self._factors.append(factor)
+        self._factors.append(factor * self._rows[rows] * self._columns[columns])
         self._values.append(values)
         self._length += values.numel()
 

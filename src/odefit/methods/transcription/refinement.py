@@ -34,7 +34,7 @@ class AdaptiveMesh:
 
     tolerance: float = 1e-4
     steps: int = 40
-    most: int = 100_000
+    most: int = 5000
     rounds: int = 8
 
     def __post_init__(self) -> None:

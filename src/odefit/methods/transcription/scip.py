@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import io
 import math
 import os
 import sys
+import tempfile
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from odefit.methods.transcription.assembly import Assembly, assembly, data_scale
+from odefit.methods.transcription.assembly import assembly, data_scale
 from odefit.methods.transcription.isolation import Progress
 from odefit.methods.transcription.solver import Answer, Instance, Limits, Outcome, answer
 from odefit.problem.algebras import Array
@@ -51,11 +51,12 @@ class ScipAlgebra:
 
     def power(self, base: Any, exponent: Any) -> Any:
         if isinstance(exponent, float):
+            if isinstance(base, float):
+                return math.pow(base, exponent)  # ** would turn to complex numbers
             return base**exponent if exponent else 1.0
-        if base == 0.0 and isinstance(base, float):
+        if isinstance(base, float) and base == 0.0:
             return 0.0  # as everywhere: 0^p is 0 for every positive p
-        log = math.log(base) if isinstance(base, float) else self.call("log", [base])
-        return self.call("exp", [exponent * log])
+        return self.call("exp", [exponent * self.call("log", [base])])
 
     def call(self, function: str, arguments: Sequence[Any]) -> Any:
         import pyscipopt
@@ -89,9 +90,9 @@ class Scip:
         Give every slope a variable of its own, instead of writing its expression into each row
         that uses it (measured on harmonic, 10 steps: 1.0 s instead of 7.2 s).
     resolution
-        Differences of the objective below this fraction of its scale count as none. The scale is
-        the data's sum of squares about their means, or a smaller one if the instance's start has
-        a smaller objective. SCIP's own tolerances are of this size.
+        Differences of the objective below this fraction of its scale count as none; SCIP's own
+        tolerances are of this size. The scale is the data's sum of squares about their means, or
+        the objective at the best point known, but not less than this fraction of the former.
     options
         SCIP's parameters by name, such as ``{"numerics/feastol": 1e-7}``.
     """
@@ -123,11 +124,99 @@ class Scip:
         """As :meth:`solve`, telling `progress` of every best point and of the bound."""
         if (reason := self.missing()) is not None:
             raise InputError(reason)
-        return _Model(self, instance, progress).run(limits)
+        model = _Model(self, instance, progress)
+        found = model.run(limits)
+        # Stopped where differences count as none: on the scale of the best point they may count.
+        while _undecided(found, limits):
+            left = None if limits.seconds is None else limits.seconds - found.seconds
+            again = replace(instance, values=found.values, unknowns=found.unknowns)
+            finer = _Model(self, again, progress)
+            if finer.scale > 0.1 * model.scale:
+                break
+            if left is not None and left <= 0:
+                return replace(found, outcome=Outcome.LIMIT, message="timelimit")
+            found = _together(found, finer.run(replace(limits, seconds=left)))
+            model = finer
+        return found
+
+
+HARMLESS = "without GMP"
+"""In what SoPlex, SCIP's linear solver, writes whenever SCIP asks for more than it has."""
+
+
+class _Diversion:
+    """Standard error without the lines that are harmless; only the file itself can be diverted.
+
+    Solves in several threads share one.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                sys.stderr.flush()
+                self._log = tempfile.TemporaryFile()
+                self._kept = os.dup(2)
+                os.dup2(self._log.fileno(), 2)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users:
+                return
+            sys.stderr.flush()
+            os.dup2(self._kept, 2)
+            os.close(self._kept)
+            self._log.seek(0)
+            lines = self._log.read().decode("utf-8", errors="replace").splitlines(keepends=True)
+            self._log.close()
+            sys.stderr.write("".join(line for line in lines if HARMLESS not in line))
+
+
+_DIVERSION = _Diversion()
+
+
+def _undecided(found: Answer, limits: Limits) -> bool:
+    """Whether the bounds are further apart than they may be."""
+    if not found.solved or found.lower_bound is None:
+        return False
+    gap = max(limits.gap * abs(found.objective), limits.absolute_gap)
+    return found.objective - found.lower_bound > gap
+
+
+def _together(first: Answer, second: Answer) -> Answer:
+    """`second` went on where `first` ended."""
+    seconds, iterations = first.seconds + second.seconds, first.iterations + second.iterations
+    if not second.success:
+        words = f"gap limit on a coarse scale, then {second.message}"
+        limit = replace(first, outcome=Outcome.LIMIT, message=words)
+        return replace(limit, seconds=seconds, iterations=iterations)
+    bounds = [b for b in (first.lower_bound, second.lower_bound) if b is not None]
+    best = min(first, second, key=lambda a: a.objective)
+    return replace(
+        best,
+        outcome=second.outcome,
+        lower_bound=max(bounds, default=None),
+        seconds=seconds,
+        message=second.message,
+        iterations=iterations,
+    )
 
 
 class _Model:
-    """The instance in SCIP."""
+    """The instance in SCIP.
+
+    Attributes
+    ----------
+    model
+        SCIP's.
+    scale
+        Of the objective; SCIP sees objective / scale.
+    """
 
     def __init__(self, solver: Scip, instance: Instance, progress: Progress | None) -> None:
         import pyscipopt
@@ -138,7 +227,7 @@ class _Model:
         self._progress = progress
         self._assembly = assembly(instance.discretisation, instance.formulation)
         self._start = self._packed_start()
-        self._scale = self._scale_of_objective()
+        self.scale = self._scale()
         self.model = pyscipopt.Model()
         self.model.hideOutput()
         for option, value in solver.options.items():
@@ -159,11 +248,7 @@ class _Model:
         ]
         if self._start is not None:
             self._given += zip(self._w, self._start.tolist(), strict=True)
-        # A known value goes into the expressions as a number.
-        known = [
-            low if low == high else v
-            for v, low, high in zip(self._w, a.lower.tolist(), a.upper.tolist(), strict=True)
-        ]
+        known = a.known(self._w)
         outputs = [self._w, *(self._outputs(b, known) for b in a.discretisation.blocks)]
         for low, high, parts in a.rows():
             row = quicksum(
@@ -191,7 +276,7 @@ class _Model:
         if not self._solver.lift:
             return found
         values = self._values(block)
-        lifted = []
+        lifted: list[Any] = []
         for number, expression in enumerate(found):
             if isinstance(expression, float):
                 lifted.append(expression)
@@ -238,10 +323,10 @@ class _Model:
         slacks = self._w[a.size - a.constraints.slacks :]
         total += [a.constraints.penalty * s for s in slacks]
         top = self.model.addVar(lb=None if self._likelihood else 0.0, ub=None)
-        self.model.addCons(quicksum(t / self._scale for t in total) <= top)
+        self.model.addCons(quicksum(t / self.scale for t in total) <= top)
         self.model.setObjective(top)
         if self._start is not None:
-            self._given.append((top, self._start_objective() / self._scale * (1 + 1e-9)))
+            self._given.append((top, self._start_objective() / self.scale * (1 + 1e-9)))
 
     # The start --------------------------------------------------------------------------------
 
@@ -249,9 +334,9 @@ class _Model:
         i = self._instance
         if i.values is None or i.unknowns is None:
             return None
-        w = self._assembly.pack(i.values, i.unknowns)
-        w = np.clip(w, self._assembly.lower, self._assembly.upper)
-        return w if np.isfinite(w).all() else None
+        if not (np.isfinite(i.values).all() and np.isfinite(i.unknowns).all()):
+            return None
+        return self._assembly.start(i)
 
     def _start_objective(self) -> float:
         """With penalties."""
@@ -263,7 +348,7 @@ class _Model:
             slacks.sum()
         )
 
-    def _scale_of_objective(self) -> float:
+    def _scale(self) -> float:
         scale = data_scale(self._assembly.discretisation)
         if self._start is not None:
             objective = self._start_objective()
@@ -280,7 +365,7 @@ class _Model:
             model.setParam("limits/time", max(limits.seconds, 1e-3))
         model.setParam("parallel/maxnthreads", limits.threads)
         model.setParam("limits/gap", limits.gap)
-        gap = max(limits.absolute_gap / self._scale, self._solver.resolution)
+        gap = max(limits.absolute_gap / self.scale, self._solver.resolution)
         model.setParam("limits/absgap", gap)
         if self._given:
             solution = model.createSol()
@@ -290,17 +375,14 @@ class _Model:
         if self._progress is not None:
             _watch(self, self._scip, self._progress)
         began = time.perf_counter()
-        noise = ""
-        with _quiet() as words:
-            try:
+        try:
+            with _DIVERSION:
                 model.optimize()
-            except Exception as error:  # noqa: BLE001 - PySCIPOpt raises Exception itself
-                noise = f"SCIP failed: {error}"
+        except Exception as error:  # noqa: BLE001 - PySCIPOpt raises Exception itself
+            seconds = time.perf_counter() - began
+            words = f"SCIP failed: {error}"
+            return answer(self._instance, Outcome.FAILED, None, None, None, seconds, words)
         seconds = time.perf_counter() - began
-        if noise:
-            last = words[0].strip().splitlines()[-1:] if words else []
-            message = "; ".join([noise, *last])
-            return answer(self._instance, Outcome.FAILED, None, None, None, seconds, message)
         status = str(model.getStatus())
         values, unknowns = self.best()
         return answer(
@@ -325,11 +407,13 @@ class _Model:
         return self._assembly.unpack(np.clip(w, self._assembly.lower, self._assembly.upper))
 
     def bound(self) -> float | None:
-        """The lower bound so far, in units of the objective."""
+        """The lower bound so far, in units of the objective, less what SCIP takes for nothing."""
         bound = float(self.model.getDualbound())
-        if not abs(bound) < float(self.model.infinity()):
-            return None if self._likelihood or bound > 0 else 0.0
-        return bound * self._scale if self._likelihood else max(bound * self._scale, 0.0)
+        proved = abs(bound) < float(self.model.infinity())
+        bound = (bound - self._solver.resolution) * self.scale if proved else -math.inf
+        if not self._likelihood:
+            return max(bound, 0.0)  # of a sum of squares
+        return bound if proved else None
 
 
 def _watch(run: _Model, scip: Any, progress: Progress) -> None:
@@ -338,7 +422,7 @@ def _watch(run: _Model, scip: Any, progress: Progress) -> None:
 
     class Watch(scip.Eventhdlr):  # type: ignore[misc]
         def eventinit(self) -> None:
-            self.last = 0.0
+            self.last, self.told = 0.0, False
             for kind in (kinds.BESTSOLFOUND, kinds.LPSOLVED, kinds.NODESOLVED):
                 self.model.catchEvent(kind, self)
 
@@ -349,7 +433,8 @@ def _watch(run: _Model, scip: Any, progress: Progress) -> None:
         def eventexec(self, event: Any) -> None:
             found = event.getType() == kinds.BESTSOLFOUND
             now = time.monotonic()
-            if found:
+            if found or (not self.told and self.model.getNSols() > 0):
+                self.told = True  # a start is not an event
                 progress(*run.best(), run.bound())
             elif now - self.last >= REPORT_EVERY:
                 self.last = now
@@ -360,29 +445,3 @@ def _watch(run: _Model, scip: Any, progress: Progress) -> None:
 
 def _finite(bound: float) -> float | None:
     return bound if math.isfinite(bound) else None
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[list[str]]:
-    """What SCIP and the libraries in it write is kept from the terminal and given back.
-
-    Only they bypass Python's streams, so only the file descriptors are diverted.
-    """
-    import tempfile
-
-    words: list[str] = []
-    with tempfile.TemporaryFile() as log:
-        saved = []
-        for stream, number in ((sys.stdout, 1), (sys.stderr, 2)):
-            with contextlib.suppress(OSError, ValueError, io.UnsupportedOperation):
-                stream.flush()
-            saved.append((number, os.dup(number)))
-            os.dup2(log.fileno(), number)
-        try:
-            yield words
-        finally:
-            for number, copy in saved:
-                os.dup2(copy, number)
-                os.close(copy)
-            log.seek(0)
-            words.append(log.read().decode("utf-8", errors="replace"))

@@ -11,10 +11,11 @@ import numpy as np
 
 from odefit.methods.transcription.discretisation import Discretisation
 from odefit.methods.transcription.formulations import Formulation
+from odefit.methods.transcription.scales import Scales, row_sizes
 from odefit.problem.algebras import Array
 
 FEASIBLE = 1e-5
-"""Violation of a constraint, relative to the size of its terms, that still counts as feasible."""
+"""Violation of a constraint, relative to the size of its variable, that still counts as feasible."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,7 @@ class Answer:
         No feasible point has a lower value of the formulation's objective; None if the solver
         proves no bounds.
     violation
-        Largest violation of a constraint of the formulation, relative to the size of the states.
+        Largest violation of a constraint of the formulation, relative to the size of its variable.
     seconds
         Wall time of the solver, without building its model.
     message
@@ -161,16 +162,27 @@ def answer(
 
 
 def violated(instance: Instance, values: Array, unknowns: Array) -> float:
-    """Largest violation of constraints and bounds, relative to the size of the states."""
+    """Largest violation of constraints and bounds, each relative to the size of its variable."""
     d = instance.discretisation
+    scales = Scales.of(d)
     constraints = instance.formulation.constraints(d.rows.dynamic)
     rows = d.defects(values, unknowns)[constraints.rows]
     bound = constraints.slack < 0  # a slack variable takes any violation
-    over = np.maximum(rows - constraints.upper, constraints.lower - rows)[bound]
-    outside = [
-        np.maximum(d.lower - values, values - d.upper).ravel(),
-        np.maximum(d.problem.lower - unknowns, unknowns - d.problem.upper),
-        over,
+    over = np.maximum(rows - constraints.upper, constraints.lower - rows)
+    over /= np.maximum(scales.rows, largest_rows(d, values))[constraints.rows]
+    outside = np.maximum(d.problem.lower - unknowns, unknowns - d.problem.upper)
+    parts = [
+        (np.maximum(d.lower - values, values - d.upper) / scales.values).ravel(),
+        outside / np.maximum(scales.unknowns, np.abs(unknowns)),
+        over[bound],
     ]
-    worst = max(float(np.max(part, initial=0.0)) for part in outside)
-    return worst / max(1.0, float(np.max(np.abs(values), initial=0.0)))
+    return max(float(np.max(part, initial=0.0)) for part in parts)
+
+
+def largest_rows(d: Discretisation, values: Array) -> Array:
+    """Largest value of the variable that each row is about."""
+    top = np.empty(values.shape)
+    for number in range(len(d.problem.conditions)):
+        own = d.condition_of == number
+        top[own] = np.abs(values[own]).max(axis=0, initial=0.0)
+    return row_sizes(d, top)

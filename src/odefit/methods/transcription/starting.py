@@ -51,7 +51,7 @@ def from_simulation(d: Discretisation, forward: ForwardMap, unknowns: Array) -> 
         path = forward.trajectory(unknowns, condition.name, times, sensitivities=False)
         if isinstance(path, Failure) or not np.isfinite(path.states).all():
             return None
-        if np.abs(path.states).max(initial=0.0) > WILD * _size(condition):
+        if np.abs(path.states).max(initial=0.0) > WILD * data_size(condition):
             return None
         values[own, :n] = path.states[back]
         if path.algebraic.shape[1]:
@@ -71,10 +71,11 @@ def _flat(d: Discretisation, condition: Condition, unknowns: Array) -> Array:
             continue
         with np.errstate(all="ignore"):
             value = float(bound_value(bound, condition.scalars, unknowns, NUMPY))
-        found.append(value if np.isfinite(value) else _size(condition))
+        found.append(value if np.isfinite(value) else data_size(condition))
     return np.array(found)
 
 
-def _size(condition: Condition) -> float:
+def data_size(condition: Condition) -> float:
+    """Largest measured value of a condition; 1 if that is zero."""
     values = np.concatenate([s.values for s in condition.series.values()] or [np.ones(1)])
     return float(np.max(np.abs(values), initial=0.0)) or 1.0

@@ -31,6 +31,7 @@ from odefit.methods.transcription.refinement import (
     refined,
     step_errors,
 )
+from odefit.methods.transcription.scales import spread
 from odefit.methods.transcription.schemes import SCHEMES, Collocation, Scheme
 from odefit.methods.transcription.solver import Answer, Instance, Limits, Outcome, Solver
 from odefit.methods.transcription.starting import States, from_data, from_simulation
@@ -45,6 +46,9 @@ CONTRADICTED = 1.05
 
 SHARPER = 1e-2
 """Factor on the mesh tolerance where the true trajectories contradict the mesh."""
+
+EXPLAINED = 0.5
+"""Objective over the spread of the data from which an answer counts as no fit at all."""
 
 CLOSE = 1e-4
 """Residuals this small, relative to the data, count as zero where nothing is polished."""
@@ -81,6 +85,9 @@ class Transcription:
     polish
         Whether each answer is improved on the true (integrated) trajectories. Without it, the
         answers and costs are those of the discretised problem.
+    shooting
+        Whether each start is also improved on the true trajectories straight from its own
+        point, and the better of the two ends kept: they fail at different problems.
     starts
         How many starts of a local solver; None for as many as the evidence asks for, see
         :class:`MultiStart`.
@@ -113,6 +120,7 @@ class Transcription:
     states: States = "data"
     start: Mapping[str, float] | None = None
     polish: bool = True
+    shooting: bool = True
     starts: int | None = None
     screening: int = 64
     seconds: float = 600.0
@@ -187,6 +195,12 @@ class Transcription:
         answer = self._improve(Instance(d, self.formulation, values, start), control)
         tolerance = self.mesh.tolerance if isinstance(self.mesh, AdaptiveMesh) else None
         end = self._end(forward, index, start, answer, control, began)
+        if self.polish and self.shooting and not end.exact and not control.should_stop():
+            direct = SEARCH.run(forward, index, start, control)
+            if direct.cost < end.cost:
+                end = replace(direct, seconds=time.perf_counter() - began)
+        if answer.objective > EXPLAINED * spread(d):
+            return end  # a finer mesh will not make a fit of it
         while tolerance is not None and answer.success and not control.should_stop():
             doubted = self.polish and end.objective > CONTRADICTED * answer.objective
             if self.polish and (end.exact or not doubted):
@@ -315,7 +329,7 @@ class Transcription:
             answer = isolated(
                 self._solver,
                 instance,
-                self._global_limits(problem, control),
+                self._global_limits(d, control),
                 interrupted=control.interrupted,
             )
             if answer.unknowns is None and warm is not None:
@@ -331,10 +345,15 @@ class Transcription:
             end = self._end(forward, 0, start, answer, control, began)
         certificate = None
         if answer.lower_bound is not None and np.isfinite(answer.lower_bound):
+            lower, upper = min(answer.lower_bound, answer.objective), answer.objective
+            negligible = self.absolute_gap * spread(d)
             certificate = Certificate(
-                min(answer.lower_bound, answer.objective),
-                answer.objective,
+                lower,
+                upper,
                 f"discretised ({d.described()})",
+                self._solver.name,
+                upper - lower <= max(self.gap * abs(upper), negligible),
+                negligible,
             )
         discretised_part = None
         if answer.unknowns is not None:
@@ -361,13 +380,13 @@ class Transcription:
                 best = answer
         return best
 
-    def _global_limits(self, problem: Problem, control: Control) -> Limits:
+    def _global_limits(self, d: Discretisation, control: Control) -> Limits:
         seconds = self._limits(control).seconds
         return Limits(
             self.seconds if seconds is None else seconds,
             1,
             self.gap,
-            self.absolute_gap * spread(problem),
+            self.absolute_gap * spread(d),
         )
 
     # Parts ------------------------------------------------------------------------------------
@@ -423,12 +442,6 @@ class Transcription:
 
 _kept: WeakKeyDictionary[ForwardMap, dict[Any, Discretisation]] = WeakKeyDictionary()
 """Discretisations in use, so that every start of a fit uses the same."""
-
-
-def spread(problem: Problem) -> float:
-    """Sum of squares of the data about the mean of each series; 1 if that is zero."""
-    series = [s.values for c in problem.conditions for s in c.series.values()]
-    return float(sum(((v - v.mean()) ** 2).sum() for v in series if len(v))) or 1.0
 
 
 def discretised(

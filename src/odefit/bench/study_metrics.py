@@ -1,0 +1,123 @@
+"""What the study of Fernandez de Dios et al. measures of one answer (their section 3.3).
+
+A solution is compared with the reference by its parameters (MaxRE) and with the data by its
+observables (NRMSE); from both follows which of the tables' columns it counts in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from odefit.library import Reference
+    from odefit.methods.transcription.discretisation import Discretisation
+    from odefit.methods.transcription.formulations import Formulation
+    from odefit.problem.algebras import Array
+    from odefit.problem.problem import Problem
+
+FOUND = 0.1
+"""MaxRE up to which a solution is the reference."""
+
+NEAR = 0.5
+"""MaxRE up to which it is near."""
+
+ALTERNATIVE = 1e-4
+"""NRMSE below which a solution that is farther away fits as well as the reference."""
+
+RELATIVE_GAP = 1e-3
+"""Between bound and objective, relative to the objective: global optimality is proved."""
+
+ABSOLUTE_GAP = 1e-6
+"""The same relative to the data's sum of squares about their means: an optimum of zero, as
+noiseless data have it, has no relative gap."""
+
+NO_SLACK = 1e-6
+"""A violation of a soft constraint up to which no slack is charged: solvers take as much for
+feasible in the other formulations, and P = 1e5 times their rounding errors is not small."""
+
+Place = Literal["found", "near", "alternative", "elsewhere"]
+
+
+def max_relative_error(problem: Problem, reference: Reference, unknowns: Array) -> float:
+    """MaxRE: the largest relative error of a parameter.
+
+    The paper's formula runs over the n_p parameters. Unknown initial values, which its Table 1
+    lists beside n_p in parentheses, do not count.
+    """
+    values = dict(zip(problem.keys, np.asarray(unknowns, dtype=float), strict=True))
+    return max(
+        abs((float(values[key]) - truth) / truth)
+        for key, truth in reference.parameters.items()
+        if key in values
+    )
+
+
+def normalised_error(problem: Problem, predictions: Sequence[Mapping[str, Array]]) -> float:
+    """NRMSE: root mean square of the residuals over the range of all data.
+
+    Parameters
+    ----------
+    problem
+        With its data.
+    predictions
+        By condition, every observable at the data times: those of the discretised states, not
+        of a trajectory.
+    """
+    residuals, data = [], []
+    for condition, predicted in zip(problem.conditions, predictions, strict=True):
+        for name, series in condition.series.items():
+            residuals.append(predicted[name][series.rows] - series.values)
+            data.append(series.values)
+    r, y = np.concatenate(residuals), np.concatenate(data)
+    return float(np.sqrt(np.mean(r**2)) / (y.max() - y.min()))
+
+
+def squares_about_means(problem: Problem) -> float:
+    """Sum of squares of the data about the mean of each observable."""
+    values: dict[str, list[Array]] = {}
+    for condition in problem.conditions:
+        for name, series in condition.series.items():
+            values.setdefault(name, []).append(series.values)
+    joined = [np.concatenate(v) for v in values.values()]
+    return float(sum(np.sum((y - y.mean()) ** 2) for y in joined))
+
+
+def place(max_re: float | None, nrmse: float | None) -> Place:
+    """Which column a feasible point counts in: FOUND, NEAR, ALTERN or none."""
+    if max_re is None or not max_re < np.inf:
+        return "elsewhere"
+    if max_re <= FOUND:
+        return "found"
+    if max_re <= NEAR:
+        return "near"
+    return "alternative" if nrmse is not None and nrmse < ALTERNATIVE else "elsewhere"
+
+
+def penalised(
+    discretisation: Discretisation, formulation: Formulation, values: Array, unknowns: Array
+) -> float:
+    """What the formulation minimises: the sum of squares, and P times the sum of the slacks."""
+    cost = discretisation.objective(values, unknowns)
+    dynamic = discretisation.rows.dynamic
+    constraints = formulation.constraints(dynamic)
+    if constraints.slacks:
+        slacks = np.abs(discretisation.defects(values, unknowns)[dynamic.astype(bool)])
+        cost += constraints.penalty * float(slacks[slacks > NO_SLACK].sum())
+    return cost
+
+
+def certified(cost: float, lower_bound: float | None, absolute_gap: float) -> bool:
+    """Whether bound and best point meet: no feasible point is better by more than the gap."""
+    if lower_bound is None or not np.isfinite(cost) or not np.isfinite(lower_bound):
+        return False
+    return bool(cost - lower_bound <= max(RELATIVE_GAP * abs(cost), absolute_gap))
+
+
+def relative_gap(cost: float, lower_bound: float | None) -> float | None:
+    """Distance of bound and objective relative to the objective; None where there is none."""
+    if lower_bound is None or not np.isfinite(cost) or not np.isfinite(lower_bound) or not cost:
+        return None
+    return float((cost - lower_bound) / abs(cost))
