@@ -7,6 +7,7 @@ import math
 from odefit.assessment.parts import AGREES, Bounds, Discretisation
 from odefit.methods.estimate import Certificate, Discretised
 
+
 def assess_bounds(certificate: Certificate | None) -> Bounds | None:
     """The bounds, with what they do and do not say."""
     if certificate is None:
@@ -44,6 +45,4 @@ def assess_discretisation(found: Discretised | None) -> Discretisation | None:
         )
         if d.error > AGREES:
             said += " That mesh is too coarse to be believed on its own."
-    return Discretisation(
-        d.scheme, d.steps, d.objective, d.true_objective, d.error, d.shift, said
-    )
+    return Discretisation(d.scheme, d.steps, d.objective, d.true_objective, d.error, d.shift, said)

@@ -51,6 +51,9 @@ PENALTIES: tuple[float, ...] = (1e3, 1e5)
 LOCAL_SOLVERS = ("Ipopt", "Bonmin")
 """Solvers that come with odefit; others have tasks where they are installed."""
 
+LEFT_OUT = ("uno",)
+"""Solvers that have no tasks, with thousands of points too slow to say anything."""
+
 StartKind = Literal["zero", "data"]
 
 START: StartKind = "zero"
@@ -154,13 +157,9 @@ def solvers() -> Mapping[str, Solver]:
 
 def _registry() -> dict[str, Solver]:
     """All solvers by name; one that comes with odefit is not run a second time over AMPL."""
-    from odefit.methods.transcription.nl import AmplSolver, available
-    from odefit.methods.transcription.nlpsol import Bonmin, Ipopt
-    from odefit.methods.transcription.scip import Scip
+    from odefit.methods.transcription.solvers import SOLVERS
 
-    every: list[Solver] = [Ipopt(), Bonmin(), Scip()]
-    have = {s.name.lower() for s in every}
-    every += [AmplSolver(name) for name in available() if name.lower() not in have]
+    every = [make() for name, make in SOLVERS.items() if ":" not in name and name not in LEFT_OUT]
     return {s.name: s for s in every}
 
 

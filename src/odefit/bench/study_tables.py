@@ -26,7 +26,10 @@ BESIDE: dict[str, tuple[str, ...]] = {
 }
 """The paper's solvers that stand beside ours, those by their name in small letters."""
 
-GLOBAL_SOLVERS = ("scip", "couenne", "baron", "octeract-engine", "gurobi", "gurobi_ampl")
+GLOBAL_SOLVERS = (
+    *("scip", "maingo", "couenne", "baron", "octeract-engine"),
+    *("gurobi", "gurobi_ampl"),
+)
 """The others are local."""
 
 DIGITS = 3

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""An AMPL solver in a few lines: reads a ``.nl`` file, solves it with IPOPT, writes a ``.sol`` file.
+"""An AMPL solver in a few lines: reads a ``.nl`` file, runs IPOPT, writes a ``.sol`` file.
 
 Usage: ``ampl.py STUB.nl -AMPL [name=value ...]``; nothing of odefit is in it. The word ``sleep=1``
 makes it hang, ``fail=1`` end without an answer.

@@ -66,7 +66,7 @@ def _between_events(d: Discretisation, place: Place, values: Array, vector: Arra
 
 def discrete_solution(d: Discretisation, vector: Array, start: Array) -> Array:
     """What the discretised equations make of the unknowns, by Newton's method from `start`."""
-    nlp = program(d, Baseline())
+    nlp = program(d, Baseline(), scaled=False)
     values = np.clip(start, d.lower, d.upper)
     free = np.flatnonzero((d.lower < d.upper).ravel())
     for _ in range(30):

@@ -143,12 +143,12 @@ def test_below_the_threshold_the_penalised_objective_rises_with_the_penalty() ->
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ExtraTol(-1e-9), "ExtraTol: eps must be not negative and finite, got -1e-09"),
-        (lambda: ExtraTol(float("inf")), "not negative and finite, got inf"),
-        (lambda: ExtraTol(float("nan")), "not negative and finite, got nan"),
-        (lambda: SoftCons(0.0), "SoftCons: penalty must be positive and finite, got 0.0"),
-        (lambda: SoftCons(-1.0), "positive and finite, got -1.0"),
-        (lambda: SoftCons(float("inf")), "positive and finite, got inf"),
+        (lambda: ExtraTol(-1e-9), "ExtraTol, eps: expected a number of at least 0, got -1e-09"),
+        (lambda: ExtraTol(float("inf")), "ExtraTol, eps: expected a number of at least 0, got inf"),
+        (lambda: ExtraTol(float("nan")), "of at least 0, got nan"),
+        (lambda: SoftCons(0.0), "SoftCons, penalty: expected a number above 0, got 0.0"),
+        (lambda: SoftCons(-1.0), "above 0, got -1.0"),
+        (lambda: SoftCons(float("inf")), "above 0, got inf"),
     ],
 )
 def test_a_tolerance_or_penalty_that_is_none_is_refused(

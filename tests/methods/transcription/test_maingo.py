@@ -63,7 +63,7 @@ def test_points_without_bounds_are_refused_with_the_remedy() -> None:
 
 @maingo
 def test_unknowns_without_bounds_are_refused_by_name() -> None:
-    with pytest.raises(InputError, match="a lower and an upper bound of every unknown.*for k"):
+    with pytest.raises(InputError, match=r"a lower and an upper bound of every unknown.*for k"):
         Maingo().solve(decay(scheme="euler", upper=np.inf), Limits(5))
 
 

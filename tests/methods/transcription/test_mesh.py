@@ -69,10 +69,30 @@ def test_a_mesh_that_ends_before_the_last_datum_is_refused() -> None:
         Discretisation(decays([1.0, 2.0]), Trapezoid(), UniformMesh(8, final=1.5))
 
 
-@pytest.mark.parametrize("steps", [0, -3, 1.5, True])
+@pytest.mark.parametrize("steps", [0, -3, 1.5, True, float("nan"), "a"])
 def test_a_number_of_steps_that_is_none_is_refused(steps: Any) -> None:
-    with pytest.raises(InputError, match="positive whole number"):
+    with pytest.raises(InputError, match="UniformMesh, steps: expected a whole number"):
         UniformMesh(steps)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: UniformMesh(10, final=float("nan")), "UniformMesh, final: expected a number"),
+        (lambda: DataMesh(-3), "DataMesh, steps: expected a whole number of at least 0, got -3"),
+        (lambda: DataMesh(3, least=0), "DataMesh, least: expected a whole number of at least 1"),
+        (lambda: GivenMesh({"run": np.array([0.0, 2.0, 1.0])}), 'GivenMesh, "run": expected times'),
+        (lambda: GivenMesh({"run": np.array([0.0, np.nan])}), 'GivenMesh, "run": expected times'),
+    ],
+)
+def test_a_mesh_that_makes_no_sense_is_refused(make: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_an_experiment_without_a_given_mesh_is_named() -> None:
+    with pytest.raises(InputError, match='no times for experiment "run" .has "ran"'):
+        Discretisation(decays([1.0]), Trapezoid(), GivenMesh({"ran": np.array([0.0, 1.0])}))
 
 
 def test_a_data_mesh_has_all_data_times_and_shares_its_steps_by_length() -> None:

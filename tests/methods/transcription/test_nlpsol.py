@@ -55,5 +55,5 @@ def test_a_limit_of_time_is_told_as_such(solver: Solver) -> None:
 
 @pytest.mark.parametrize("solver", [Ipopt(options={"nonsense": 1}), Bonmin({"nonsense": 1})])
 def test_an_unknown_option_is_refused(solver: Solver) -> None:
-    with pytest.raises(InputError, match="an option is not accepted: .*nonsense"):
+    with pytest.raises(InputError, match=r"an option is not accepted: .*nonsense"):
         solver.solve(decay(start=True), Limits(5))

@@ -24,7 +24,7 @@ from odefit.methods.transcription.schemes import (
     Simpson,
     Trapezoid,
 )
-from odefit.methods.transcription.solver import Instance, Limits, Outcome
+from odefit.methods.transcription.solver import Instance, Limits, Outcome, violated
 from odefit.problem.algebras import Array
 from tests.methods.transcription.exact import exact_values, reference_of
 from tests.simulation.zoo import NOISE, ZOO, Case
@@ -112,7 +112,7 @@ def test_derivatives_are_right_for_every_scheme_and_formulation(
 def test_derivatives_of_library_problems_are_finite_differences(name: str) -> None:
     problem, vector = reference_of(name)
     d = Discretisation(problem, Trapezoid(), DataMesh(20))
-    nlp = program(d, Baseline())
+    nlp = program(d, Baseline(), scaled=False)
     w = nlp.pack(*beside(d, vector))
     random = np.random.default_rng(2)
     lam_g = random.normal(size=len(nlp.constraints.rows))
@@ -145,7 +145,7 @@ def test_the_program_has_the_discretisation_s_objective_and_rows(name: str) -> N
     """CasADi and NumPy evaluate the same expressions."""
     problem, vector = CASES[name]()
     d = Discretisation(problem, Simpson(), UniformMesh(7))
-    nlp = program(d, Baseline())
+    nlp = program(d, Baseline(), scaled=False)
     values, unknowns = beside(d, vector)
     w = nlp.pack(values, unknowns)
     assert float(nlp.objective(w, [])) == pytest.approx(d.objective(values, unknowns), rel=1e-12)
@@ -157,7 +157,7 @@ def test_the_program_has_the_discretisation_s_objective_and_rows(name: str) -> N
 def test_packing_and_unpacking_give_the_same(formulation: Formulation) -> None:
     problem, vector = ZOO["doses and switches"]()
     d = Discretisation(problem, Collocation(2), UniformMesh(5))
-    nlp = program(d, formulation)
+    nlp = program(d, formulation, scaled=False)
     values, unknowns = beside(d, vector)
     w = nlp.pack(values, unknowns)
     assert w.shape == nlp.lower.shape == nlp.upper.shape == (nlp.size,)
@@ -169,7 +169,7 @@ def test_packing_and_unpacking_give_the_same(formulation: Formulation) -> None:
 def test_the_slacks_of_packing_are_the_smallest_that_are_feasible() -> None:
     problem, vector = ZOO["doses and switches"]()
     d = Discretisation(problem, Trapezoid(), UniformMesh(5))
-    nlp = program(d, SoftCons(7.0))
+    nlp = program(d, SoftCons(7.0), scaled=False)
     values, unknowns = beside(d, vector)
     w = nlp.pack(values, unknowns)
     slacks = w[-nlp.constraints.slacks :]
@@ -181,7 +181,7 @@ def test_the_slacks_of_packing_are_the_smallest_that_are_feasible() -> None:
 def test_known_values_and_the_user_s_bounds_are_bounds_of_the_variables() -> None:
     problem = library.load("alpha-pinene")
     d = Discretisation(problem, Trapezoid(), UniformMesh(4))
-    nlp = program(d, SoftCons())
+    nlp = program(d, SoftCons(), scaled=False)
     lower, unknowns = nlp.unpack(nlp.lower)
     upper, most = nlp.unpack(nlp.upper)
     assert lower[0].tolist() == upper[0].tolist() == [100, 0, 0, 0, 0]
@@ -194,9 +194,45 @@ def test_known_values_and_the_user_s_bounds_are_bounds_of_the_variables() -> Non
 def test_the_jacobian_is_sparse() -> None:
     """A row of the trapezoid has two points and the unknowns."""
     d = Discretisation(library.load("alpha-pinene"), Trapezoid(), UniformMesh(1000))
-    nlp = program(d, Baseline())
+    nlp = program(d, Baseline(), scaled=False)
     assert nlp.jacobian.nnz_out(1) < 10 * len(nlp.constraints.rows)
     assert nlp.hessian.nnz_out(0) < 10 * nlp.size
+
+
+# Scales -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("formulation", [Baseline(), ExtraTol(1e-3), SoftCons(10.0)])
+@pytest.mark.parametrize("name", ["hiv-proteinase", "alpha-pinene"])
+def test_a_scaled_program_is_the_same_program(name: str, formulation: Formulation) -> None:
+    problem, vector = reference_of(name)
+    d = Discretisation(problem, Trapezoid(), DataMesh())
+    scaled, natural = program(d, formulation), program(d, formulation, scaled=False)
+    values, unknowns = beside(d, vector)
+    w, v = scaled.pack(values, unknowns), natural.pack(values, unknowns)
+    assert scaled.unpack(w)[0] == pytest.approx(values, rel=1e-14)
+    assert scaled.scale * w == pytest.approx(v, rel=1e-12)
+    f = float(scaled.objective(w, [])) * scaled.objective_scale
+    assert f == pytest.approx(float(natural.objective(v, [])), rel=1e-12)
+    inside = np.isfinite(scaled.lower)
+    assert (scaled.lower * scaled.scale)[inside] == pytest.approx(natural.lower[inside])
+
+
+@pytest.mark.parametrize("size", [1e6, 1.0, 1e-4, 1e-7, 1e-12])
+def test_a_solution_does_not_depend_on_the_unit_of_the_states(size: float) -> None:
+    """Without scales IPOPT calls any start solved where states are 1e-7."""
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        data={"t": [0.0, 1.0, 2.0], "x": [size, 0.6 * size, 0.3 * size]},
+        parameters={"k": {"lower": 0}},
+        initial={"x": size},
+    )
+    d = Discretisation(problem, Trapezoid(), UniformMesh(20))
+    instance = Instance(d, Baseline(), np.full((d.points, 1), size), np.array([5.0]))
+    answer = Ipopt().solve(instance, Limits())
+    assert answer.success
+    assert answer.unknowns == pytest.approx([0.5607686], rel=1e-6)
+    assert not violated(instance, np.full((d.points, 1), size), np.array([5.0])) < 0.1
 
 
 # Solutions --------------------------------------------------------------------------------------

@@ -395,9 +395,9 @@ def test_the_others_explode_where_steps_are_too_long(scheme: Scheme) -> None:
 @pytest.mark.parametrize(
     ("points", "kind", "message"),
     [
-        (0, "radau", "positive whole number"),
-        (2.5, "radau", "positive whole number"),
-        (True, "legendre", "positive whole number"),
+        (0, "radau", "whole number of at least 1"),
+        (2.5, "radau", "whole number"),
+        (True, "legendre", "whole number"),
         (3, "lobatto", '"radau" or "legendre"'),
     ],
 )

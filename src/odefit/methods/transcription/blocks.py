@@ -238,7 +238,9 @@ class Equations:
             evaluate,
         )
 
-    def observe(self, d: Discretisation, values: Array, unknowns: Array) -> dict[str, Array]:
+    def observe(
+        self, d: Discretisation, values: Array, unknowns: Sequence[Any]
+    ) -> dict[str, Array]:
         """Observables at the data times, from the variables there, shape (times, variables)."""
         at = {n: values[:, k] for k, n in enumerate(d.variables)}
         data = {TIME: self.condition.times}

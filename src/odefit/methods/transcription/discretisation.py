@@ -8,7 +8,7 @@ the outputs of :class:`Block` objects, whose expressions are evaluated over any 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +17,11 @@ from scipy.sparse import coo_array, csr_array
 
 from odefit.methods.transcription.blocks import Block, Equations
 from odefit.methods.transcription.mesh import Mesh, Segment, segments
-from odefit.methods.transcription.schemes import IntArray, Scheme
+from odefit.methods.transcription.schemes import BoolArray, IntArray, Scheme
 from odefit.problem.algebras import NUMPY, Array
 from odefit.problem.condition import Condition
-from odefit.problem.errors import InputError
-from odefit.problem.expressions import Algebra, Expression
+from odefit.problem.expressions import Expression
 from odefit.problem.problem import Problem
-from odefit.simulation.binding import unknowns_of
 from odefit.simulation.field import VectorField
 
 SNAP = 1e-9
@@ -50,7 +48,7 @@ class Rows:
     values: csr_array
     unknowns: csr_array
     outputs: tuple[csr_array, ...]
-    dynamic: Array
+    dynamic: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,9 +142,7 @@ class Discretisation:
         count = 0
         for number, condition in enumerate(self.problem.conditions):
             at = np.zeros(len(condition.times), dtype=np.intp)
-            for segment in segments(
-                number, condition, self.field.inputs, self.scheme, mesh
-            ):
+            for segment in segments(number, condition, self.field.inputs, self.scheme, mesh):
                 place = Place(segment, count, len(segment.relations.times))
                 self.places.append(place)
                 times.append(segment.relations.times)
@@ -230,7 +226,6 @@ class Discretisation:
     def _jump(self, rows: _RowBuilder, before: Place, after: Place) -> None:
         """What happens between two segments; without an event, nothing."""
         source = before.first + before.segment.relations.boundary[-1]
-        kept = dict(enumerate(self.variables))
         assign = after.segment.assign
         assigned = [n for n in self.variables if n in assign]
         if assigned:
@@ -238,7 +233,7 @@ class Discretisation:
             block = equations.jump_block(self, source, [assign[n] for n in assigned])
             targets = [self.index(after.first, self.variables.index(n)) for n in assigned]
             self._assign(rows, block, targets)
-        for k, name in kept.items():
+        for k, name in enumerate(self.variables):
             if name not in assign and name not in self.field.algebraic:
                 rows.add([(self.index(after.first, k), 1.0), (self.index(source, k), -1.0)], [])
 
@@ -252,7 +247,7 @@ class Discretisation:
         relations = place.segment.relations
         if not relations.states.shape[0]:
             return
-        used = np.unique(relations.slopes.indices)
+        used = np.unique(relations.slopes.indices).astype(np.intp)
         block = self._slope_block(place, used)
         self.blocks.append(block)
         rows.relate(place.first, relations.states, relations.slopes, used, len(self.blocks) - 1)
@@ -265,13 +260,11 @@ class Discretisation:
             self, place.first + used, segment.relations.times[used], inputs
         )
 
-    def _interpolate(
-        self, rows: _RowBuilder, place: Place, points: IntArray, times: Array
-    ) -> None:
+    def _interpolate(self, rows: _RowBuilder, place: Place, points: IntArray, times: Array) -> None:
         """Values at data times between mesh points, by the scheme's polynomial."""
         segment = place.segment
         states, slopes = self.scheme.interpolation(segment.mesh, segment.relations, times)
-        used = np.unique(slopes.indices)
+        used = np.unique(slopes.indices).astype(np.intp)
         if len(used):
             self.blocks.append(self._slope_block(place, used))
         rows.relate(
@@ -298,10 +291,10 @@ class Discretisation:
     # Objective --------------------------------------------------------------------------------
 
     def _measure(self) -> list[Block]:
-        found = []
+        found: list[Block] = []
         for equations, points in zip(self.equations, self.measured, strict=True):
-            for name in equations.condition.series:
-                found.append(equations.residual_block(self, name, points))
+            series = equations.condition.series
+            found += [equations.residual_block(self, name, points) for name in series]
         return [*found, *Block.priors(self.problem)]
 
     # Values -----------------------------------------------------------------------------------
@@ -313,7 +306,7 @@ class Discretisation:
             at = {n: values[block.points, k] for k, n in enumerate(self.variables)}
         data = {n: block.data[:, k] for k, n in enumerate(block.columns)}
         with np.errstate(all="ignore"):
-            found = block.evaluate(at, unknowns, data, NUMPY)
+            found = block.evaluate(at, unknowns.tolist(), data, NUMPY)
         return [np.array(np.broadcast_to(f, block.instances), dtype=float) for f in found]
 
     def defects(self, values: Array, unknowns: Array) -> Array:
@@ -335,7 +328,7 @@ class Discretisation:
     def predictions(self, values: Array, unknowns: Array) -> list[dict[str, Array]]:
         """Observables at the data times of each condition, from values at points, shape (P, v)."""
         return [
-            equations.observe(self, values[points], unknowns)
+            equations.observe(self, values[points], unknowns.tolist())
             for equations, points in zip(self.equations, self.measured, strict=True)
         ]
 
@@ -350,10 +343,10 @@ class _RowBuilder:
     def __init__(self, discretisation: Discretisation) -> None:
         self._d = discretisation
         self._count = 0
-        self._values: list[tuple[Array, Array, Array]] = []
+        self._values: list[tuple[IntArray, IntArray, Array]] = []
         self._unknowns: list[tuple[int, int, float]] = []
-        self._outputs: dict[int, list[tuple[Array, Array, Array]]] = {}
-        self._dynamic: list[Array] = []
+        self._outputs: dict[int, list[tuple[IntArray, IntArray, Array]]] = {}
+        self._dynamic: list[BoolArray] = []
 
     def add(
         self,
@@ -386,17 +379,19 @@ class _RowBuilder:
         m = len(differential)
         count = states.shape[0]
         a, b = coo_array(states), coo_array(slopes)
-        place = np.searchsorted(used, b.coords[1])
+        a_row, a_column = (c.astype(np.intp) for c in a.coords)
+        b_row, b_column = (c.astype(np.intp) for c in b.coords)
+        place = np.searchsorted(used, b_column)
         n = len(d.field.states)
         for i, k in enumerate(differential):
-            rows = self._count + a.coords[0] * m + i
-            self._values.append((rows, d.index(first + a.coords[1], k), a.data))
+            rows = self._count + a_row * m + i
+            self._values.append((rows, d.index(first + a_column, k), a.data))
             if minus is not None:
                 rows = self._count + np.arange(count) * m + i
                 self._values.append((rows, d.index(minus, k), np.full(count, -1.0)))
             if i < n and len(place):
                 sign = -1.0 if minus is None else 1.0
-                rows = self._count + b.coords[0] * m + i
+                rows = self._count + b_row * m + i
                 self._note(block, rows, place * n + i, sign * b.data)
         kind = np.zeros((count, m), dtype=bool)
         kind[:, :n] = dynamic
@@ -409,10 +404,10 @@ class _RowBuilder:
         self._note(block, rows, np.arange(size), np.ones(size))
         self._close(np.zeros(size, dtype=bool))
 
-    def _note(self, block: int, rows: Array, columns: Array, weights: Array) -> None:
+    def _note(self, block: int, rows: IntArray, columns: IntArray, weights: Array) -> None:
         self._outputs.setdefault(block, []).append((rows, columns, weights))
 
-    def _close(self, dynamic: Array) -> None:
+    def _close(self, dynamic: BoolArray) -> None:
         self._dynamic.append(dynamic)
         self._count += len(dynamic)
 

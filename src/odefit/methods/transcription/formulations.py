@@ -12,9 +12,9 @@ from typing import Protocol
 
 import numpy as np
 
-from odefit.methods.transcription.schemes import IntArray
+from odefit.methods.transcription.options import number
+from odefit.methods.transcription.schemes import BoolArray, IntArray
 from odefit.problem.algebras import Array
-from odefit.problem.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class Formulation(Protocol):
     def name(self) -> str:
         """For results."""
 
-    def constraints(self, dynamic: Array) -> Constraints:
+    def constraints(self, dynamic: BoolArray) -> Constraints:
         """All constraints; `dynamic` says which rows are H, shape (rows,)."""
 
 
@@ -63,7 +63,7 @@ class Baseline:
 
     name: str = "Baseline"
 
-    def constraints(self, dynamic: Array) -> Constraints:
+    def constraints(self, dynamic: BoolArray) -> Constraints:
         """Equalities."""
         return _within(dynamic, 0.0)
 
@@ -86,14 +86,14 @@ class ExtraTol:
     eps: float = 1e-6
 
     def __post_init__(self) -> None:
-        _positive(self.eps, "ExtraTol", "eps", zero=True)
+        number(self.eps, "ExtraTol, eps", least=0.0)
 
     @property
     def name(self) -> str:
         """With its tolerance."""
         return f"ExtraTol({self.eps:g})"
 
-    def constraints(self, dynamic: Array) -> Constraints:
+    def constraints(self, dynamic: BoolArray) -> Constraints:
         """Two-sided inequalities."""
         return _within(dynamic, self.eps)
 
@@ -116,14 +116,14 @@ class SoftCons:
     penalty: float = 1e5
 
     def __post_init__(self) -> None:
-        _positive(self.penalty, "SoftCons", "penalty")
+        number(self.penalty, "SoftCons, penalty", least=math.ulp(0.0))
 
     @property
     def name(self) -> str:
         """With its penalty."""
         return f"SoftCons({self.penalty:g})"
 
-    def constraints(self, dynamic: Array) -> Constraints:
+    def constraints(self, dynamic: BoolArray) -> Constraints:
         """Every row of H twice, with a slack variable of its own."""
         soft = np.flatnonzero(dynamic)
         hard = np.flatnonzero(~dynamic)
@@ -143,14 +143,8 @@ class SoftCons:
         )
 
 
-def _within(dynamic: Array, eps: float) -> Constraints:
+def _within(dynamic: BoolArray, eps: float) -> Constraints:
     count = len(dynamic)
     width = np.where(dynamic, eps, 0.0)
     rows, none = np.arange(count), np.full(count, -1)
     return Constraints(rows, none, np.zeros(count), -width, width)
-
-
-def _positive(value: float, owner: str, name: str, zero: bool = False) -> None:
-    if not (math.isfinite(value) and (value > 0 or (zero and value == 0))):
-        kind = "not negative and finite" if zero else "positive and finite"
-        raise InputError(f"{owner}: {name} must be {kind}, got {value!r}")

@@ -283,7 +283,4 @@ def main(descriptor: int, parent: int, memory: int) -> None:
 
 
 if __name__ == "__main__":
-    # The module as others import it: what is pickled in it must not belong to __main__.
-    from odefit.methods.transcription import isolation
-
-    isolation.main(*map(int, sys.argv[1:]))
+    main(*map(int, sys.argv[1:]))

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
+from odefit.methods.transcription.options import number, whole
 from odefit.methods.transcription.schemes import Relations, Scheme
 from odefit.problem.algebras import Array
 from odefit.problem.condition import Condition
@@ -50,10 +51,9 @@ class UniformMesh:
     final: float | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.steps, bool) or self.steps != int(self.steps) or self.steps < 1:
-            raise InputError(
-                f"mesh: the number of steps is a positive whole number, got {self.steps!r}"
-            )
+        whole(self.steps, "UniformMesh, steps")
+        if self.final is not None:
+            number(self.final, "UniformMesh, final")
 
     def end(self, condition: Condition) -> float:
         """Given, or the last data time."""
@@ -87,6 +87,10 @@ class DataMesh:
     steps: int = 0
     least: int = 1
 
+    def __post_init__(self) -> None:
+        whole(self.steps, "DataMesh, steps", 0)
+        whole(self.least, "DataMesh, least")
+
     def end(self, condition: Condition) -> float:
         """The last data time."""
         return _last(condition)
@@ -111,17 +115,36 @@ class GivenMesh:
     ----------
     times
         By name of the experiment, increasing.
+
+    Raises
+    ------
+    InputError
+        They do not increase, or an experiment has none.
     """
 
     times: Mapping[str, Array]
 
+    def __post_init__(self) -> None:
+        for name, given in self.times.items():
+            t = np.asarray(given, dtype=float)
+            if t.ndim != 1 or not len(t) or not np.isfinite(t).all() or (np.diff(t) <= 0).any():
+                raise InputError(
+                    f'GivenMesh, "{name}": expected times, finite and increasing, got {given!r}'
+                )
+
+    def _of(self, condition: Condition) -> Array:
+        if condition.name not in self.times:
+            have = ", ".join(f'"{n}"' for n in self.times)
+            raise InputError(f'GivenMesh: no times for experiment "{condition.name}" (has {have})')
+        return np.asarray(self.times[condition.name], dtype=float)
+
     def end(self, condition: Condition) -> float:
         """The last data time, or the last point if that is later."""
-        return max(_last(condition), float(self.times[condition.name][-1]))
+        return max(_last(condition), float(self._of(condition)[-1]))
 
     def points(self, condition: Condition, start: float, stop: float) -> Array:
         """Those of the segment, and its ends."""
-        return _between(self.times[condition.name], start, stop)
+        return _between(self._of(condition), start, stop)
 
 
 def _between(grid: Array, start: float, stop: float) -> Array:

@@ -34,7 +34,7 @@ SMOOTH = frozenset("exp log log10 sqrt sin cos tan asin acos atan sinh cosh tanh
 
 
 @dataclass(frozen=True)
-class Program:
+class Executable:
     """What is known of one executable.
 
     Attributes
@@ -58,23 +58,23 @@ class Program:
     bound: str | None = None
 
 
-_GUROBI = Program("global", "timelim={}", "threads={}", bound=rf"best bound {NUMBER}")
-_KNITRO = Program("local", "maxtime_real={}", "numthreads={}")
+_GUROBI = Executable("global", "timelim={}", "threads={}", bound=rf"best bound {NUMBER}")
+_KNITRO = Executable("local", "maxtime_real={}", "numthreads={}")
 
-PROGRAMS: Mapping[str, Program] = {
+PROGRAMS: Mapping[str, Executable] = {
     # CPU time, which all versions of IPOPT know; on one thread it is the wall time.
-    "ipopt": Program("local", "max_cpu_time={}"),
-    "bonmin": Program("local", "bonmin.time_limit={}"),
+    "ipopt": Executable("local", "max_cpu_time={}"),
+    "bonmin": Executable("local", "bonmin.time_limit={}"),
     "knitro": _KNITRO,
     "knitroampl": _KNITRO,
-    "conopt": Program(),
-    "snopt": Program(),
-    "couenne": Program(
+    "conopt": Executable(),
+    "snopt": Executable(),
+    "couenne": Executable(
         "global", file=("couenne.opt", "time_limit {}\n"), bound=rf"Lower bound:\s+{NUMBER}"
     ),
-    "baron": Program("global", "maxtime={}", "threads={}"),
-    "octeract-engine": Program("global"),
-    "scip": Program(
+    "baron": Executable("global", "maxtime={}", "threads={}"),
+    "octeract-engine": Executable("global"),
+    "scip": Executable(
         "global", file=("scip.set", "limits/time = {}\n"), bound=rf"Dual Bound\s*:\s*{NUMBER}"
     ),
     "gurobi": _GUROBI,
@@ -152,11 +152,11 @@ class AmplSolver:
     @property
     def scope(self) -> Literal["local", "global"]:
         """Whether it proves bounds."""
-        return self._program.scope
+        return self._known.scope
 
     @property
-    def _program(self) -> Program:
-        return PROGRAMS.get(self.name, Program())
+    def _known(self) -> Executable:
+        return PROGRAMS.get(self.name, Executable())
 
     def missing(self) -> str | None:
         """Without the executable, or without Pyomo, which writes the ``.nl`` file."""
@@ -198,22 +198,22 @@ class AmplSolver:
 
     def _run(self, path: Path, limits: Limits) -> tuple[int | None, str]:
         """Exit status, None if it had to be ended, and what it wrote."""
-        program = self._program
+        known = self._known
         arguments = [f"{name}={value}" for name, value in self.options.items()]
         timeout = None
         if limits.seconds is not None:
             seconds = f"{max(limits.seconds, 0.01):g}"
             # with a time limit of its own it can give its best point
             timeout = limits.seconds
-            if program.seconds is not None:
-                arguments.append(program.seconds.format(seconds))
-            if program.file is not None:
-                name, text = program.file
+            if known.seconds is not None:
+                arguments.append(known.seconds.format(seconds))
+            if known.file is not None:
+                name, text = known.file
                 (path.parent / name).write_text(text.format(seconds), encoding="utf-8")
-            if program.seconds is not None or program.file is not None:
+            if known.seconds is not None or known.file is not None:
                 timeout += GRACE
-        if program.threads is not None:
-            arguments.append(program.threads.format(limits.threads))
+        if known.threads is not None:
+            arguments.append(known.threads.format(limits.threads))
         environment = dict(os.environ) | dict.fromkeys(ONE_THREAD, str(limits.threads))
         log = path.with_suffix(".log")
         with log.open("wb") as stream:
@@ -265,7 +265,7 @@ class AmplSolver:
         return answer(instance, outcome, values, unknowns, bound, seconds, message)
 
     def _bound(self, words: str) -> float | None:
-        pattern = self._program.bound
+        pattern = self._known.bound
         found = re.findall(pattern, words) if pattern is not None else []
         return float(found[-1]) if found else None
 

@@ -6,7 +6,7 @@ import contextlib
 import io
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import casadi as ca
@@ -125,7 +125,11 @@ class Bonmin:
             # the one for BONMIN, the other for the IPOPT within
             options["time_limit"] = options["max_wall_time"] = max(limits.seconds, 1e-3)
         settings = _derivatives(nlp) | _prefixed("bonmin", options)
-        return _run("bonmin", self.name, settings, nlp, instance)
+        found = _run("bonmin", self.name, settings, nlp, instance)
+        late = limits.seconds is not None and found.seconds >= limits.seconds
+        if found.outcome is Outcome.FAILED and late:  # an IPOPT at its limit is BONMIN's error
+            return replace(found, outcome=Outcome.LIMIT)
+        return found
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class Program:
     hessian: Any
 
     def pack(self, values: Array, unknowns: Array) -> Array:
-        """w from values at points, shape (P, v), and unknowns; slacks are those needed."""
+        """W from values at points, shape (P, v), and unknowns; slacks are those needed."""
         d, c = self.discretisation, self.constraints
         slacks = np.zeros(c.slacks)
         if c.slacks:
@@ -133,12 +133,8 @@ def _built(d: Discretisation, formulation: Formulation, scales: Scales) -> Progr
         multipliers = ca.repmat(unit * lam_f, residual.instances)
         hessian.add(block.hessian(w, multipliers), *block.hessian_places)
     p = ca.MX.sym("p", 0)
-    lower = np.concatenate(
-        [d.lower.ravel(), d.problem.lower, np.zeros(constraints.slacks)]
-    )
-    upper = np.concatenate(
-        [d.upper.ravel(), d.problem.upper, np.full(constraints.slacks, np.inf)]
-    )
+    lower = np.concatenate([d.lower.ravel(), d.problem.lower, np.zeros(constraints.slacks)])
+    upper = np.concatenate([d.upper.ravel(), d.problem.upper, np.full(constraints.slacks, np.inf)])
     grad = ca.densify(gradient.matrix())
     return Program(
         d,
@@ -224,8 +220,8 @@ class _Compiled:
             name: _mapped(name, args, result, count)
             for name, args, result in (
                 ("outputs", arguments, out),
-                ("first", arguments, ca.vertcat(*first.nonzeros())),
-                ("second", [*arguments, multipliers], ca.vertcat(*second.nonzeros())),
+                ("first", arguments, _column(first.nonzeros())),
+                ("second", [*arguments, multipliers], _column(second.nonzeros())),
             )
         }
         self._outputs = out.numel()
@@ -294,6 +290,10 @@ class _Compiled:
         )
 
 
+def _column(entries: Any) -> Any:
+    return ca.vertcat(*entries)
+
+
 def _mapped(name: str, arguments: list[Any], result: Any, count: int) -> Any:
     """A function of one instance, called on all of them; the unknowns are the same in each."""
     one = ca.Function(name, arguments, [result])
@@ -317,25 +317,25 @@ class _Entries:
     def __init__(self, rows: Array, columns: Array) -> None:
         self._rows, self._columns = rows, columns
         self._shape = len(rows), len(columns)
-        self._places: list[Array] = []
-        self._sources: list[Array] = []
+        self._places: list[IntArray] = []
+        self._sources: list[IntArray] = []
         self._factors: list[Array] = []
         self._values: list[Any] = []
         self._length = 0
-        self._constant: tuple[Array, Array] | None = None
+        self._constant: tuple[IntArray, Array] | None = None
 
     def constant(self, matrix: csr_array) -> None:
         entries = coo_array(matrix)
         row, column = entries.coords
         scale = self._rows[row] * self._columns[column]
-        self._constant = column.astype(np.int64) * self._shape[0] + row, entries.data * scale
+        self._constant = column.astype(np.intp) * self._shape[0] + row, entries.data * scale
 
     def add(
         self, values: Any, rows: IntArray, columns: IntArray, source: IntArray, factor: Array
     ) -> None:
         if not values.numel():
             return
-        self._places.append(columns.astype(np.int64) * self._shape[0] + rows)
+        self._places.append(columns.astype(np.intp) * self._shape[0] + rows)
         self._sources.append(source + self._length)
         self._factors.append(factor * self._rows[rows] * self._columns[columns])
         self._values.append(values)
@@ -361,9 +361,7 @@ class _Entries:
             )
             total = _matrix(gather) @ ca.vertcat(*self._values)
         if self._constant is not None:
-            fixed = np.bincount(
-                position[split:], weights=self._constant[1], minlength=len(found)
-            )
+            fixed = np.bincount(position[split:], weights=self._constant[1], minlength=len(found))
             total = ca.densify(total) + ca.DM(fixed)
         return ca.MX(sparsity, ca.densify(total))
 

@@ -9,8 +9,8 @@ from scipy.sparse import csr_array
 
 from odefit.methods.transcription.discretisation import Discretisation, Place
 from odefit.methods.transcription.mesh import GivenMesh
+from odefit.methods.transcription.options import number, whole
 from odefit.problem.algebras import Array
-from odefit.problem.errors import InputError
 
 PIECES = 8
 """A step is split into so many at most in one refinement."""
@@ -38,10 +38,10 @@ class AdaptiveMesh:
     rounds: int = 8
 
     def __post_init__(self) -> None:
-        if not 0 < self.tolerance < 1:
-            raise InputError(
-                f"mesh: the tolerance is a number between 0 and 1, got {self.tolerance!r}"
-            )
+        number(self.tolerance, "AdaptiveMesh, tolerance", least=1e-14, most=1.0)
+        whole(self.steps, "AdaptiveMesh, steps", 0)
+        whole(self.most, "AdaptiveMesh, most")
+        whole(self.rounds, "AdaptiveMesh, rounds", 0)
 
 
 def step_errors(d: Discretisation, values: Array, unknowns: Array) -> list[Array]:
@@ -156,9 +156,7 @@ def _slopes(d: Discretisation, values: Array, unknowns: Array) -> Array:
     return found
 
 
-def _field(
-    d: Discretisation, place: Place, values: Array, unknowns: Array, times: Array
-) -> Array:
+def _field(d: Discretisation, place: Place, values: Array, unknowns: Array, times: Array) -> Array:
     equations = d.equations[place.segment.condition]
     points = np.arange(len(times))
     block = equations.slope_block(d, points, times, place.segment.inputs(times))

@@ -16,10 +16,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import coo_array, csr_array
 
+from odefit.methods.transcription.options import whole
 from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError
 
 IntArray = npt.NDArray[np.intp]
+BoolArray = npt.NDArray[np.bool_]
 Weights = tuple[csr_array, csr_array]
 """Coefficients of values and of slopes at the points, one row a result."""
 
@@ -84,7 +86,7 @@ class _Builder:
     def __init__(self, points: int) -> None:
         self._points = points
         self._rows = 0
-        self._parts: dict[str, list[tuple[Array, Array, Array]]] = {"x": [], "f": []}
+        self._parts: dict[str, list[tuple[IntArray, IntArray, Array]]] = {"x": [], "f": []}
 
     def add(
         self,
@@ -408,10 +410,7 @@ class Collocation:
     def __post_init__(self) -> None:
         if self.kind not in ("radau", "legendre"):
             raise InputError(f'Collocation: kind is "radau" or "legendre", got {self.kind!r}')
-        if isinstance(self.points, bool) or self.points != int(self.points) or self.points < 1:
-            raise InputError(
-                f"Collocation: points is a positive whole number, got {self.points!r}"
-            )
+        whole(self.points, "Collocation, points")
 
     @property
     def name(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import math
 import os
@@ -376,7 +377,8 @@ class _Model:
             _watch(self, self._scip, self._progress)
         began = time.perf_counter()
         try:
-            with _DIVERSION:
+            # Whoever listens runs us in a process of our own, whose log keeps last words.
+            with _DIVERSION if self._progress is None else contextlib.nullcontext():
                 model.optimize()
         except Exception as error:  # noqa: BLE001 - PySCIPOpt raises Exception itself
             seconds = time.perf_counter() - began
@@ -419,15 +421,18 @@ class _Model:
 def _watch(run: _Model, scip: Any, progress: Progress) -> None:
     """Report during the solve."""
     kinds = scip.SCIP_EVENTTYPE
+    watched = [kinds.BESTSOLFOUND, kinds.NODESOLVED]
+    if hasattr(kinds, "DUALBOUNDIMPROVED"):  # not in older versions
+        watched.append(kinds.DUALBOUNDIMPROVED)
 
     class Watch(scip.Eventhdlr):  # type: ignore[misc]
         def eventinit(self) -> None:
             self.last, self.told = 0.0, False
-            for kind in (kinds.BESTSOLFOUND, kinds.LPSOLVED, kinds.NODESOLVED):
+            for kind in watched:
                 self.model.catchEvent(kind, self)
 
         def eventexit(self) -> None:
-            for kind in (kinds.BESTSOLFOUND, kinds.LPSOLVED, kinds.NODESOLVED):
+            for kind in watched:
                 self.model.dropEvent(kind, self)
 
         def eventexec(self, event: Any) -> None:

@@ -15,7 +15,7 @@ from odefit.methods.transcription.scales import Scales, row_sizes
 from odefit.problem.algebras import Array
 
 FEASIBLE = 1e-5
-"""Violation of a constraint, relative to the size of its variable, that still counts as feasible."""
+"""Violation of a constraint, relative to the size of its variable, that counts as none."""
 
 
 @dataclass(frozen=True, eq=False)

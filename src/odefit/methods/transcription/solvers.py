@@ -23,8 +23,8 @@ SHIPPED: Mapping[str, Callable[[], Solver]] = {
 
 SOLVERS: Mapping[str, Callable[[], Solver]] = {
     **SHIPPED,
-    **{f"ampl:{name}": (lambda name=name: AmplSolver(name)) for name in PROGRAMS},
-    **{name: (lambda name=name: AmplSolver(name)) for name in PROGRAMS if name not in SHIPPED},
+    **{name: partial(AmplSolver, name) for name in PROGRAMS if name not in SHIPPED},
+    **{f"ampl:{name}": partial(AmplSolver, name) for name in PROGRAMS},
 }
 """All by name. ``ampl:NAME`` is the executable NAME with an AMPL interface; so is NAME alone where
 it is not a solver that ships with odefit or one of its extras."""

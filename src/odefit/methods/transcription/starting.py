@@ -70,7 +70,7 @@ def _flat(d: Discretisation, condition: Condition, unknowns: Array) -> Array:
             found.append(condition.algebraic_guess[name])
             continue
         with np.errstate(all="ignore"):
-            value = float(bound_value(bound, condition.scalars, unknowns, NUMPY))
+            value = float(bound_value(bound, condition.scalars, unknowns.tolist(), NUMPY))
         found.append(value if np.isfinite(value) else data_size(condition))
     return np.array(found)
 

@@ -32,13 +32,13 @@ from odefit.methods.transcription.refinement import (
     step_errors,
 )
 from odefit.methods.transcription.scales import spread
-from odefit.methods.transcription.schemes import SCHEMES, Collocation, Scheme
+from odefit.methods.transcription.schemes import SCHEMES, Scheme
 from odefit.methods.transcription.solver import Answer, Instance, Limits, Outcome, Solver
 from odefit.methods.transcription.starting import States, from_data, from_simulation
 from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError, one_of
 from odefit.problem.problem import Problem
-from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines import EngineName
 
 CONTRADICTED = 1.05
@@ -113,9 +113,9 @@ class Transcription:
     'converged'
     """
 
-    scheme: Scheme | str = Collocation(3, "radau")
-    mesh: Mesh | AdaptiveMesh | int = AdaptiveMesh()
-    formulation: Formulation = Baseline()
+    scheme: Scheme | str = "radau"
+    mesh: Mesh | AdaptiveMesh | int = field(default_factory=AdaptiveMesh)
+    formulation: Formulation = field(default_factory=Baseline)
     solver: Solver | str = field(default_factory=lambda: Ipopt(iterations=300))
     states: States = "data"
     start: Mapping[str, float] | None = None
@@ -461,7 +461,7 @@ def discretised(
     at = np.clip(answer.unknowns, d.problem.lower, d.problem.upper)
     for condition, ours in zip(d.problem.conditions, predicted, strict=True):
         path = forward.trajectory(at, condition.name)
-        if not hasattr(path, "states"):
+        if isinstance(path, Failure):
             error = math.inf
             break
         true = forward.predictions(condition, at, path)

@@ -1,0 +1,42 @@
+"""Checks of the numbers that options take."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+from odefit.problem.errors import InputError
+
+
+def whole(value: Any, place: str, least: int = 1) -> None:
+    """Refuse what is no whole number of at least `least`.
+
+    Raises
+    ------
+    InputError
+        Naming `place`.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise InputError(f"{place}: expected a whole number of at least {least}, got {value!r}")
+
+
+def number(value: Any, place: str, *, least: float = -math.inf, most: float = math.inf) -> None:
+    """Refuse what is no finite number from `least` to `most`.
+
+    Raises
+    ------
+    InputError
+        Naming `place`.
+    """
+    fine = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if fine and least <= float(value) <= most:
+        return
+    kind = "finite"
+    if 0 < least < 1e-300:
+        kind = "above 0"
+    elif least > -math.inf:
+        kind = f"of at least {least:g}"
+    if most < math.inf:
+        kind += f" and at most {most:g}"
+    raise InputError(f"{place}: expected a number {kind}, got {value!r}")
