@@ -51,12 +51,12 @@ PENALTIES: tuple[float, ...] = (1e3, 1e5)
 LOCAL_SOLVERS = ("Ipopt", "Bonmin")
 """Solvers that come with odefit; others have tasks where they are installed."""
 
-LEFT_OUT = ("uno",)
+LEFT_OUT = ("uno", "maingo")
 """Solvers that have no tasks, with thousands of points too slow to say anything."""
 
 StartKind = Literal["zero", "data"]
 
-START: StartKind = "zero"
+START: StartKind = "data"
 """Where every solver starts: all variables zero, moved within their bounds, which is AMPL's
 default and so the paper's; or observed states at their data."""
 

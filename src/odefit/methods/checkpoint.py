@@ -20,8 +20,13 @@ FORMAT = 1
 
 def fingerprint(problem: Problem, options: Mapping[str, Any]) -> str:
     """What a checkpoint belongs to: the problem with its data, and what steers the starts."""
-    text = json.dumps([problem_to_mapping(problem), options], sort_keys=True, default=str)
+    text = json.dumps([problem_to_mapping(problem), options], sort_keys=True, default=_plain)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Arrays in full: their own text leaves out what is in the middle."""
+    return value.tolist() if isinstance(value, np.ndarray) else str(value)
 
 
 class ForeignCheckpointError(InputError):

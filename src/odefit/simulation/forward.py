@@ -180,7 +180,8 @@ class ForwardMap:
 
     def _constant_evaluation(self, vector: Array, residuals: Array, jacobian: Array) -> Evaluation:
         assert self._constant is not None
-        squares = float(residuals @ residuals)
+        with np.errstate(over="ignore"):  # far from any sensible answer: an infinite cost
+            squares = float(residuals @ residuals)
         log_likelihood = -0.5 * squares - self._constant.log_sds
         log_likelihood -= 0.5 * len(residuals) * math.log(2 * math.pi)
         prior = self._priors(vector)

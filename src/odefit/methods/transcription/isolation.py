@@ -226,7 +226,7 @@ class _Watch:
             if math.isfinite(objective):
                 self._values, self._unknowns, self._objective = values, unknowns, objective
         if bound is not None and math.isfinite(bound):
-            self._bound = bound
+            self._bound = bound if self._bound is None else max(bound, self._bound)
         if self._report is not None:
             self._report(self._objective, -math.inf if self._bound is None else self._bound)
 

@@ -132,6 +132,7 @@ class Scip:
             left = None if limits.seconds is None else limits.seconds - found.seconds
             again = replace(instance, values=found.values, unknowns=found.unknowns)
             finer = _Model(self, again, progress)
+            finer.proved = found.lower_bound
             if finer.scale > 0.1 * model.scale:
                 break
             if left is not None and left <= 0:
@@ -217,6 +218,8 @@ class _Model:
         SCIP's.
     scale
         Of the objective; SCIP sees objective / scale.
+    proved
+        A lower bound from before.
     """
 
     def __init__(self, solver: Scip, instance: Instance, progress: Progress | None) -> None:
@@ -236,6 +239,7 @@ class _Model:
                 self.model.setParam(option, value)
             except (KeyError, ValueError, TypeError) as error:
                 raise InputError(f"SCIP: option {option} = {value!r} is not accepted") from error
+        self.proved: float | None = None
         self._given: list[tuple[Any, float]] = []  # the start, variable by variable
         self._build()
 
@@ -413,6 +417,8 @@ class _Model:
         bound = float(self.model.getDualbound())
         proved = abs(bound) < float(self.model.infinity())
         bound = (bound - self._solver.resolution) * self.scale if proved else -math.inf
+        if self.proved is not None:
+            return max(bound, self.proved)
         if not self._likelihood:
             return max(bound, 0.0)  # of a sum of squares
         return bound if proved else None
