@@ -40,13 +40,6 @@ def test_nrmse_is_the_root_mean_square_over_the_range_of_all_data() -> None:
     assert metrics.normalised_error(problem, predicted) == pytest.approx(expected)
 
 
-def test_squares_are_about_the_mean_of_each_observable() -> None:
-    problem = library.load("harmonic")
-    series = problem.conditions[0].series
-    by_hand = sum(len(s.values) * np.var(s.values) for s in series.values())
-    assert metrics.squares_about_means(problem) == pytest.approx(by_hand)
-
-
 @pytest.mark.parametrize(
     ("max_re", "nrmse", "expected"),
     [

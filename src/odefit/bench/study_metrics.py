@@ -75,16 +75,6 @@ def normalised_error(problem: Problem, predictions: Sequence[Mapping[str, Array]
     return float(np.sqrt(np.mean(r**2)) / (y.max() - y.min()))
 
 
-def squares_about_means(problem: Problem) -> float:
-    """Sum of squares of the data about the mean of each observable."""
-    values: dict[str, list[Array]] = {}
-    for condition in problem.conditions:
-        for name, series in condition.series.items():
-            values.setdefault(name, []).append(series.values)
-    joined = [np.concatenate(v) for v in values.values()]
-    return float(sum(np.sum((y - y.mean()) ** 2) for y in joined))
-
-
 def place(max_re: float | None, nrmse: float | None) -> Place:
     """Which column a feasible point counts in: FOUND, NEAR, ALTERN or none."""
     if max_re is None or not max_re < np.inf:

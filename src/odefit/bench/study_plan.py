@@ -231,13 +231,14 @@ def solve(configuration: Configuration, seconds: float) -> dict[str, Any]:
     from odefit import library
     from odefit.bench import study_metrics as metrics
     from odefit.methods.transcription.isolation import isolated
+    from odefit.methods.transcription.scales import spread
     from odefit.methods.transcription.solver import Limits
 
     began = time.perf_counter()
     solver = _registry()[configuration.solver]
     instance = instance_of(configuration)
     d, problem = instance.discretisation, instance.discretisation.problem
-    absolute = metrics.ABSOLUTE_GAP * metrics.squares_about_means(problem)
+    absolute = metrics.ABSOLUTE_GAP * spread(d)
     limits = Limits(seconds, 1, metrics.RELATIVE_GAP, absolute)
     # A global solver that overruns or dies leaves its best point and its bound behind.
     proves = solver.scope == "global"

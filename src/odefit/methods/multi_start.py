@@ -25,6 +25,7 @@ from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
 from odefit.simulation.engines import EngineName
 
+
 class LocalMethod(Protocol):
     """A method that goes from one start to one end."""
 

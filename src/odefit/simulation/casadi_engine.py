@@ -11,7 +11,7 @@ import contextlib
 import io
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any
 
@@ -29,6 +29,10 @@ ABSOLUTE = 1e-3
 
 MOST_INTEGRATORS = 500
 """Kept at a time: one for each set of relative output times."""
+
+LEAST_GAP = 1e-7
+"""Between output times, relative to the time integrated at once: with less than 1e-9 CasADi
+returns the values of the time before."""
 
 MOST_MEMORIES = 8
 
@@ -56,7 +60,7 @@ REASONS = {
 
 _TINY = 1e-300
 
-_OUTPUT = threading.Lock()
+OUTPUT = threading.Lock()
 """Held while standard output and error, which all threads share, are diverted."""
 
 
@@ -187,7 +191,12 @@ class CasadiEngine:
         multipliers = [seed.scalar_sensitivities[entry] for entry in self._entries]
         rows, algebraic_rows = [], []
         steps = 0
-        for start, times, polynomials, wanted in leg.stretches:
+        pieces = (
+            (*piece, polynomials, wanted or piece[1][-1] < times[-1])
+            for start, times, polynomials, wanted in leg.stretches
+            for piece in _apart(start, times)
+        )
+        for start, times, polynomials, wanted in pieces:
             span = times[-1] - start
             grid = np.round((times - start) / span, 12)
             integrator = self._integrator(grid, max_steps)
@@ -196,7 +205,7 @@ class CasadiEngine:
             )
             noise = io.StringIO()
             try:
-                with _OUTPUT, contextlib.redirect_stderr(noise), contextlib.redirect_stdout(noise):
+                with OUTPUT, contextlib.redirect_stderr(noise), contextlib.redirect_stdout(noise):
                     out, z, taken = integrator(states, algebraic, p)
             except RuntimeError as error:
                 return _stop(str(error), noise.getvalue(), start, span, max_steps)
@@ -217,6 +226,16 @@ class CasadiEngine:
             z[:, a:].reshape(count, m, a).transpose(0, 2, 1),
             steps,
         )
+
+
+def _apart(start: float, times: Array) -> Iterator[tuple[float, Array]]:
+    """Start and output times in pieces that have no gaps too small for their own length."""
+    while len(times):
+        gaps = np.minimum.accumulate(np.diff(times, prepend=start))
+        close = np.flatnonzero(times - start > gaps / LEAST_GAP)
+        count = max(int(close[0]), 1) if len(close) else len(times)
+        yield start, times[:count]
+        start, times = float(times[count - 1]), times[count:]
 
 
 class _Integrator:

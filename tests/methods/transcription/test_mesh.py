@@ -91,7 +91,7 @@ def test_a_mesh_that_makes_no_sense_is_refused(make: Any, message: str) -> None:
 
 
 def test_an_experiment_without_a_given_mesh_is_named() -> None:
-    with pytest.raises(InputError, match='no times for experiment "run" .has "ran"'):
+    with pytest.raises(InputError, match=r'no times for experiment "run" .has "ran"'):
         Discretisation(decays([1.0]), Trapezoid(), GivenMesh({"ran": np.array([0.0, 1.0])}))
 
 

@@ -73,7 +73,7 @@ def check_derivatives(d: Discretisation, vector: Array, formulation: Formulation
     nlp = program(d, formulation)
     random = np.random.default_rng(1)
     w = nlp.pack(*beside(d, vector))
-    lam_f, lam_g = 0.7, random.normal(size=len(nlp.constraints.rows))
+    lam_f, lam_g = 0.7, random.normal(size=len(nlp.assembly.constraints.rows))
     found, expected = derivatives(nlp, w, lam_f, lam_g), by_casadi(nlp, w, lam_f, lam_g)
     for name, value in expected.items():
         assert np.isfinite(value).all()
@@ -115,7 +115,7 @@ def test_derivatives_of_library_problems_are_finite_differences(name: str) -> No
     nlp = program(d, Baseline(), scaled=False)
     w = nlp.pack(*beside(d, vector))
     random = np.random.default_rng(2)
-    lam_g = random.normal(size=len(nlp.constraints.rows))
+    lam_g = random.normal(size=len(nlp.assembly.constraints.rows))
     found = derivatives(nlp, w, 1.0, lam_g)
 
     def gradient(w: Array) -> Array:
@@ -172,7 +172,7 @@ def test_the_slacks_of_packing_are_the_smallest_that_are_feasible() -> None:
     nlp = program(d, SoftCons(7.0), scaled=False)
     values, unknowns = beside(d, vector)
     w = nlp.pack(values, unknowns)
-    slacks = w[-nlp.constraints.slacks :]
+    slacks = w[-nlp.assembly.constraints.slacks :]
     assert slacks == pytest.approx(np.abs(d.defects(values, unknowns)[d.rows.dynamic]))
     expected = d.objective(values, unknowns) + 7 * slacks.sum()
     assert float(nlp.objective(w, [])) == pytest.approx(expected)
@@ -188,14 +188,14 @@ def test_known_values_and_the_user_s_bounds_are_bounds_of_the_variables() -> Non
     assert np.isinf(lower[1:]).all()
     assert unknowns.tolist() == problem.lower.tolist()
     assert most.tolist() == problem.upper.tolist()
-    assert not nlp.lower[-nlp.constraints.slacks :].any()
+    assert not nlp.lower[-nlp.assembly.constraints.slacks :].any()
 
 
 def test_the_jacobian_is_sparse() -> None:
     """A row of the trapezoid has two points and the unknowns."""
     d = Discretisation(library.load("alpha-pinene"), Trapezoid(), UniformMesh(1000))
     nlp = program(d, Baseline(), scaled=False)
-    assert nlp.jacobian.nnz_out(1) < 10 * len(nlp.constraints.rows)
+    assert nlp.jacobian.nnz_out(1) < 10 * len(nlp.assembly.constraints.rows)
     assert nlp.hessian.nnz_out(0) < 10 * nlp.size
 
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from odefit.methods.transcription.assembly import data_scale
 from odefit.methods.transcription.formulations import Baseline, ExtraTol, Formulation, SoftCons
 from odefit.methods.transcription.nlpsol import Ipopt
+from odefit.methods.transcription.scales import spread
 from odefit.methods.transcription.scip import Scip
 from odefit.methods.transcription.solver import Instance, Limits, Outcome
 from odefit.problem.algebras import Array
@@ -47,7 +47,7 @@ def test_no_local_solution_of_a_formulation_is_below_the_bound(formulation: Form
 def test_a_small_objective_is_resolved_on_its_own_scale() -> None:
     d, local = harmonic()
     found = Scip().solve(Instance(d, Baseline()), Limits(30))
-    assert local.objective < 2e-5 * data_scale(d)
+    assert local.objective < 2e-5 * spread(d)
     assert found.outcome is Outcome.SOLVED
     assert found.lower_bound is not None
     assert found.lower_bound == pytest.approx(local.objective, rel=2e-3)

@@ -166,13 +166,3 @@ def assembly(discretisation: Discretisation, formulation: Formulation) -> Assemb
         csr_array(hstack(linear, format="csr")),
         tuple(csr_array(chosen @ w) for w in d.rows.outputs),
     )
-
-
-def data_scale(discretisation: Discretisation) -> float:
-    """Sum of squares of the weighted data about their means: what a fit has to explain."""
-    total = 0.0
-    for block in discretisation.residuals:
-        if "measured" in block.columns:
-            measured, sd = block.data[:, 0], block.data[:, 1]
-            total += float((((measured - measured.mean()) / sd) ** 2).sum())
-    return total if np.isfinite(total) and total > 0 else 1.0

@@ -183,6 +183,7 @@ class Discretisation:
 
     def _constrain(self) -> None:
         self.blocks: list[Block] = []
+        self._slopes: dict[int, tuple[int, IntArray]] = {}  # block and points, by place
         self.lower = np.full((self.points, len(self.variables)), -np.inf)
         self.upper = np.full((self.points, len(self.variables)), np.inf)
         rows = _RowBuilder(self)
@@ -248,9 +249,10 @@ class Discretisation:
         if not relations.states.shape[0]:
             return
         used = np.unique(relations.slopes.indices).astype(np.intp)
-        block = self._slope_block(place, used)
-        self.blocks.append(block)
-        rows.relate(place.first, relations.states, relations.slopes, used, len(self.blocks) - 1)
+        self.blocks.append(self._slope_block(place, used))
+        number = len(self.blocks) - 1
+        self._slopes[place.first] = number, used
+        rows.relate(place.first, relations.states, relations.slopes, used, number)
 
     def _slope_block(self, place: Place, used: IntArray) -> Block:
         segment = place.segment
@@ -265,11 +267,11 @@ class Discretisation:
         segment = place.segment
         states, slopes = self.scheme.interpolation(segment.mesh, segment.relations, times)
         used = np.unique(slopes.indices).astype(np.intp)
-        if len(used):
+        number, have = self._slopes[place.first]
+        if not np.isin(used, have).all():
             self.blocks.append(self._slope_block(place, used))
-        rows.relate(
-            place.first, states, slopes, used, len(self.blocks) - 1, minus=points, dynamic=False
-        )
+            number, have = len(self.blocks) - 1, used
+        rows.relate(place.first, states, slopes, have, number, minus=points, dynamic=False)
 
     def _close(self, rows: _RowBuilder) -> None:
         """Algebraic equations at all points."""

@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any, Protocol, runtime_checkable
 
@@ -147,7 +147,7 @@ class Job:
             times[condition.name] = np.unique(np.concatenate(own))
         return Job(
             solver,
-            limits,
+            replace(limits, stop=None),
             d.problem,
             d.scheme,
             GivenMesh(times),

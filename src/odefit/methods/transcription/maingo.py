@@ -16,9 +16,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from odefit.methods.transcription.assembly import Assembly, assembly, data_scale
+from odefit.methods.transcription.assembly import Assembly, assembly
 from odefit.methods.transcription.discretisation import Discretisation
 from odefit.methods.transcription.formulations import Baseline
+from odefit.methods.transcription.scales import spread
 from odefit.methods.transcription.schemes import IntArray
 from odefit.methods.transcription.solver import Answer, Instance, Limits, Outcome, answer
 from odefit.problem.algebras import NUMPY, Array
@@ -117,7 +118,7 @@ class Maingo:
             space: _Reduced | _Full = _Full(a, instance)
         else:
             space = _Reduced(a, order, instance)
-        scale = data_scale(instance.discretisation)
+        scale = spread(instance.discretisation)
         model = _model(maingopy, space, scale)  # MAiNGO does not keep it alive
         run = maingopy.MAiNGO(model)
         settings: dict[str, Any] = {

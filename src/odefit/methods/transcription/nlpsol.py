@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -14,9 +14,8 @@ import numpy as np
 
 from odefit.methods.transcription.program import Program, program
 from odefit.methods.transcription.solver import Answer, Instance, Limits, Outcome, answer
-from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError
-from odefit.simulation.casadi_engine import _OUTPUT as OUTPUT
+from odefit.simulation.casadi_engine import OUTPUT
 
 OUTCOMES = {
     "Solve_Succeeded": Outcome.SOLVED,
@@ -87,9 +86,11 @@ class Ipopt:
         }
         if limits.seconds is not None:
             options["max_wall_time"] = max(limits.seconds, 1e-3)
-        return _run(
-            "ipopt", self.name, _derivatives(nlp) | _prefixed("ipopt", options), nlp, instance
-        )
+        settings = _derivatives(nlp) | _prefixed("ipopt", options)
+        watch = None if limits.stop is None else _Watch(nlp, limits.stop)
+        if watch is not None:
+            settings["iteration_callback"] = watch
+        return _run("ipopt", self.name, settings, nlp, instance)
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,29 @@ class Uno:
         return _run("uno", self.name, _prefixed("uno", options), nlp, instance)
 
 
+class _Watch(ca.Callback):
+    """Asks between iterations whether to stop; Python then also sees Ctrl-C."""
+
+    def __init__(self, nlp: Program, stop: Callable[[], bool]) -> None:
+        ca.Callback.__init__(self)
+        w, g = nlp.size, len(nlp.lower_g)
+        self._sizes = {"x": w, "f": 1, "g": g, "lam_x": w, "lam_g": g, "lam_p": 0}
+        self._stop = stop
+        self.construct("watch", {})
+
+    def get_n_in(self) -> int:
+        return int(ca.nlpsol_n_out())
+
+    def get_n_out(self) -> int:
+        return 1
+
+    def get_sparsity_in(self, i: int) -> Any:
+        return ca.Sparsity.dense(self._sizes[ca.nlpsol_out(i)])
+
+    def eval(self, arguments: Any) -> list[int]:
+        return [int(self._stop())]
+
+
 def _derivatives(nlp: Program) -> dict[str, Any]:
     """Those of the program, in place of what CasADi would derive."""
     return {
@@ -187,7 +211,7 @@ def _run(
         solver = ca.nlpsol("solver", plugin, problem, {**quiet, **settings})
     except RuntimeError as error:
         raise InputError(refused + _last_line(error)) from error
-    start = _start(nlp, instance)
+    start = np.clip(nlp.assembly.start(instance) / nlp.scale, nlp.lower, nlp.upper)
     began = time.perf_counter()
     try:
         with _silence(plugin):
@@ -224,18 +248,6 @@ def _silence(plugin: str) -> Iterator[None]:
         return
     with OUTPUT, contextlib.redirect_stdout(io.StringIO()):
         yield
-
-
-def _start(nlp: Program, instance: Instance) -> Array:
-    d = instance.discretisation
-    values = instance.values
-    if values is None:
-        values = np.zeros((d.points, len(d.variables)))
-    unknowns = instance.unknowns
-    if unknowns is None:
-        unknowns = np.zeros(len(d.problem.unknowns))
-    w = nlp.pack(values, np.clip(unknowns, d.problem.lower, d.problem.upper))
-    return np.clip(w, nlp.lower, nlp.upper)
 
 
 def _last_line(error: BaseException) -> str:

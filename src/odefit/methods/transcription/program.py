@@ -14,9 +14,10 @@ import casadi as ca
 import numpy as np
 from scipy.sparse import coo_array, csc_array, csr_array
 
+from odefit.methods.transcription.assembly import Assembly, assembly
 from odefit.methods.transcription.blocks import Block
 from odefit.methods.transcription.discretisation import Discretisation
-from odefit.methods.transcription.formulations import Constraints, Formulation
+from odefit.methods.transcription.formulations import Formulation
 from odefit.methods.transcription.scales import Scales
 from odefit.methods.transcription.schemes import IntArray
 from odefit.problem.algebras import Array
@@ -31,14 +32,12 @@ class Program:
 
     Attributes
     ----------
-    discretisation, constraints
-        What it is made of.
+    assembly
+        What it is made of, in natural units.
     scale
         Natural values of w over scaled ones, shape (size,). All that follows is scaled.
     objective_scale
         The same of the objective.
-    size
-        Number of variables.
     lower, upper
         Bounds of the variables, shape (size,).
     lower_g, upper_g
@@ -47,11 +46,9 @@ class Program:
         CasADi functions of w (and of the multipliers, for the Hessian's upper triangle).
     """
 
-    discretisation: Discretisation
-    constraints: Constraints
+    assembly: Assembly
     scale: Array
     objective_scale: float
-    size: int
     lower: Array
     upper: Array
     lower_g: Array
@@ -62,23 +59,18 @@ class Program:
     jacobian: Any
     hessian: Any
 
+    @property
+    def size(self) -> int:
+        """Number of variables."""
+        return self.assembly.size
+
     def pack(self, values: Array, unknowns: Array) -> Array:
         """W from values at points, shape (P, v), and unknowns; slacks are those needed."""
-        d, c = self.discretisation, self.constraints
-        slacks = np.zeros(c.slacks)
-        if c.slacks:
-            own = np.flatnonzero(c.slack >= 0)
-            rows = d.defects(values, unknowns)[c.rows[own]]
-            np.maximum.at(slacks, c.slack[own], np.abs(rows))
-        return np.concatenate([values.ravel(), unknowns, slacks]) / self.scale
+        return self.assembly.pack(values, unknowns) / self.scale
 
     def unpack(self, w: Array) -> tuple[Array, Array]:
         """Values at points and unknowns."""
-        d = self.discretisation
-        count = d.points * len(d.variables)
-        w = w * self.scale
-        values = w[:count].reshape(d.points, len(d.variables))
-        return values, w[count : count + len(d.problem.unknowns)]
+        return self.assembly.unpack(w * self.scale)
 
 
 def program(
@@ -94,9 +86,9 @@ def program(
 
 
 def _built(d: Discretisation, formulation: Formulation, scales: Scales) -> Program:
-    constraints = formulation.constraints(d.rows.dynamic)
-    points, n = d.points * len(d.variables), len(d.problem.unknowns)
-    size = points + n + constraints.slacks
+    parts = assembly(d, formulation)
+    constraints, size = parts.constraints, parts.size
+    hard = size - constraints.slacks
     rows = scales.rows[constraints.rows]
     slack_scale = np.ones(constraints.slacks)
     own = constraints.slack >= 0
@@ -106,8 +98,7 @@ def _built(d: Discretisation, formulation: Formulation, scales: Scales) -> Progr
     w = ca.DM(scale) * scaled
     lam_f, lam_g = ca.MX.sym("lam_f"), ca.MX.sym("lam_g", len(constraints.rows))
 
-    linear, weights = _linear(d, constraints)
-    linear, weights = _by_rows(linear, rows), [_by_rows(m, rows) for m in weights]
+    linear, weights = _by_rows(parts.linear, rows), [_by_rows(m, rows) for m in parts.weights]
     blocks = [_Compiled(b, d) for b in d.blocks]
     g = _matrix(linear) @ w
     jacobian = _Entries(np.ones(len(constraints.rows)), scale)
@@ -118,10 +109,10 @@ def _built(d: Discretisation, formulation: Formulation, scales: Scales) -> Progr
         jacobian.add(block.jacobian(w), *block.jacobian_places(weight))
         hessian.add(block.hessian(w, _matrix(csr_array(weight.T)) @ lam_g), *block.hessian_places)
     unit = 1.0 / scales.objective
-    f = constraints.penalty * ca.sum(w[points + n :]) if constraints.slacks else ca.MX(0)
+    f = constraints.penalty * ca.sum(w[hard:]) if constraints.slacks else ca.MX(0)
     gradient = _Entries(scale, np.array([unit]))
     if constraints.slacks:
-        places = np.arange(points + n, size)
+        places = np.arange(hard, size)
         penalties = np.full(len(places), constraints.penalty)
         gradient.constant(csr_array((penalties, (places, 0 * places)), (size, 1)))
     for residual in d.residuals:
@@ -133,17 +124,13 @@ def _built(d: Discretisation, formulation: Formulation, scales: Scales) -> Progr
         multipliers = ca.repmat(unit * lam_f, residual.instances)
         hessian.add(block.hessian(w, multipliers), *block.hessian_places)
     p = ca.MX.sym("p", 0)
-    lower = np.concatenate([d.lower.ravel(), d.problem.lower, np.zeros(constraints.slacks)])
-    upper = np.concatenate([d.upper.ravel(), d.problem.upper, np.full(constraints.slacks, np.inf)])
     grad = ca.densify(gradient.matrix())
     return Program(
-        d,
-        constraints,
+        parts,
         scale,
         scales.objective,
-        size,
-        lower / scale,
-        upper / scale,
+        parts.lower / scale,
+        parts.upper / scale,
         constraints.lower / rows,
         constraints.upper / rows,
         ca.Function("f", [scaled, p], [unit * f]),
@@ -158,29 +145,6 @@ def _built(d: Discretisation, formulation: Formulation, scales: Scales) -> Progr
             ["hess_gamma_x_x"],
         ),
     )
-
-
-def _linear(d: Discretisation, constraints: Constraints) -> tuple[csr_array, list[csr_array]]:
-    """Constant part of the constraints' Jacobian, and weights of the blocks' outputs."""
-    rows, count = constraints.rows, len(constraints.rows)
-    chosen = csr_array((np.ones(count), (np.arange(count), rows)), (count, len(d.rows.dynamic)))
-    own = np.flatnonzero(constraints.slack >= 0)
-    slack = csr_array(
-        (constraints.sign[own], (own, constraints.slack[own])), (count, constraints.slacks)
-    )
-    parts = [coo_array(p) for p in (chosen @ d.rows.values, chosen @ d.rows.unknowns, slack)]
-    shift = np.cumsum([0, *(p.shape[1] for p in parts)])
-    linear = csr_array(
-        (
-            np.concatenate([p.data for p in parts]),
-            (
-                np.concatenate([p.coords[0] for p in parts]),
-                np.concatenate([p.coords[1] + s for p, s in zip(parts, shift, strict=False)]),
-            ),
-        ),
-        (count, shift[-1]),
-    )
-    return linear, [csr_array(chosen @ w) for w in d.rows.outputs]
 
 
 class _Compiled:

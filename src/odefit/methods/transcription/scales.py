@@ -84,10 +84,13 @@ def row_sizes(d: Discretisation, values: Array) -> Array:
 
 
 def spread(d: Discretisation) -> float:
-    """Objective of the best constant predictions, weights counted; 1 if that is zero."""
+    """What a fit has to explain: the weighted data's sum of squares about their means.
+
+    1 if that is zero or not finite.
+    """
     total = 0.0
     for block in d.residuals:
         if "measured" in block.columns and block.instances:
             measured, sd = block.data[:, 0], block.data[:, 1]
             total += float(np.sum(((measured - measured.mean()) / sd) ** 2))
-    return total or 1.0
+    return total if np.isfinite(total) and total > 0 else 1.0

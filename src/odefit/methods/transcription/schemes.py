@@ -285,7 +285,9 @@ class AdamsMoulton(_Multistep):
 class Simpson(_Multistep):
     """Simpson's rule over two steps, equation (6).
 
-    Values between mesh points are those of the cubic Hermite polynomial of a step.
+    Values between mesh points are those of the cubic Hermite polynomial of a step. On a mesh
+    whose steps change abruptly the two steps are not symmetric, and the measured order is 3
+    with either start.
 
     Attributes
     ----------

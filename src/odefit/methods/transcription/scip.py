@@ -16,8 +16,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from odefit.methods.transcription.assembly import assembly, data_scale
+from odefit.methods.transcription.assembly import assembly
 from odefit.methods.transcription.isolation import Progress
+from odefit.methods.transcription.scales import spread
 from odefit.methods.transcription.solver import Answer, Instance, Limits, Outcome, answer
 from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError
@@ -354,7 +355,7 @@ class _Model:
         )
 
     def _scale(self) -> float:
-        scale = data_scale(self._assembly.discretisation)
+        scale = spread(self._assembly.discretisation)
         if self._start is not None:
             objective = self._start_objective()
             if math.isfinite(objective):

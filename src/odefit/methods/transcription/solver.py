@@ -50,12 +50,15 @@ class Limits:
     gap, absolute_gap
         A global solver stops when upper and lower bound of the objective differ by less than
         `gap` times the upper one, or by less than `absolute_gap`.
+    stop
+        Asked now and then whether to end early, by solvers that run in this process.
     """
 
     seconds: float | None = None
     threads: int = 1
     gap: float = 1e-3
     absolute_gap: float = 0.0
+    stop: Callable[[], bool] | None = None
 
 
 class Outcome(Enum):

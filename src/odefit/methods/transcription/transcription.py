@@ -435,9 +435,10 @@ class Transcription:
         return np.array([given.get(k, v) for k, v in zip(problem.keys, base, strict=True)])
 
     def _limits(self, control: Control) -> Limits:
-        if control.deadline is None:
-            return Limits()
-        return Limits(max(control.deadline - time.time(), 0.01))
+        seconds = None
+        if control.deadline is not None:
+            seconds = max(control.deadline - time.time(), 0.01)
+        return Limits(seconds, stop=control.interrupted.is_set)
 
 
 _kept: WeakKeyDictionary[ForwardMap, dict[Any, Discretisation]] = WeakKeyDictionary()
