@@ -54,7 +54,14 @@ CLOSE = 1e-4
 """Residuals this small, relative to the data, count as zero where nothing is polished."""
 
 WARM_STARTS = 5
-"""Local solutions of which a global solver is given the best."""
+"""Starts of the discretised problem itself, before a global solver has it."""
+
+LOCAL_SHARE = 0.25
+"""Of a global solver's time that the local search before it may take."""
+
+NEARBY = Ipopt(iterations=300, options={"mu_init": 1e-7, "bound_push": 1e-9, "bound_frac": 1e-9})
+"""From a start that is next to the solution: IPOPT's default barrier would push it away, and on
+FitzHugh-Nagumo into another basin."""
 
 SEARCH = SingleShooting(evaluations=300, tolerance=1e-8, step=1e-7, patience=30)
 """How the end of each start is improved on the true trajectories."""
@@ -236,9 +243,8 @@ class Transcription:
                 break
             finer = Discretisation(d.problem, self._scheme, mesh)
             values = carried_over(d, answer.values, answer.unknowns, finer)
-            again = self._improve(
-                Instance(finer, self.formulation, values, answer.unknowns), control
-            )
+            instance = Instance(finer, self.formulation, values, answer.unknowns)
+            again = NEARBY.solve(instance, self._limits(control))
             if not again.success:
                 break
             d, answer = finer, again
@@ -303,7 +309,8 @@ class Transcription:
         values = from_simulation(d, forward, best.vector)
         if values is None:
             values = from_data(d, best.vector)
-        answer = self._improve(Instance(d, self.formulation, values, best.vector), control)
+        instance = Instance(d, self.formulation, values, best.vector)
+        answer = NEARBY.solve(instance, self._limits(control))
         if isinstance(self.mesh, AdaptiveMesh) and answer.success:
             d, answer, _ = self._refined(d, answer, self.mesh.tolerance, control)
         if answer.unknowns is None or answer.values is None or not answer.success:
@@ -362,22 +369,26 @@ class Transcription:
         return Estimate((end,), status, end.message, certificate, discretised_part)
 
     def _warm(self, forward: ForwardMap, d: Discretisation, control: Control) -> Answer | None:
-        """The best of a few local solutions of the very program that the solver gets."""
+        """The best local solution of the solver's own program that is quickly found.
+
+        The optimum of the discretised problem may be next to that of the true one, or, on a
+        coarse mesh, elsewhere: both are looked for.
+        """
         best: Answer | None = None
-        local = Ipopt(iterations=300)
-        for k in range(WARM_STARTS):
-            if control.should_stop():
-                break
-            given = self._given(forward.problem) if k == 0 and self.start is not None else None
-            point = guess(forward.problem) if given is None and k == 0 else given
-            if point is None:
-                point = sample(forward.problem, k, 1, control.seed)[0]
-            values = self._states(d, forward, point, simulated=False)
-            answer = local.solve(
-                Instance(d, self.formulation, values, point), self._limits(control)
-            )
-            if answer.success and (best is None or answer.objective < best.objective):
-                best = answer
+        limited = replace(control, checkpoint=None, deadline=_before(control, self.seconds))
+        for polish, starts in ((True, self.starts), (False, WARM_STARTS)):
+            local = replace(self, solver=Ipopt(iterations=300), polish=polish)
+            search = MultiStart(local, starts=starts, screening=self.screening)
+            end = search.solve(forward.problem, limited).best
+            if end is None or control.interrupted.is_set():
+                continue
+            values = from_simulation(d, forward, end.vector)
+            if values is None:
+                values = from_data(d, end.vector)
+            instance = Instance(d, self.formulation, values, end.vector)
+            found = NEARBY.solve(instance, self._limits(control))
+            if found.success and (best is None or found.objective < best.objective):
+                best = found
         return best
 
     def _global_limits(self, d: Discretisation, control: Control) -> Limits:
@@ -485,6 +496,12 @@ def discretised(
         float(moved[worst]),
         d.problem.keys[worst],
     )
+
+
+def _before(control: Control, seconds: float) -> float:
+    """Deadline of a search that leaves the larger part of the time."""
+    left = seconds if control.deadline is None else control.deadline - time.time()
+    return time.time() + LOCAL_SHARE * max(left, 0.0)
 
 
 def _status(answer: Answer, control: Control) -> Status:
