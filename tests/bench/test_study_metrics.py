@@ -10,6 +10,7 @@ import pytest
 from odefit import library
 from odefit.bench import study_metrics as metrics
 from odefit.bench.study_plan import Configuration, instance_of
+from odefit.methods.transcription.solver import cost
 
 
 def test_max_re_is_the_worst_parameter_and_leaves_initial_values_out() -> None:
@@ -84,11 +85,11 @@ def test_soft_constraints_cost_their_penalty() -> None:
     values = np.tile([1.0, 0.0], (d.points, 1))
     unknowns = np.array([2.0, 4.0, 1.0, 0.0])
     plain = d.objective(values, unknowns)
-    found = metrics.penalised(d, soft.formulation, values, unknowns)
+    found = cost(soft, values, unknowns)
     assert found - plain == pytest.approx(1e3 * 230 * 0.01 / 4.0)
     hard = instance_of(Configuration("harmonic", "Euler", "Baseline", 0.0, 230, "Ipopt"))
-    assert metrics.penalised(d, hard.formulation, values, unknowns) == plain
+    assert cost(hard, values, unknowns) == plain
     # A slack of the size of a solver's tolerance costs nothing.
     values[1:, 0] += 5e-7
     unknowns = np.array([2.0, 1e9, 1.0, 0.0])
-    assert metrics.penalised(d, soft.formulation, values, unknowns) == d.objective(values, unknowns)
+    assert cost(soft, values, unknowns) == d.objective(values, unknowns)

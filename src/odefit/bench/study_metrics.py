@@ -13,8 +13,6 @@ import numpy as np
 
 if TYPE_CHECKING:
     from odefit.library import Reference
-    from odefit.methods.transcription.discretisation import Discretisation
-    from odefit.methods.transcription.formulations import Formulation
     from odefit.problem.algebras import Array
     from odefit.problem.problem import Problem
 
@@ -33,10 +31,6 @@ RELATIVE_GAP = 1e-3
 ABSOLUTE_GAP = 1e-6
 """The same relative to the data's sum of squares about their means: an optimum of zero, as
 noiseless data have it, has no relative gap."""
-
-NO_SLACK = 1e-6
-"""A violation of a soft constraint up to which no slack is charged: solvers take as much for
-feasible in the other formulations, and P = 1e5 times their rounding errors is not small."""
 
 Place = Literal["found", "near", "alternative", "elsewhere"]
 
@@ -84,19 +78,6 @@ def place(max_re: float | None, nrmse: float | None) -> Place:
     if max_re <= NEAR:
         return "near"
     return "alternative" if nrmse is not None and nrmse < ALTERNATIVE else "elsewhere"
-
-
-def penalised(
-    discretisation: Discretisation, formulation: Formulation, values: Array, unknowns: Array
-) -> float:
-    """What the formulation minimises: the sum of squares, and P times the sum of the slacks."""
-    cost = discretisation.objective(values, unknowns)
-    dynamic = discretisation.rows.dynamic
-    constraints = formulation.constraints(dynamic)
-    if constraints.slacks:
-        slacks = np.abs(discretisation.defects(values, unknowns)[dynamic.astype(bool)])
-        cost += constraints.penalty * float(slacks[slacks > NO_SLACK].sum())
-    return cost
 
 
 def certified(cost: float, lower_bound: float | None, absolute_gap: float) -> bool:

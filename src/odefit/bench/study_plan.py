@@ -233,6 +233,7 @@ def solve(configuration: Configuration, seconds: float) -> dict[str, Any]:
     from odefit.methods.transcription.isolation import isolated
     from odefit.methods.transcription.scales import spread
     from odefit.methods.transcription.solver import Limits
+    from odefit.methods.transcription.solver import cost as cost_of
 
     began = time.perf_counter()
     solver = _registry()[configuration.solver]
@@ -250,7 +251,7 @@ def solve(configuration: Configuration, seconds: float) -> dict[str, Any]:
         reference = library.reference(configuration.problem)
         max_re = metrics.max_relative_error(problem, reference, a.unknowns)
         nrmse = metrics.normalised_error(problem, d.predictions(a.values, a.unknowns))
-        cost = metrics.penalised(d, instance.formulation, a.values, a.unknowns)
+        cost = cost_of(instance, a.values, a.unknowns)
         unknowns = dict(zip(problem.keys, map(float, a.unknowns), strict=True))
     meet = cost is not None and metrics.certified(cost, a.lower_bound, absolute)
     return {

@@ -93,6 +93,11 @@ class Ipopt:
         return _run("ipopt", self.name, settings, nlp, instance)
 
 
+NEARBY = Ipopt(iterations=300, options={"mu_init": 1e-7, "bound_push": 1e-9, "bound_frac": 1e-9})
+"""From a start that is next to the solution: IPOPT's default barrier would push it away, and on
+FitzHugh-Nagumo into another basin."""
+
+
 @dataclass(frozen=True)
 class Bonmin:
     """BONMIN (Bonami et al., 2008), which makes of a problem without integers a run of IPOPT.

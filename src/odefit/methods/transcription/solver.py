@@ -18,6 +18,11 @@ FEASIBLE = 1e-5
 """Violation of a constraint, relative to the size of its variable, that counts as none."""
 
 
+NO_SLACK = 1e-6
+"""A violation of a soft constraint up to which no slack is charged: solvers take as much for
+feasible in the other formulations, and P = 1e5 times their rounding errors is not small."""
+
+
 @dataclass(frozen=True, eq=False)
 class Instance:
     """A discretised problem to be solved.
@@ -162,6 +167,17 @@ def answer(
     return Answer(
         outcome, values, unknowns, objective, lower_bound, violation, seconds, message, iterations
     )
+
+
+def cost(instance: Instance, values: Array, unknowns: Array) -> float:
+    """What the formulation minimises: the objective, and P times the sum of the slacks."""
+    d = instance.discretisation
+    total = d.objective(values, unknowns)
+    constraints = instance.formulation.constraints(d.rows.dynamic)
+    if constraints.slacks:
+        slacks = np.abs(d.defects(values, unknowns)[d.rows.dynamic])
+        total += constraints.penalty * float(slacks[slacks > NO_SLACK].sum())
+    return total
 
 
 def violated(instance: Instance, values: Array, unknowns: Array) -> float:

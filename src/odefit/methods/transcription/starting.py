@@ -61,6 +61,12 @@ def from_simulation(d: Discretisation, forward: ForwardMap, unknowns: Array) -> 
     return values
 
 
+def near(d: Discretisation, forward: ForwardMap, unknowns: Array) -> Array:
+    """The true trajectories, or the data where these cannot be had."""
+    values = from_simulation(d, forward, unknowns)
+    return from_data(d, unknowns) if values is None else values
+
+
 def _flat(d: Discretisation, condition: Condition, unknowns: Array) -> Array:
     """A value for every variable, the same at all times."""
     found = []

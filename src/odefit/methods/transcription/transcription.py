@@ -15,16 +15,17 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from odefit.methods.control import Control, Progress, interruptible
-from odefit.methods.estimate import Certificate, Discretised, Estimate, Start, Status
+from odefit.methods.control import Control, interruptible
+from odefit.methods.estimate import Discretised, Estimate, Start, Status
 from odefit.methods.levels import Levels
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.starts import guess, sample
+from odefit.methods.transcription.agreement import discretised
 from odefit.methods.transcription.discretisation import Discretisation
 from odefit.methods.transcription.formulations import Baseline, Formulation
 from odefit.methods.transcription.mesh import DataMesh, Mesh, UniformMesh
-from odefit.methods.transcription.nlpsol import Ipopt
+from odefit.methods.transcription.nlpsol import NEARBY, Ipopt
 from odefit.methods.transcription.refinement import (
     AdaptiveMesh,
     carried_over,
@@ -33,12 +34,12 @@ from odefit.methods.transcription.refinement import (
 )
 from odefit.methods.transcription.scales import spread
 from odefit.methods.transcription.schemes import SCHEMES, Scheme
-from odefit.methods.transcription.solver import Answer, Instance, Limits, Outcome, Solver
-from odefit.methods.transcription.starting import States, from_data, from_simulation
+from odefit.methods.transcription.solver import Answer, Instance, Limits, Solver
+from odefit.methods.transcription.starting import States, from_data, near
 from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError, one_of
 from odefit.problem.problem import Problem
-from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation import ForwardMap
 from odefit.simulation.engines import EngineName
 
 CONTRADICTED = 1.05
@@ -52,16 +53,6 @@ EXPLAINED = 0.5
 
 CLOSE = 1e-4
 """Residuals this small, relative to the data, count as zero where nothing is polished."""
-
-WARM_STARTS = 5
-"""Starts of the discretised problem itself, before a global solver has it."""
-
-LOCAL_SHARE = 0.25
-"""Of a global solver's time that the local search before it may take."""
-
-NEARBY = Ipopt(iterations=300, options={"mu_init": 1e-7, "bound_push": 1e-9, "bound_frac": 1e-9})
-"""From a start that is next to the solution: IPOPT's default barrier would push it away, and on
-FitzHugh-Nagumo into another basin."""
 
 SEARCH = SingleShooting(evaluations=300, tolerance=1e-8, step=1e-7, patience=30)
 """How the end of each start is improved on the true trajectories."""
@@ -164,11 +155,13 @@ class Transcription:
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
         """Estimate; results depend on the seed, never on the number of workers."""
-        absent = self._solver.missing()
+        absent = self.solver_object.missing()
         if absent is not None:
             raise InputError(absent)
-        if self._solver.scope == "global":
-            return self._solve_global(problem, control)
+        if self.solver_object.scope == "global":
+            from odefit.methods.transcription.global_search import solve_global
+
+            return solve_global(self, problem, control)
         search = MultiStart(self, starts=self.starts, screening=self.screening)
         estimate = search.solve(problem, control)
         best = estimate.best
@@ -197,11 +190,11 @@ class Transcription:
         problem = forward.problem
         if index == 0 and self.start is not None:
             start = self._given(problem)
-        d = self._discretised(forward)
+        d = self.discretisation(forward)
         values = self._states(d, forward, start, simulated=index == 0 and self._informed(problem))
         answer = self._improve(Instance(d, self.formulation, values, start), control)
         tolerance = self.mesh.tolerance if isinstance(self.mesh, AdaptiveMesh) else None
-        end = self._end(forward, index, start, answer, control, began)
+        end = self.end(forward, index, start, answer, control, began)
         if self.polish and self.shooting and not end.exact and not control.should_stop():
             direct = SEARCH.run(forward, index, start, control)
             if direct.cost < end.cost:
@@ -213,7 +206,7 @@ class Transcription:
             if self.polish and (end.exact or not doubted):
                 break
             d, answer, fine = self._refined(d, answer, tolerance, control)
-            again = self._end(forward, index, start, answer, control, began)
+            again = self.end(forward, index, start, answer, control, began)
             if again.cost <= end.cost or not self.polish:
                 end = again
             if not fine or not self.polish:
@@ -224,7 +217,7 @@ class Transcription:
         return end
 
     def _improve(self, instance: Instance, control: Control) -> Answer:
-        return self._solver.solve(instance, self._limits(control))
+        return self.solver_object.solve(instance, self.limits(control))
 
     def _refined(
         self, d: Discretisation, answer: Answer, tolerance: float, control: Control
@@ -244,13 +237,13 @@ class Transcription:
             finer = Discretisation(d.problem, self._scheme, mesh)
             values = carried_over(d, answer.values, answer.unknowns, finer)
             instance = Instance(finer, self.formulation, values, answer.unknowns)
-            again = NEARBY.solve(instance, self._limits(control))
+            again = NEARBY.solve(instance, self.limits(control))
             if not again.success:
                 break
             d, answer = finer, again
         return d, answer, False
 
-    def _end(
+    def end(
         self,
         forward: ForwardMap,
         index: int,
@@ -260,7 +253,7 @@ class Transcription:
         began: float,
     ) -> Start:
         """What the answer is worth on the true trajectories."""
-        message = f"{self._solver.name}: {answer.message}"
+        message = f"{self.solver_object.name}: {answer.message}"
         if answer.unknowns is None:
             return Start(
                 index,
@@ -305,105 +298,19 @@ class Transcription:
 
     def _confirm(self, forward: ForwardMap, best: Start, control: Control) -> Discretised | None:
         """The discretised solution next to the answer, on a mesh that is fine enough."""
-        d = self._discretised(forward)
-        values = from_simulation(d, forward, best.vector)
-        if values is None:
-            values = from_data(d, best.vector)
-        instance = Instance(d, self.formulation, values, best.vector)
-        answer = NEARBY.solve(instance, self._limits(control))
+        d = self.discretisation(forward)
+        instance = Instance(d, self.formulation, near(d, forward, best.vector), best.vector)
+        answer = NEARBY.solve(instance, self.limits(control))
         if isinstance(self.mesh, AdaptiveMesh) and answer.success:
             d, answer, _ = self._refined(d, answer, self.mesh.tolerance, control)
         if answer.unknowns is None or answer.values is None or not answer.success:
             return None
         return discretised(forward, d, answer, best.vector)
 
-    # A global solver --------------------------------------------------------------------------
-
-    def _solve_global(self, problem: Problem, control: Control) -> Estimate:
-        """The solver's answer, its bounds, and what the true trajectories say of it."""
-        from odefit.methods.transcription.isolation import isolated
-
-        began = time.perf_counter()
-        forward = ForwardMap(problem, self.engine)
-        d = self._discretised(forward)
-        with interruptible(control):
-            warm = self._warm(forward, d, control)
-            if control.report is not None:
-                control.report(Progress(0, 0, math.inf, 0, f"{self._solver.name} is at work"))
-            instance = Instance(d, self.formulation)
-            if warm is not None:
-                instance = replace(instance, values=warm.values, unknowns=warm.unknowns)
-            answer = isolated(
-                self._solver,
-                instance,
-                self._global_limits(d, control),
-                interrupted=control.interrupted,
-            )
-            if answer.unknowns is None and warm is not None:
-                answer = replace(
-                    warm,
-                    outcome=answer.outcome,
-                    lower_bound=answer.lower_bound,
-                    message=f"{answer.message}; the answer is that of {Ipopt().name}",
-                )
-            start = warm.unknowns if warm is not None and warm.unknowns is not None else None
-            if start is None:
-                start = np.zeros(len(problem.unknowns))
-            end = self._end(forward, 0, start, answer, control, began)
-        certificate = None
-        if answer.lower_bound is not None and np.isfinite(answer.lower_bound):
-            lower, upper = min(answer.lower_bound, answer.objective), answer.objective
-            negligible = self.absolute_gap * spread(d)
-            certificate = Certificate(
-                lower,
-                upper,
-                f"discretised ({d.described()})",
-                self._solver.name,
-                upper - lower <= max(self.gap * abs(upper), negligible),
-                negligible,
-            )
-        discretised_part = None
-        if answer.unknowns is not None:
-            discretised_part = discretised(forward, d, answer, end.vector)
-        status = _status(answer, control)
-        return Estimate((end,), status, end.message, certificate, discretised_part)
-
-    def _warm(self, forward: ForwardMap, d: Discretisation, control: Control) -> Answer | None:
-        """The best local solution of the solver's own program that is quickly found.
-
-        The optimum of the discretised problem may be next to that of the true one, or, on a
-        coarse mesh, elsewhere: both are looked for.
-        """
-        best: Answer | None = None
-        limited = replace(control, checkpoint=None, deadline=_before(control, self.seconds))
-        for polish, starts in ((True, self.starts), (False, WARM_STARTS)):
-            local = replace(self, solver=Ipopt(iterations=300), polish=polish)
-            search = MultiStart(local, starts=starts, screening=self.screening)
-            end = search.solve(forward.problem, limited).best
-            if end is None or control.interrupted.is_set():
-                continue
-            values = from_simulation(d, forward, end.vector)
-            if values is None:
-                values = from_data(d, end.vector)
-            instance = Instance(d, self.formulation, values, end.vector)
-            found = NEARBY.solve(instance, self._limits(control))
-            if found.success and (best is None or found.objective < best.objective):
-                best = found
-        return best
-
-    def _global_limits(self, d: Discretisation, control: Control) -> Limits:
-        seconds = self._limits(control).seconds
-        return Limits(
-            self.seconds if seconds is None else seconds,
-            1,
-            self.gap,
-            self.absolute_gap * spread(d),
-        )
-
     # Parts ------------------------------------------------------------------------------------
 
     @property
-    def _solver(self) -> Solver:
+    def solver_object(self) -> Solver:
         assert not isinstance(self.solver, str)
         return self.solver
 
@@ -412,7 +319,7 @@ class Transcription:
         assert not isinstance(self.scheme, str)
         return self.scheme
 
-    def _discretised(self, forward: ForwardMap) -> Discretisation:
+    def discretisation(self, forward: ForwardMap) -> Discretisation:
         """The problem on the mesh as it begins, made once."""
         kept = _kept.setdefault(forward, {})
         key = (self._scheme, self.mesh)
@@ -429,9 +336,7 @@ class Transcription:
         if self.states == "zero":
             return np.zeros((d.points, len(d.variables)))
         if self.states == "simulation" or simulated:
-            values = from_simulation(d, forward, unknowns)
-            if values is not None:
-                return values
+            return near(d, forward, unknowns)
         return from_data(d, unknowns)
 
     def _informed(self, problem: Problem) -> bool:
@@ -445,7 +350,8 @@ class Transcription:
         given = self.start or {}
         return np.array([given.get(k, v) for k, v in zip(problem.keys, base, strict=True)])
 
-    def _limits(self, control: Control) -> Limits:
+    def limits(self, control: Control) -> Limits:
+        """Those of one run of a solver in this process."""
         seconds = None
         if control.deadline is not None:
             seconds = max(control.deadline - time.time(), 0.01)
@@ -454,63 +360,3 @@ class Transcription:
 
 _kept: WeakKeyDictionary[ForwardMap, dict[Any, Discretisation]] = WeakKeyDictionary()
 """Discretisations in use, so that every start of a fit uses the same."""
-
-
-def discretised(
-    forward: ForwardMap, d: Discretisation, answer: Answer, vector: Array
-) -> Discretised:
-    """How far the discretised answer is from the true trajectories, and from `vector`.
-
-    Parameters
-    ----------
-    vector
-        The answer on the true trajectories, shape (n,).
-    """
-    assert answer.values is not None
-    assert answer.unknowns is not None
-    predicted = d.predictions(answer.values, answer.unknowns)
-    error = 0.0
-    at = np.clip(answer.unknowns, d.problem.lower, d.problem.upper)
-    for condition, ours in zip(d.problem.conditions, predicted, strict=True):
-        path = forward.trajectory(at, condition.name)
-        if isinstance(path, Failure):
-            error = math.inf
-            break
-        true = forward.predictions(condition, at, path)
-        for name, series in condition.series.items():
-            exact = true[name].array(len(condition.times))
-            size = float(np.max(np.abs(exact), initial=0.0)) or 1.0
-            off = np.abs(ours[name] - exact)[series.rows]
-            error = max(error, float(np.max(off, initial=0.0)) / size)
-    evaluation = forward.evaluate(at)
-    true_objective = evaluation.objective if isinstance(evaluation, Evaluation) else math.inf
-    scale = np.maximum(np.abs(vector), np.abs(at))
-    moved = np.abs(vector - at) / np.where(scale > 0, scale, 1.0)
-    worst = int(np.argmax(moved))
-    return Discretised(
-        d.scheme.name,
-        d.steps,
-        answer.objective,
-        true_objective,
-        error,
-        float(moved[worst]),
-        d.problem.keys[worst],
-    )
-
-
-def _before(control: Control, seconds: float) -> float:
-    """Deadline of a search that leaves the larger part of the time."""
-    left = seconds if control.deadline is None else control.deadline - time.time()
-    return time.time() + LOCAL_SHARE * max(left, 0.0)
-
-
-def _status(answer: Answer, control: Control) -> Status:
-    if answer.unknowns is None:
-        return Status.FAILED
-    if answer.outcome is Outcome.SOLVED:
-        return Status.CONVERGED
-    if control.interrupted.is_set():
-        return Status.INTERRUPTED
-    if control.out_of_time:
-        return Status.TIME_LIMIT
-    return Status.NOT_CONVERGED

@@ -1,0 +1,156 @@
+"""A global solver: local answers first, then its own bounds, then the true trajectories."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from odefit.methods.control import Control, Progress, interruptible
+from odefit.methods.estimate import Certificate, Estimate, Status
+from odefit.methods.multi_start import MultiStart
+from odefit.methods.transcription.agreement import discretised
+from odefit.methods.transcription.discretisation import Discretisation
+from odefit.methods.transcription.isolation import isolated
+from odefit.methods.transcription.nlpsol import NEARBY, Ipopt
+from odefit.methods.transcription.scales import spread
+from odefit.methods.transcription.solver import Answer, Instance, Limits, Outcome, Report, cost
+from odefit.methods.transcription.starting import near
+from odefit.problem.problem import Problem
+from odefit.simulation import ForwardMap
+
+if TYPE_CHECKING:
+    from odefit.methods.transcription.transcription import Transcription
+
+WARM_STARTS = 5
+"""Starts of the discretised problem itself, before a global solver has it."""
+
+LOCAL_SHARE = 0.25
+"""Of a global solver's time that the local search before it may take."""
+
+
+def solve_global(method: Transcription, problem: Problem, control: Control) -> Estimate:
+    """The solver's answer, its bounds, and what the true trajectories say of it.
+
+    Raises
+    ------
+    InputError
+        The model has something that the solver cannot take.
+    """
+    began = time.perf_counter()
+    forward = ForwardMap(problem, method.engine)
+    d = method.discretisation(forward)
+    instance = Instance(d, method.formulation)
+    with interruptible(control):
+        warm = _warm(method, forward, d, control)
+        start = np.zeros(len(problem.unknowns))
+        if warm is not None and warm.unknowns is not None:
+            start = warm.unknowns
+            instance = replace(instance, values=warm.values, unknowns=warm.unknowns)
+        answer = isolated(
+            method.solver_object,
+            instance,
+            _limits(method, d, control),
+            _report(method, control),
+            control.interrupted,
+        )
+        if answer.unknowns is None and warm is not None:
+            answer = replace(
+                warm,
+                outcome=answer.outcome,
+                lower_bound=answer.lower_bound,
+                message=f"{answer.message}; the answer is that of {Ipopt().name}",
+            )
+        end = method.end(forward, 0, start, answer, control, began)
+    agreement = discretised(forward, d, answer, end.vector) if answer.values is not None else None
+    return Estimate(
+        (end,),
+        _status(answer, control),
+        end.message,
+        _certificate(method, instance, answer),
+        agreement,
+    )
+
+
+def _certificate(method: Transcription, instance: Instance, answer: Answer) -> Certificate | None:
+    """The bounds, of the formulation's own objective."""
+    if answer.lower_bound is None or not math.isfinite(answer.lower_bound):
+        return None
+    upper = math.inf
+    if answer.values is not None and answer.unknowns is not None:
+        upper = cost(instance, answer.values, answer.unknowns)
+    lower = min(answer.lower_bound, upper)
+    d = instance.discretisation
+    negligible = method.absolute_gap * spread(d)
+    strict = method.formulation.name == "Baseline"
+    form = "" if strict else f", {method.formulation.name}"
+    return Certificate(
+        lower,
+        upper,
+        f"discretised ({d.described()}{form})",
+        method.solver_object.name,
+        upper - lower <= max(method.gap * abs(upper), negligible),
+        negligible,
+    )
+
+
+def _warm(
+    method: Transcription, forward: ForwardMap, d: Discretisation, control: Control
+) -> Answer | None:
+    """The best local solution of the solver's own program that is quickly found.
+
+    The optimum of the discretised problem may be next to that of the true one, or, on a coarse
+    mesh, elsewhere: both are looked for.
+    """
+    best: Answer | None = None
+    seconds = method.limits(control).seconds
+    seconds = method.seconds if seconds is None else seconds
+    limited = replace(control, checkpoint=None, deadline=time.time() + LOCAL_SHARE * seconds)
+    for polish, starts in ((True, method.starts), (False, WARM_STARTS)):
+        local = replace(method, solver=Ipopt(iterations=300), polish=polish)
+        search = MultiStart(local, starts=starts, screening=method.screening)
+        end = search.solve(forward.problem, limited).best
+        if end is None or control.interrupted.is_set():
+            continue
+        instance = Instance(d, method.formulation, near(d, forward, end.vector), end.vector)
+        found = NEARBY.solve(instance, method.limits(control))
+        if found.success and (best is None or found.objective < best.objective):
+            best = found
+    return best
+
+
+def _limits(method: Transcription, d: Discretisation, control: Control) -> Limits:
+    seconds = method.limits(control).seconds
+    return Limits(
+        method.seconds if seconds is None else seconds,
+        1,
+        method.gap,
+        method.absolute_gap * spread(d),
+    )
+
+
+def _report(method: Transcription, control: Control) -> Report | None:
+    if control.report is None:
+        return None
+    tell = control.report
+
+    def report(objective: float, bound: float) -> None:
+        said = f"{method.solver_object.name}: no objective is below {bound:.5g}"
+        tell(Progress(0, 0, objective, 0, said))
+
+    return report
+
+
+def _status(answer: Answer, control: Control) -> Status:
+    if answer.unknowns is None:
+        return Status.FAILED
+    if answer.outcome is Outcome.SOLVED:
+        return Status.CONVERGED
+    if control.interrupted.is_set():
+        return Status.INTERRUPTED
+    if control.out_of_time:
+        return Status.TIME_LIMIT
+    return Status.NOT_CONVERGED
