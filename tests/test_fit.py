@@ -194,6 +194,16 @@ def test_a_method_that_stops_too_early_is_driven_on() -> None:
     assert result.objective == pytest.approx(odefit.fit(decay()).objective, rel=1e-9)
 
 
+def test_the_last_improvement_can_be_left_out() -> None:
+    """Then the answer is the method's own."""
+    problem = decay().with_parameters(k={"guess": 5.0}, s={"guess": 9.0})
+    short = SingleShooting(evaluations=2)
+    result = odefit.fit(problem, short, polish=False)
+    assert result.status is Status.NOT_CONVERGED
+    assert np.array_equal(result.best.vector, result.starts[0].vector)
+    assert result.objective > 1.01 * odefit.fit(problem, short).objective
+
+
 def test_a_checkpoint_is_gone_on_with(tmp_path: Path) -> None:
     path = tmp_path / "fit.checkpoint"
     first = odefit.fit(oscillator(), MultiStart(starts=4), seed=1, checkpoint=path)

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
-from odefit.assessment.parts import Assessment, Bounds
+from odefit.assessment.parts import Assessment, Bounds, Discretisation
 from odefit.problem.errors import InputError
 from odefit.reporting.html import report_html
 from odefit.result import Result
@@ -74,6 +74,21 @@ def test_a_certificate_is_the_global_part_with_its_gap() -> None:
     data = to_mapping(result)
     assert data["assessment"]["global"]["gap"] == pytest.approx(0.1)
     assert from_mapping(data).assessment.bounds == bounds
+
+
+@pytest.mark.parametrize("error", [0.02, math.inf])
+def test_bounds_and_discretisation_come_back_and_are_reported(error: float, tmp_path: Path) -> None:
+    """Though the discretised answer may have no true trajectories."""
+    bounds = Bounds(18.0, 20.0, "discretised (trapezoid, M = 11)", "No better than 18.", True)
+    mesh = Discretisation("trapezoid", 11, 20.7, error, error, 0.03, "The mesh is coarse.")
+    assessment = Assessment(bounds=bounds, discretisation=mesh)
+    result = replace(examples.alpha_pinene(), assessment=assessment)
+    save_result(result, tmp_path / "result.json")
+    back = load_result(tmp_path / "result.json")
+    assert back.assessment == assessment
+    page = report_html(back)
+    assert bounds.sentence in page
+    assert mesh.sentence in page
 
 
 def test_standard_errors_and_intervals_are_found_by_key() -> None:

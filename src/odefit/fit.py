@@ -180,7 +180,8 @@ def _polished(forward: ForwardMap, estimate: Estimate, control: Control) -> Star
         return best
     with interruptible(control):
         again = POLISH.run(forward, best.index, best.vector, control)
-    return again if again.cost <= best.cost else best
+    # A method's own cost may be another than that of the true trajectories.
+    return best if again.status is Status.FAILED else again
 
 
 def _solutions(

@@ -118,3 +118,15 @@ def test_names_of_a_model_cannot_clash_with_those_of_an_engine() -> None:
         found = ForwardMap(problem, engine).trajectory(vector)
         assert isinstance(found, Trajectory)
         assert found.states[-1, 0] == pytest.approx(np.exp(-0.7), rel=1e-8)
+
+
+@pytest.mark.parametrize("late", [[3600.0], [1e-3, 3600.0 - 1e-6, 3600.0]])
+def test_output_times_may_be_close_together_in_a_long_leg(late: list[float]) -> None:
+    """Closer than 1e-9 of it, while x = 1 + exp(-k t) moves by a hundredth between them."""
+    times = np.array([*(1e-4 + np.array([0.0, 1e-6, 2e-6, 3e-6, 2e-5])), *late])
+    data = {"t": times, "x": np.ones(len(times))}
+    problem = Problem(Model(ode={"x": "-k*(x - 1)"}), data, {"k": {}}, {"x": 2.0}, t0=0.0)
+    found = integrated(ForwardMap(problem, "casadi"), np.array([1e4]))
+    decay = np.exp(-1e4 * times)
+    assert found.states[:, 0] == pytest.approx(1 + decay, abs=1e-7)
+    assert found.sensitivities[:, 0, 0] == pytest.approx(-times * decay, abs=1e-9)

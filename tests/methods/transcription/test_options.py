@@ -43,7 +43,7 @@ def test_any_finite_number_passes_without_limits(value: Any) -> None:
 def test_what_is_no_finite_number_is_refused(value: Any) -> None:
     with pytest.raises(InputError) as caught:
         number(value, "here")
-    assert str(caught.value) == f"here: expected a number finite, got {value!r}"
+    assert str(caught.value) == f"here: expected a finite number, got {value!r}"
 
 
 def test_limits_belong_to_what_passes() -> None:

@@ -22,11 +22,17 @@ def discretised(problem: Problem, scheme: str = "trapezoid") -> Discretisation:
 def test_the_spread_is_the_sum_over_series_of_squares_about_their_means() -> None:
     """x of a: 2 (about 3); y of a: 8/4; x of b: 0, whatever its mean."""
     experiments = [
-        Experiment("a", {"t": [1.0, 2.0], "x": [2.0, 4.0], "y": [1.0, 5.0], "y_sd": [2.0, 2.0]}),
+        Experiment("a", {"t": [1.0, 2.0], "x": [2.0, 4.0], "y": [1.0, 5.0]}),
         Experiment("b", {"t": [1.0, 2.0], "x": [50.0, 50.0]}),
     ]
-    problem = Problem(MODEL, parameters={"k": {}}, initial={"x": {}}, experiments=experiments)
-    assert spread(discretised(problem)) == pytest.approx(2.0 + 2.0)
+    problem = Problem(
+        MODEL,
+        parameters={"k": {}},
+        initial={"x": {}},
+        noise={"x": {"sd": 1.0}, "y": {"sd": 2.0}},
+        experiments=experiments,
+    )
+    assert spread(discretised(problem)) == pytest.approx(2.0 + 8.0 / 4.0)
 
 
 def test_the_spread_counts_standard_deviations() -> None:
@@ -76,14 +82,14 @@ def test_a_size_is_the_largest_value_of_the_data_of_its_own_experiment() -> None
     assert Scales.of(d).unknowns.tolist() == [1.0, 30.0]
 
 
-def test_a_state_that_is_not_measured_has_the_size_of_its_initial_value_or_its_bound() -> None:
+def test_a_state_that_is_not_measured_has_the_size_of_its_initial_value_or_of_the_data() -> None:
     problem = Problem(
         Model(ode={"x": "-k*x*u*v", "u": "-u", "v": "-v"}, observables={"x": "x"}),
         {"t": [1.0, 2.0], "x": [3.0, 1.0]},
         {"k": {}},
-        {"x": 3.0, "u": -40.0, "v": {"lower": 0.0, "upper": 700.0}},
+        {"x": 3.0, "u": -40.0, "v": 0.0},
     )
-    assert sizes(discretised(problem))[0] == pytest.approx([3.0, 40.0, 700.0])
+    assert sizes(discretised(problem))[0].tolist() == [3.0, 40.0, 3.0]
 
 
 def test_a_row_has_the_size_of_its_variable() -> None:

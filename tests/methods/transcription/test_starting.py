@@ -98,8 +98,10 @@ def test_a_simulation_is_the_exact_solution_at_every_point() -> None:
         parameters={"k": {}},
         initial={"x": {}},
         experiments=[
-            Experiment("a", {"t": [0.3, 1.0], "x": [1.0, 1.0]}),
-            Experiment("b", {"t": [0.3, 2.0], "x": [1.0, 1.0]}, events=[Event(1.0, {"k": 0})]),
+            Experiment("a", {"t": [0.3, 1.0], "x": [1.0, 1.0]}, 0.0),
+            Experiment(
+                "b", {"t": [0.3, 2.0], "x": [1.0, 1.0]}, 0.0, events=[Event((1.0,), {"k": 0})]
+            ),
         ],
     )
     d = discretised(problem, 7)

@@ -18,6 +18,7 @@ from odefit.methods.transcription.isolation import isolated
 from odefit.methods.transcription.nlpsol import NEARBY, Ipopt
 from odefit.methods.transcription.scales import spread
 from odefit.methods.transcription.solver import Answer, Instance, Limits, Outcome, Report, cost
+from odefit.methods.transcription.solver import answer as to_answer
 from odefit.methods.transcription.starting import near
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
@@ -92,7 +93,7 @@ def _certificate(method: Transcription, instance: Instance, answer: Answer) -> C
         upper,
         f"discretised ({d.described()}{form})",
         method.solver_object.name,
-        upper - lower <= max(method.gap * abs(upper), negligible),
+        math.isfinite(upper) and upper - lower <= max(method.gap * abs(upper), negligible),
         negligible,
     )
 
@@ -113,9 +114,12 @@ def _warm(
         local = replace(method, solver=Ipopt(iterations=300), polish=polish)
         search = MultiStart(local, starts=starts, screening=method.screening)
         end = search.solve(forward.problem, limited).best
-        if end is None or control.interrupted.is_set():
+        if end is None:
             continue
         instance = Instance(d, method.formulation, near(d, forward, end.vector), end.vector)
+        if control.interrupted.is_set():
+            stopped = (Outcome.LIMIT, instance.values, end.vector, None, 0.0, "interrupted")
+            return best or to_answer(instance, *stopped)
         found = NEARBY.solve(instance, method.limits(control))
         if found.success and (best is None or found.objective < best.objective):
             best = found

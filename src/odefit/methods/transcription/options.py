@@ -32,11 +32,11 @@ def number(value: Any, place: str, *, least: float = -math.inf, most: float = ma
     fine = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     if fine and least <= float(value) <= most:
         return
-    kind = "finite"
+    kind = "a finite number"
     if 0 < least < 1e-300:
-        kind = "above 0"
+        kind = "a number above 0"
     elif least > -math.inf:
-        kind = f"of at least {least:g}"
+        kind = f"a number of at least {least:g}"
     if most < math.inf:
         kind += f" and at most {most:g}"
-    raise InputError(f"{place}: expected a number {kind}, got {value!r}")
+    raise InputError(f"{place}: expected {kind}, got {value!r}")

@@ -10,7 +10,11 @@ from scipy.sparse import csr_array
 from odefit.methods.transcription.discretisation import Discretisation, Place
 from odefit.methods.transcription.mesh import GivenMesh
 from odefit.methods.transcription.options import number, whole
+from odefit.methods.transcription.scales import sizes
 from odefit.problem.algebras import Array
+
+ROUNDING = 1e-10
+"""Values this small, relative to the size of their variable, are what solvers leave of zero."""
 
 PIECES = 8
 """A step is split into so many at most in one refinement."""
@@ -57,10 +61,8 @@ def step_errors(d: Discretisation, values: Array, unknowns: Array) -> list[Array
     nodes, weights = np.polynomial.legendre.leggauss(5)
     slopes = _slopes(d, values, unknowns)
     n = len(d.field.states)
-    sizes = [
-        np.max(np.abs(values[d.condition_of == c][:, :n]), axis=0, initial=1e-300)
-        for c in range(len(d.problem.conditions))
-    ]
+    largest = np.maximum(np.abs(values), ROUNDING * sizes(d))[:, :n]
+    size = [largest[d.condition_of == c].max(axis=0) for c in range(len(d.problem.conditions))]
     found = []
     for place in d.places:
         mesh = place.segment.mesh
@@ -75,7 +77,7 @@ def step_errors(d: Discretisation, values: Array, unknowns: Array) -> list[Array
         integral = np.tensordot(
             residual.reshape(len(h), len(nodes), n), weights / 2, axes=([1], [0])
         )
-        error = np.max(integral * h[:, None] / sizes[place.segment.condition], axis=1)
+        error = np.max(integral * h[:, None] / size[place.segment.condition], axis=1)
         found.append(np.where(np.isfinite(error), error, np.inf))
     return found
 

@@ -26,6 +26,7 @@ from odefit.methods.transcription.discretisation import Discretisation
 from odefit.methods.transcription.formulations import Baseline, Formulation
 from odefit.methods.transcription.mesh import DataMesh, Mesh, UniformMesh
 from odefit.methods.transcription.nlpsol import NEARBY, Ipopt
+from odefit.methods.transcription.options import number, whole
 from odefit.methods.transcription.refinement import (
     AdaptiveMesh,
     carried_over,
@@ -134,6 +135,7 @@ class Transcription:
                 raise InputError(f"unknown scheme {self.scheme!r}{one_of(self.scheme, SCHEMES)}")
             settings["scheme"] = SCHEMES[self.scheme]
         if isinstance(self.mesh, int | np.integer):
+            whole(self.mesh, "Transcription, mesh")
             settings["mesh"] = UniformMesh(int(self.mesh))
         if isinstance(self.solver, str):
             from odefit.methods.transcription.solvers import solver
@@ -143,6 +145,12 @@ class Transcription:
             raise InputError(
                 f'states: expected "data", "simulation" or "zero", got {self.states!r}'
             )
+        if self.starts is not None:
+            whole(self.starts, "Transcription, starts")
+        whole(self.screening, "Transcription, screening")
+        number(self.seconds, "Transcription, seconds", least=math.ulp(0.0))
+        number(self.gap, "Transcription, gap", least=0.0)
+        number(self.absolute_gap, "Transcription, absolute_gap", least=0.0)
         for name, value in settings.items():
             object.__setattr__(self, name, value)
 
@@ -162,7 +170,9 @@ class Transcription:
             from odefit.methods.transcription.global_search import solve_global
 
             return solve_global(self, problem, control)
-        search = MultiStart(self, starts=self.starts, screening=self.screening)
+        # Its own number of starts is no part of the method of a start: checkpoints compare that.
+        method = replace(self, starts=None)
+        search = MultiStart(method, starts=self.starts, screening=self.screening)
         estimate = search.solve(problem, control)
         best = estimate.best
         if best is None or control.interrupted.is_set():
@@ -311,6 +321,7 @@ class Transcription:
 
     @property
     def solver_object(self) -> Solver:
+        """The solver, whether it was given by name or not."""
         assert not isinstance(self.solver, str)
         return self.solver
 

@@ -1,0 +1,107 @@
+"""What is said of bounds and of meshes: what is known, and no more."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from odefit.assessment.discretised import assess_bounds, assess_discretisation
+from odefit.assessment.parts import AGREES
+from odefit.methods.estimate import Certificate, Discretised
+
+OPEN = Certificate(4.0, 20.0, "discretised (trapezoid, M = 11)", "SCIP", False, 1e-3)
+CLOSED = replace(OPEN, lower=19.99, closed=True)
+ZERO = replace(OPEN, lower=0.0, upper=2e-5, closed=True)
+FOUND = Discretised("trapezoid", 40, 19.5, 19.9, 0.004, 0.03, "p5")
+
+
+def test_without_bounds_nothing_is_said() -> None:
+    assert assess_bounds(None) is None
+    assert assess_discretisation(None) is None
+
+
+def test_open_bounds_are_told_with_their_gap() -> None:
+    found = assess_bounds(OPEN)
+    assert found is not None
+    assert not found.closed
+    assert (found.lower, found.upper, found.scope) == (4.0, 20.0, OPEN.scope)
+    assert found.gap == pytest.approx(0.8)
+    assert found.sentence == (
+        "No values within the bounds of the unknowns have an objective below 4 in the problem as "
+        "discretised (trapezoid, M = 11); 20 was found there (gap 80.00%). The bound is SCIP's, "
+        "as exact as its tolerances, and does not speak of continuous time."
+    )
+
+
+def test_closed_bounds_are_still_told_with_their_gap() -> None:
+    found = assess_bounds(CLOSED)
+    assert found is not None
+    assert found.closed
+    assert "below 19.99 in" in found.sentence
+    assert "(gap 0.05%)" in found.sentence
+
+
+def test_a_minimum_of_zero_has_no_relative_gap() -> None:
+    found = assess_bounds(ZERO)
+    assert found is not None
+    assert found.closed
+    assert "as good as equal (they differ by 2e-05)" in found.sentence
+    assert "gap" not in found.sentence
+
+
+def test_bounds_that_have_not_met_are_not_called_equal() -> None:
+    """However small their difference is."""
+    found = assess_bounds(replace(ZERO, closed=False))
+    assert found is not None
+    assert not found.closed
+    assert "equal" not in found.sentence
+    assert "gap 100.00%" in found.sentence
+
+
+@pytest.mark.parametrize("certificate", [OPEN, CLOSED, ZERO])
+def test_no_sentence_speaks_of_the_optimum_in_continuous_time(certificate: Certificate) -> None:
+    found = assess_bounds(certificate)
+    assert found is not None
+    for word in ("global", "optimum", "optimal", "proved"):
+        assert word not in found.sentence
+    assert "does not speak of continuous time" in found.sentence
+    assert "SCIP" in found.sentence
+
+
+def test_a_bound_in_continuous_time_is_not_played_down() -> None:
+    found = assess_bounds(replace(OPEN, scope="stated, in continuous time"))
+    assert found is not None
+    assert "does not speak" not in found.sentence
+
+
+def test_the_distance_of_mesh_and_truth_is_told_with_the_unknown_that_moved() -> None:
+    found = assess_discretisation(FOUND)
+    assert found is not None
+    assert found.fine
+    assert (found.scheme, found.steps) == ("trapezoid", 40)
+    assert (found.objective, found.true_objective) == (19.5, 19.9)
+    assert found.sentence == (
+        "The discretised trajectories (trapezoid, 40 steps) differ from the integrated ones by "
+        "0.004 of the largest value at the measurements; the discretised answer differs from the "
+        "final one by 0.03 at most, relative (p5)."
+    )
+
+
+@pytest.mark.parametrize(("error", "fine"), [(AGREES, True), (1.01 * AGREES, False)])
+def test_a_mesh_is_too_coarse_above_a_hundredth(error: float, fine: bool) -> None:
+    found = assess_discretisation(replace(FOUND, error=error))
+    assert found is not None
+    assert found.fine is fine
+    assert ("too coarse to be believed on its own" in found.sentence) is not fine
+
+
+def test_an_answer_that_cannot_be_integrated_is_said_to_be_so() -> None:
+    found = assess_discretisation(replace(FOUND, error=math.inf, true_objective=math.inf))
+    assert found is not None
+    assert not found.fine
+    assert found.sentence == (
+        "The discretised answer (trapezoid, 40 steps) cannot be integrated: the mesh is too "
+        "coarse, or the solution grows without bound."
+    )

@@ -1,0 +1,32 @@
+"""What `import odefit` offers, and what it waits with."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import odefit
+
+
+@pytest.mark.parametrize("name", odefit.__all__)
+def test_every_public_name_is_there_and_listed(name: str) -> None:
+    assert getattr(odefit, name) is not None
+    assert name in dir(odefit)
+
+
+def test_names_that_load_much_are_loaded_when_they_are_asked_for() -> None:
+    code = (
+        "import sys, odefit\n"
+        "before = {'casadi', 'scipy'} & set(sys.modules)\n"
+        "method = odefit.Transcription\n"
+        "print(sorted(before), 'casadi' in sys.modules, method.__module__)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[] True odefit.methods.transcription.transcription\n"
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'odefit' has no attribute 'Transcriptions'"):
+        _ = odefit.Transcriptions
