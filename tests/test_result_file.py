@@ -41,7 +41,7 @@ def test_the_file_is_strict_json_with_the_documented_keys(result: Result, tmp_pa
     assert list(data) == KEYS
     assert data["format"] == 1
     assert data["problem"] == result.problem.name
-    assert list(data["assessment"]) == ["local", "complete", "global"]
+    assert list(data["assessment"]) == ["local", "complete", "global", "discretisation"]
     assert list(tmp_path.iterdir()) == [path]
 
 

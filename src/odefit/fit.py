@@ -125,7 +125,9 @@ def fit(
             assessment = Assessment(
                 local=local,
                 bounds=assess_bounds(estimate.certificate),
-                discretisation=assess_discretisation(estimate.discretised),
+                discretisation=assess_discretisation(
+                    estimate.discretised, problem.keys, best.vector
+                ),
             )
             uncertainty = assess_uncertainty(forward, best.vector, evaluation, level)
             solutions = _solutions(forward, best, estimate, uncertainty)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from odefit.assessment.discretised import assess_bounds, assess_discretisation
@@ -14,12 +15,13 @@ from odefit.methods.estimate import Certificate, Discretised
 OPEN = Certificate(4.0, 20.0, "discretised (trapezoid, M = 11)", "SCIP", False, 1e-3)
 CLOSED = replace(OPEN, lower=19.99, closed=True)
 ZERO = replace(OPEN, lower=0.0, upper=2e-5, closed=True)
-FOUND = Discretised("trapezoid", 40, 19.5, 19.9, 0.004, 0.03, "p5")
+FOUND = Discretised("trapezoid", 40, 19.5, 19.9, 0.004, (0.0, 2.0, 9.7))
+KEYS, FINAL = ("p3", "p4", "p5"), np.array([0.0, 2.0, 10.0])
 
 
 def test_without_bounds_nothing_is_said() -> None:
     assert assess_bounds(None) is None
-    assert assess_discretisation(None) is None
+    assert assess_discretisation(None, KEYS, FINAL) is None
 
 
 def test_open_bounds_are_told_with_their_gap() -> None:
@@ -70,6 +72,15 @@ def test_no_sentence_speaks_of_the_optimum_in_continuous_time(certificate: Certi
     assert "SCIP" in found.sentence
 
 
+@pytest.mark.parametrize("bound", [19.2605049, 1.99999999, 123456.78, -3.00000049])
+def test_no_more_is_claimed_than_the_bound_itself(bound: float) -> None:
+    found = assess_bounds(replace(OPEN, lower=bound))
+    assert found is not None
+    said = float(found.sentence.split("below ")[1].split()[0])
+    assert said <= bound
+    assert said == pytest.approx(bound, rel=1e-5)
+
+
 def test_a_bound_in_continuous_time_is_not_played_down() -> None:
     found = assess_bounds(replace(OPEN, scope="stated, in continuous time"))
     assert found is not None
@@ -77,7 +88,7 @@ def test_a_bound_in_continuous_time_is_not_played_down() -> None:
 
 
 def test_the_distance_of_mesh_and_truth_is_told_with_the_unknown_that_moved() -> None:
-    found = assess_discretisation(FOUND)
+    found = assess_discretisation(FOUND, KEYS, FINAL)
     assert found is not None
     assert found.fine
     assert (found.scheme, found.steps) == ("trapezoid", 40)
@@ -91,14 +102,16 @@ def test_the_distance_of_mesh_and_truth_is_told_with_the_unknown_that_moved() ->
 
 @pytest.mark.parametrize(("error", "fine"), [(AGREES, True), (1.01 * AGREES, False)])
 def test_a_mesh_is_too_coarse_above_a_hundredth(error: float, fine: bool) -> None:
-    found = assess_discretisation(replace(FOUND, error=error))
+    found = assess_discretisation(replace(FOUND, error=error), KEYS, FINAL)
     assert found is not None
     assert found.fine is fine
     assert ("too coarse to be believed on its own" in found.sentence) is not fine
 
 
 def test_an_answer_that_cannot_be_integrated_is_said_to_be_so() -> None:
-    found = assess_discretisation(replace(FOUND, error=math.inf, true_objective=math.inf))
+    found = assess_discretisation(
+        replace(FOUND, error=math.inf, true_objective=math.inf), KEYS, FINAL
+    )
     assert found is not None
     assert not found.fine
     assert found.sentence == (

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from decimal import ROUND_FLOOR, Context
+
+import numpy as np
 
 from odefit.assessment.parts import AGREES, Bounds, Discretisation
 from odefit.methods.estimate import Certificate, Discretised
+from odefit.problem.algebras import Array
 
 
 def assess_bounds(certificate: Certificate | None) -> Bounds | None:
@@ -14,7 +19,7 @@ def assess_bounds(certificate: Certificate | None) -> Bounds | None:
         return None
     c = certificate
     said = (
-        f"No values within the bounds of the unknowns have an objective below {c.lower:.6g} in "
+        f"No values within the bounds of the unknowns have an objective below {_down(c.lower)} in "
         f"the problem as {c.scope}; {c.upper:.6g} was found there"
     )
     if c.closed and c.upper - c.lower <= c.negligible:
@@ -26,11 +31,24 @@ def assess_bounds(certificate: Certificate | None) -> Bounds | None:
     return Bounds(c.lower, c.upper, c.scope, said, c.closed)
 
 
-def assess_discretisation(found: Discretised | None) -> Discretisation | None:
-    """How far mesh and truth are apart."""
+def assess_discretisation(
+    found: Discretised | None, keys: Sequence[str], vector: Array
+) -> Discretisation | None:
+    """How far mesh and truth are apart.
+
+    Parameters
+    ----------
+    keys, vector
+        The unknowns and the final answer, shape (n,).
+    """
     if found is None:
         return None
     d = found
+    own = np.array(d.vector)
+    scale = np.maximum(np.abs(vector), np.abs(own))
+    moved = np.abs(vector - own) / np.where(scale > 0, scale, 1.0)
+    worst = int(np.argmax(moved))
+    shift = float(moved[worst])
     where = f"{d.scheme}, {d.steps} steps"
     if math.isinf(d.error):
         said = (
@@ -41,8 +59,14 @@ def assess_discretisation(found: Discretised | None) -> Discretisation | None:
         said = (
             f"The discretised trajectories ({where}) differ from the integrated ones by "
             f"{d.error:.2g} of the largest value at the measurements; the discretised answer "
-            f"differs from the final one by {d.shift:.2g} at most, relative ({d.shifted})."
+            f"differs from the final one by {shift:.2g} at most, relative ({keys[worst]})."
         )
         if d.error > AGREES:
             said += " That mesh is too coarse to be believed on its own."
-    return Discretisation(d.scheme, d.steps, d.objective, d.true_objective, d.error, d.shift, said)
+    return Discretisation(d.scheme, d.steps, d.objective, d.true_objective, d.error, shift, said)
+
+
+def _down(bound: float) -> str:
+    """Six digits that claim no more than the bound itself."""
+    context = Context(prec=6, rounding=ROUND_FLOOR)
+    return f"{float(context.create_decimal(repr(bound))):.6g}"

@@ -6,6 +6,7 @@ solutions, ``bounds`` (DESIGN's ``global``) holds a lower bound together with it
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -79,8 +80,11 @@ class Bounds:
 
     @property
     def gap(self) -> float:
-        """Relative distance between the bounds, ``(upper - lower) / upper``."""
-        return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
+        """Relative distance between the bounds, ``(upper - lower) / |upper|``."""
+        difference = self.upper - self.lower
+        if difference == 0:
+            return 0.0
+        return difference / abs(self.upper) if self.upper else math.inf
 
 
 @dataclass(frozen=True)

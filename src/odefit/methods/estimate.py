@@ -105,10 +105,8 @@ class Discretised:
     error
         Largest difference between the two trajectories at the measurements, relative to the
         largest value of each observable.
-    shift
-        Largest relative difference between the discretised answer and the final one.
-    shifted
-        The unknown that differs so much.
+    vector
+        The discretised answer, n values.
     """
 
     scheme: str
@@ -116,8 +114,7 @@ class Discretised:
     objective: float
     true_objective: float
     error: float
-    shift: float
-    shifted: str
+    vector: tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -81,6 +81,8 @@ class MultiStart:
         Each start is the best of so many points.
     design
         ``"latin"`` hypercube or ``"sobol"``.
+    first
+        Where start number 0 begins, natural units; None for the problem's guess, if it has one.
     """
 
     method: LocalMethod = field(
@@ -95,6 +97,7 @@ class MultiStart:
     most: int = 500
     screening: int = 64
     design: Design = "latin"
+    first: tuple[float, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -169,7 +172,7 @@ class MultiStart:
     def start_point(self, forward: ForwardMap, index: int, control: Control) -> Array:
         """Where start number `index` begins: the guess first, then the best of a few points."""
         problem = forward.problem
-        given = guess(problem)
+        given = guess(problem) if self.first is None else np.array(self.first)
         if given is not None:
             if index == 0:
                 return given

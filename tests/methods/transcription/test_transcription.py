@@ -329,9 +329,9 @@ def test_an_adaptive_mesh_ends_with_a_small_error(
     """By the estimate at the discretised answer; on the true trajectories the errors add up."""
     answers: list[tuple[Discretisation, Answer]] = []
 
-    def noted(forward: Any, d: Discretisation, answer: Answer, vector: Array) -> Any:
+    def noted(forward: Any, d: Discretisation, answer: Answer) -> Any:
         answers.append((d, answer))
-        return discretised(forward, d, answer, vector)
+        return discretised(forward, d, answer)
 
     monkeypatch.setattr(module, "discretised", noted)
     options: dict[str, Any] = {"mesh": AdaptiveMesh(tolerance, steps=0), "scheme": "trapezoid"}

@@ -9,20 +9,11 @@ import numpy as np
 from odefit.methods.estimate import Discretised
 from odefit.methods.transcription.discretisation import Discretisation
 from odefit.methods.transcription.solver import Answer
-from odefit.problem.algebras import Array
 from odefit.simulation import Evaluation, Failure, ForwardMap
 
 
-def discretised(
-    forward: ForwardMap, d: Discretisation, answer: Answer, vector: Array
-) -> Discretised:
-    """How far the discretised answer is from the true trajectories, and from `vector`.
-
-    Parameters
-    ----------
-    vector
-        The answer on the true trajectories, shape (n,).
-    """
+def discretised(forward: ForwardMap, d: Discretisation, answer: Answer) -> Discretised:
+    """How far the discretised answer is from the true trajectories."""
     assert answer.values is not None
     assert answer.unknowns is not None
     predicted = d.predictions(answer.values, answer.unknowns)
@@ -37,19 +28,15 @@ def discretised(
         for name, series in condition.series.items():
             exact = true[name].array(len(condition.times))
             size = float(np.max(np.abs(exact), initial=0.0)) or 1.0
-            off = np.abs(ours[name] - exact)[series.rows]
+            off = np.nan_to_num(np.abs(ours[name] - exact)[series.rows], nan=math.inf)
             error = max(error, float(np.max(off, initial=0.0)) / size)
     evaluation = forward.evaluate(at)
     true_objective = evaluation.objective if isinstance(evaluation, Evaluation) else math.inf
-    scale = np.maximum(np.abs(vector), np.abs(at))
-    moved = np.abs(vector - at) / np.where(scale > 0, scale, 1.0)
-    worst = int(np.argmax(moved))
     return Discretised(
         d.scheme.name,
         d.steps,
-        answer.objective,
+        d.squares(answer.values, answer.unknowns),
         true_objective,
         error,
-        float(moved[worst]),
-        d.problem.keys[worst],
+        tuple(at.tolist()),
     )

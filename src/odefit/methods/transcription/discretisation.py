@@ -320,12 +320,17 @@ class Discretisation:
         return np.asarray(total)
 
     def objective(self, values: Array, unknowns: Array) -> float:
-        """Sum of squared weighted residuals, and twice the logarithms of unknown sds."""
-        total = 0.0
+        """What is minimised: the squares, and twice the logarithms of unknown sds."""
+        logs = 0.0
         for block in self.residuals:
-            residual, *log_sd = self.outputs(block, values, unknowns)
-            total += float(residual @ residual) + 2 * sum(float(s.sum()) for s in log_sd)
-        return total
+            _, *log_sd = self.outputs(block, values, unknowns)
+            logs += sum(float(s.sum()) for s in log_sd)
+        return self.squares(values, unknowns) + 2 * logs
+
+    def squares(self, values: Array, unknowns: Array) -> float:
+        """Sum of squared weighted residuals."""
+        found = (self.outputs(block, values, unknowns)[0] for block in self.residuals)
+        return float(sum(r @ r for r in found))
 
     def predictions(self, values: Array, unknowns: Array) -> list[dict[str, Array]]:
         """Observables at the data times of each condition, from values at points, shape (P, v)."""

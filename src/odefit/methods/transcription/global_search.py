@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from odefit.methods.control import Control, Progress, interruptible
-from odefit.methods.estimate import Certificate, Estimate, Status
-from odefit.methods.multi_start import MultiStart
+from odefit.methods.estimate import Certificate, Estimate, Start, Status
 from odefit.methods.transcription.agreement import discretised
 from odefit.methods.transcription.discretisation import Discretisation
 from odefit.methods.transcription.isolation import isolated
@@ -46,7 +45,7 @@ def solve_global(method: Transcription, problem: Problem, control: Control) -> E
     d = method.discretisation(forward)
     instance = Instance(d, method.formulation)
     with interruptible(control):
-        warm = _warm(method, forward, d, control)
+        warm, true = _warm(method, forward, d, control)
         start = np.zeros(len(problem.unknowns))
         if warm is not None and warm.unknowns is not None:
             start = warm.unknowns
@@ -65,10 +64,12 @@ def solve_global(method: Transcription, problem: Problem, control: Control) -> E
                 lower_bound=answer.lower_bound,
                 message=f"{answer.message}; the answer is that of {Ipopt().name}",
             )
-        end = method.end(forward, 0, start, answer, control, began)
-    agreement = discretised(forward, d, answer, end.vector) if answer.values is not None else None
+        end = method.end(forward, d, 0, start, answer, control, began)
+    agreement = discretised(forward, d, answer) if answer.values is not None else None
+    # After the time limit nothing is polished any more: the local search may know better.
+    ends = (end, true) if method.polish and true is not None else (end,)
     return Estimate(
-        (end,),
+        ends,
         _status(answer, control),
         end.message,
         _certificate(method, instance, answer),
@@ -100,30 +101,32 @@ def _certificate(method: Transcription, instance: Instance, answer: Answer) -> C
 
 def _warm(
     method: Transcription, forward: ForwardMap, d: Discretisation, control: Control
-) -> Answer | None:
+) -> tuple[Answer | None, Start | None]:
     """The best local solution of the solver's own program that is quickly found.
 
     The optimum of the discretised problem may be next to that of the true one, or, on a coarse
-    mesh, elsewhere: both are looked for.
+    mesh, elsewhere: both are looked for. With it, the best on the true trajectories.
     """
     best: Answer | None = None
+    true: Start | None = None
     seconds = method.limits(control).seconds
     seconds = method.seconds if seconds is None else seconds
     limited = replace(control, checkpoint=None, deadline=time.time() + LOCAL_SHARE * seconds)
     for polish, starts in ((True, method.starts), (False, WARM_STARTS)):
-        local = replace(method, solver=Ipopt(iterations=300), polish=polish)
-        search = MultiStart(local, starts=starts, screening=method.screening)
-        end = search.solve(forward.problem, limited).best
+        local = replace(method, solver=Ipopt(iterations=300), polish=polish, starts=starts)
+        end = local.search(forward.problem).solve(forward.problem, limited).best
         if end is None:
             continue
+        if polish:
+            true = replace(end, index=1)
         instance = Instance(d, method.formulation, near(d, forward, end.vector), end.vector)
         if control.interrupted.is_set():
             stopped = (Outcome.LIMIT, instance.values, end.vector, None, 0.0, "interrupted")
-            return best or to_answer(instance, *stopped)
+            return best or to_answer(instance, *stopped), true
         found = NEARBY.solve(instance, method.limits(control))
         if found.success and (best is None or found.objective < best.objective):
             best = found
-    return best
+    return best, true
 
 
 def _limits(method: Transcription, d: Discretisation, control: Control) -> Limits:

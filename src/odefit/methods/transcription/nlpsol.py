@@ -210,7 +210,7 @@ def _run(
 ) -> Answer:
     w = ca.MX.sym("w", nlp.size)
     problem = {"x": w, "f": nlp.objective(w, ca.MX(0, 1)), "g": nlp.equations(w)}
-    quiet = {"print_time": False, "error_on_fail": False}
+    quiet = {"print_time": False, "error_on_fail": False, "show_eval_warnings": False}
     refused = f"{name}: an option is not accepted: "
     try:
         solver = ca.nlpsol("solver", plugin, problem, {**quiet, **settings})
@@ -247,8 +247,8 @@ def _run(
 
 @contextlib.contextmanager
 def _silence(plugin: str) -> Iterator[None]:
-    """BONMIN has messages that no option turns off; CasADi sends them to Python's stream."""
-    if plugin != "bonmin":
+    """Others have messages that no option turns off; CasADi sends them to Python's stream."""
+    if plugin == "ipopt":
         yield
         return
     with OUTPUT, contextlib.redirect_stdout(io.StringIO()):

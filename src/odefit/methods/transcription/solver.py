@@ -87,7 +87,8 @@ class Answer:
     values, unknowns
         The best point found, feasible or (local solvers) the last; None if there is none.
     objective
-        Sum of squared weighted residuals there, slacks not counted; NaN without a point.
+        What is minimised there, slacks not counted: the sum of squared weighted residuals, and
+        twice the logarithms of unknown standard deviations; NaN without a point.
     lower_bound
         No feasible point has a lower value of the formulation's objective; None if the solver
         proves no bounds.

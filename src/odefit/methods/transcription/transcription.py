@@ -46,6 +46,9 @@ from odefit.simulation.engines import EngineName
 CONTRADICTED = 1.05
 """True objective over the discretised one from which the mesh is not believed."""
 
+CONTRADICTED_LIKELIHOOD = 0.1
+"""The same as a difference of log-likelihoods."""
+
 SHARPER = 1e-2
 """Factor on the mesh tolerance where the true trajectories contradict the mesh."""
 
@@ -76,7 +79,8 @@ class Transcription:
     solver
         By name (``"ipopt"``, ``"scip"``, ...) or an object such as ``Ipopt(tolerance=1e-10)``.
     states
-        Where the states start: at interpolated ``"data"``, at a ``"simulation"`` from the
+        Where the states start: at interpolated ``"data"`` (but for a first start that somebody
+        gave, which begins with its simulation), at a ``"simulation"`` from the
         unknowns' own start (data where it fails), or at ``"zero"``.
     start
         Values of unknowns by name to start from, such as those of another method's result;
@@ -153,6 +157,24 @@ class Transcription:
         number(self.absolute_gap, "Transcription, absolute_gap", least=0.0)
         for name, value in settings.items():
             object.__setattr__(self, name, value)
+        for name, verb in (
+            ("scheme", "relations"),
+            ("formulation", "constraints"),
+            ("solver", "solve"),
+        ):
+            if not hasattr(getattr(self, name), verb):
+                raise InputError(
+                    f"Transcription, {name}: expected an object such as those of "
+                    f"odefit.methods.transcription, got {getattr(self, name)!r}"
+                )
+        if not isinstance(self.mesh, AdaptiveMesh) and not hasattr(self.mesh, "points"):
+            raise InputError(
+                f"Transcription, mesh: expected a whole number or a mesh, got {self.mesh!r}"
+            )
+        if self.start is not None and not isinstance(self.start, Mapping):
+            raise InputError(
+                f"Transcription, start: expected values by name of unknown, got {self.start!r}"
+            )
 
     @property
     def name(self) -> str:
@@ -170,9 +192,7 @@ class Transcription:
             from odefit.methods.transcription.global_search import solve_global
 
             return solve_global(self, problem, control)
-        # Its own number of starts is no part of the method of a start: checkpoints compare that.
-        method = replace(self, starts=None)
-        search = MultiStart(method, starts=self.starts, screening=self.screening)
+        search = self.search(problem)
         estimate = search.solve(problem, control)
         best = estimate.best
         if best is None or control.interrupted.is_set():
@@ -181,6 +201,13 @@ class Transcription:
         with interruptible(control):
             discretised = self._confirm(forward, best, control)
         return replace(estimate, discretised=discretised)
+
+    def search(self, problem: Problem) -> MultiStart:
+        """Many starts of this method with its local solver."""
+        first = None if self.start is None else tuple(self._given(problem).tolist())
+        # Its number of starts is no part of the method of one: checkpoints compare that.
+        one = replace(self, starts=None)
+        return MultiStart(one, starts=self.starts, screening=self.screening, first=first)
 
     # A start of a local solver ----------------------------------------------------------------
 
@@ -198,25 +225,22 @@ class Transcription:
         """
         began = time.perf_counter()
         problem = forward.problem
-        if index == 0 and self.start is not None:
-            start = self._given(problem)
         d = self.discretisation(forward)
         values = self._states(d, forward, start, simulated=index == 0 and self._informed(problem))
         answer = self._improve(Instance(d, self.formulation, values, start), control)
         tolerance = self.mesh.tolerance if isinstance(self.mesh, AdaptiveMesh) else None
-        end = self.end(forward, index, start, answer, control, began)
+        end = self.end(forward, d, index, start, answer, control, began)
         if self.polish and self.shooting and not end.exact and not control.should_stop():
             direct = SEARCH.run(forward, index, start, control)
             if direct.cost < end.cost:
                 end = replace(direct, seconds=time.perf_counter() - began)
-        if answer.objective > EXPLAINED * spread(d):
+        if self.polish and answer.objective > EXPLAINED * spread(d):
             return end  # a finer mesh will not make a fit of it
         while tolerance is not None and answer.success and not control.should_stop():
-            doubted = self.polish and end.objective > CONTRADICTED * answer.objective
-            if self.polish and (end.exact or not doubted):
+            if self.polish and (end.exact or not _contradicted(forward, end, answer)):
                 break
             d, answer, fine = self._refined(d, answer, tolerance, control)
-            again = self.end(forward, index, start, answer, control, began)
+            again = self.end(forward, d, index, start, answer, control, began)
             if again.cost <= end.cost or not self.polish:
                 end = again
             if not fine or not self.polish:
@@ -256,6 +280,7 @@ class Transcription:
     def end(
         self,
         forward: ForwardMap,
+        d: Discretisation,
         index: int,
         start: Array,
         answer: Answer,
@@ -264,43 +289,35 @@ class Transcription:
     ) -> Start:
         """What the answer is worth on the true trajectories."""
         message = f"{self.solver_object.name}: {answer.message}"
-        if answer.unknowns is None:
-            return Start(
-                index,
-                start,
-                start,
-                math.inf,
-                Status.FAILED,
-                message,
-                max(answer.iterations, 0),
-                time.perf_counter() - began,
-                math.inf,
-            )
-        problem = forward.problem
-        vector = np.clip(answer.unknowns, problem.lower, problem.upper)
+        iterations = max(answer.iterations, 0)
+        unknowns = start if answer.unknowns is None else answer.unknowns
+        vector = np.clip(unknowns, forward.problem.lower, forward.problem.upper)
+        if answer.unknowns is None or not (self.polish or answer.success):
+            seconds = time.perf_counter() - began
+            lost = (math.inf, Status.FAILED, message, iterations, seconds, math.inf)
+            return Start(index, start, vector, *lost)
         if not self.polish:
-            levels = Levels.of(forward)
+            assert answer.values is not None
             cost = 0.5 * answer.objective
-            status = Status.CONVERGED if answer.solved else Status.NOT_CONVERGED
             return Start(
                 index,
                 start,
                 vector,
-                answer.objective if answer.success else math.inf,
-                status if answer.success else Status.FAILED,
+                d.squares(answer.values, answer.unknowns),
+                Status.CONVERGED if answer.solved else Status.NOT_CONVERGED,
                 message,
-                max(answer.iterations, 0),
+                iterations,
                 time.perf_counter() - began,
-                cost if answer.success else math.inf,
+                cost,
                 {},
-                answer.success and cost <= levels.zero(CLOSE),
+                cost <= Levels.of(forward).zero(CLOSE),
             )
         end = SEARCH.run(forward, index, vector, control)
         return replace(
             end,
             start=start,
             message=f"{message}; {end.message}",
-            evaluations=end.evaluations + max(answer.iterations, 0),
+            evaluations=end.evaluations + iterations,
             seconds=time.perf_counter() - began,
         )
 
@@ -315,7 +332,7 @@ class Transcription:
             d, answer, _ = self._refined(d, answer, self.mesh.tolerance, control)
         if answer.unknowns is None or answer.values is None or not answer.success:
             return None
-        return discretised(forward, d, answer, best.vector)
+        return discretised(forward, d, answer)
 
     # Parts ------------------------------------------------------------------------------------
 
@@ -367,6 +384,14 @@ class Transcription:
         if control.deadline is not None:
             seconds = max(control.deadline - time.time(), 0.01)
         return Limits(seconds, stop=control.interrupted.is_set)
+
+
+def _contradicted(forward: ForwardMap, end: Start, answer: Answer) -> bool:
+    """Whether the true trajectories are clearly worse than the mesh promises."""
+    promised = 0.5 * answer.objective
+    if forward.likelihood:
+        return end.cost > promised + CONTRADICTED_LIKELIHOOD
+    return end.cost > CONTRADICTED * promised
 
 
 _kept: WeakKeyDictionary[ForwardMap, dict[Any, Discretisation]] = WeakKeyDictionary()
