@@ -78,7 +78,10 @@ def test_a_number_of_steps_that_is_none_is_refused(steps: Any) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: UniformMesh(10, final=float("nan")), "UniformMesh, final: expected a finite number"),
+        (
+            lambda: UniformMesh(10, final=float("nan")),
+            "UniformMesh, final: expected a finite number",
+        ),
         (lambda: DataMesh(-3), "DataMesh, steps: expected a whole number of at least 0, got -3"),
         (lambda: DataMesh(3, least=0), "DataMesh, least: expected a whole number of at least 1"),
         (lambda: GivenMesh({"run": np.array([0.0, 2.0, 1.0])}), 'GivenMesh, "run": expected times'),
