@@ -102,6 +102,8 @@ class Transcription:
     gap, absolute_gap
         When a global solver may stop: relative difference of its bounds, or absolute
         difference over the sum of squares of the data about their means.
+    engine
+        Of the true trajectories: ``"auto"`` recognises stiffness.
 
     Raises
     ------
@@ -129,7 +131,6 @@ class Transcription:
     seconds: float = 600.0
     gap: float = 1e-3
     absolute_gap: float = 1e-6
-
     engine: EngineName = "auto"
 
     def __post_init__(self) -> None:
