@@ -54,3 +54,23 @@ class Trouble:
         return answer(
             instance, Outcome.SOLVED, values, np.full(1, 0.25), 0.125, 0.0, d.described(), 7
         )
+
+
+@dataclass(frozen=True)
+class Shy:
+    """Solves in peace, and dies when it is watched."""
+
+    name: str = "shy"
+    scope: Literal["global"] = "global"
+
+    def missing(self) -> str | None:
+        return None
+
+    def solve(self, instance: Instance, limits: Limits) -> Answer:
+        d = instance.discretisation
+        point = np.ones((d.points, len(d.variables)))
+        unknowns = np.ones(len(d.problem.unknowns))
+        return answer(instance, Outcome.SOLVED, point, unknowns, 0.25, 0.0, "in peace")
+
+    def follow(self, instance: Instance, limits: Limits, progress: Progress | None) -> Answer:
+        os.abort()

@@ -17,7 +17,7 @@ from odefit.methods.transcription.nlpsol import Ipopt
 from odefit.methods.transcription.schemes import SCHEMES
 from odefit.methods.transcription.solver import Answer, Instance, Limits, Outcome
 from odefit.problem.errors import InputError
-from tests.methods.transcription.fakes import Trouble
+from tests.methods.transcription.fakes import Shy, Trouble
 from tests.methods.transcription.instances import decay
 
 
@@ -72,6 +72,13 @@ def test_a_solver_that_crashes_fails_with_a_reason_and_its_best_point(
     assert found.outcome is Outcome.FAILED
     assert best_reported(found)
     assert words in found.message
+
+
+def test_a_solver_that_dies_while_it_is_watched_is_asked_once_more_unwatched() -> None:
+    found = isolated(Shy(), decay(), Limits(30))
+    assert found.outcome is Outcome.SOLVED
+    assert found.message == "in peace"
+    assert found.lower_bound == 0.25
 
 
 def test_a_crash_before_any_report_leaves_no_point_and_no_bound() -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -42,6 +42,9 @@ STARTING = 120.0
 
 GRACE = 30.0
 """Seconds past the time limit, for a solver's preparation and its farewell."""
+
+LEAST_AGAIN = 1.0
+"""Seconds that must be left for another attempt after a crash."""
 
 GLANCE = 0.2
 """Seconds between looks at whether the user wants to stop."""
@@ -102,6 +105,28 @@ def isolated(
     InputError
         The solver refuses the problem or its options.
     """
+    began = time.monotonic()
+    found = _once(solver, instance, limits, report, interrupted, grace, memory)
+    left = None if limits.seconds is None else limits.seconds - (time.monotonic() - began)
+    crashed = found.outcome is Outcome.FAILED and "died of" in found.message
+    if crashed and isinstance(solver, Reporting) and (left is None or left > LEAST_AGAIN):
+        # Watching is known to bring down SCIP now and then: once more, unwatched.
+        rest = replace(limits, seconds=left)
+        again = _once(Unwatched(solver), instance, rest, report, interrupted, grace, memory)
+        if again.outcome is not Outcome.FAILED:
+            return again
+    return found
+
+
+def _once(
+    solver: Solver,
+    instance: Instance,
+    limits: Limits,
+    report: Report | None,
+    interrupted: Event | None,
+    grace: float,
+    memory: int,
+) -> Answer:
     watch = _Watch(instance, limits, report, grace)
     child = Child("odefit.methods.transcription.isolation", [memory])
     try:
@@ -112,6 +137,31 @@ def isolated(
         return watch.stopped(Outcome.LIMIT, "interrupted")
     finally:
         child.kill()
+
+
+@dataclass(frozen=True)
+class Unwatched:
+    """A solver that says nothing before it has ended."""
+
+    solver: Solver
+
+    @property
+    def name(self) -> str:
+        """That of the solver."""
+        return self.solver.name
+
+    @property
+    def scope(self) -> Literal["local", "global"]:
+        """That of the solver."""
+        return self.solver.scope
+
+    def missing(self) -> str | None:
+        """As the solver."""
+        return self.solver.missing()
+
+    def solve(self, instance: Instance, limits: Limits) -> Answer:
+        """As the solver."""
+        return self.solver.solve(instance, limits)
 
 
 @dataclass(frozen=True, eq=False)
