@@ -50,10 +50,11 @@ def solve_global(method: Transcription, problem: Problem, control: Control) -> E
         if warm is not None and warm.unknowns is not None:
             start = warm.unknowns
             instance = replace(instance, values=warm.values, unknowns=warm.unknowns)
+        limits = _limits(method, d, control)
         answer = isolated(
             method.solver_object,
             instance,
-            _limits(method, d, control),
+            limits,
             _report(method, control),
             control.interrupted,
         )
@@ -72,12 +73,14 @@ def solve_global(method: Transcription, problem: Problem, control: Control) -> E
         ends,
         _status(answer, control),
         end.message,
-        _certificate(method, instance, answer),
+        _certificate(method, instance, answer, limits),
         agreement,
     )
 
 
-def _certificate(method: Transcription, instance: Instance, answer: Answer) -> Certificate | None:
+def _certificate(
+    method: Transcription, instance: Instance, answer: Answer, limits: Limits
+) -> Certificate | None:
     """The bounds, of the formulation's own objective."""
     if answer.lower_bound is None or not math.isfinite(answer.lower_bound):
         return None
@@ -86,7 +89,6 @@ def _certificate(method: Transcription, instance: Instance, answer: Answer) -> C
         upper = cost(instance, answer.values, answer.unknowns)
     lower = min(answer.lower_bound, upper)
     d = instance.discretisation
-    negligible = method.absolute_gap * spread(d)
     strict = method.formulation.name == "Baseline"
     form = "" if strict else f", {method.formulation.name}"
     return Certificate(
@@ -94,8 +96,8 @@ def _certificate(method: Transcription, instance: Instance, answer: Answer) -> C
         upper,
         f"discretised ({d.described()}{form})",
         method.solver_object.name,
-        math.isfinite(upper) and upper - lower <= max(method.gap * abs(upper), negligible),
-        negligible,
+        math.isfinite(upper) and limits.met(upper, lower),
+        limits.absolute_gap,
     )
 
 

@@ -191,12 +191,12 @@ class _Compiled:
         self._outputs = out.numel()
         nv = len(block.variables)
         points = np.zeros(count, dtype=np.intp) if block.points is None else block.points
-        self._base = d.index(points, 0)
+        first_variable = d.index(points, 0)
         offset = d.points * len(d.variables)
         # Global number of each local variable at each instance.
         self._columns = np.column_stack(
             [
-                self._base[:, None] + np.arange(nv)[None, :],
+                first_variable[:, None] + np.arange(nv)[None, :],
                 np.broadcast_to(offset + block.unknowns, (count, len(block.unknowns))),
             ]
         ).astype(np.intp)

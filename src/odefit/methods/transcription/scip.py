@@ -187,8 +187,7 @@ def _undecided(found: Answer, limits: Limits) -> bool:
     """Whether the bounds are further apart than they may be."""
     if not found.solved or found.lower_bound is None:
         return False
-    gap = max(limits.gap * abs(found.objective), limits.absolute_gap)
-    return found.objective - found.lower_bound > gap
+    return math.isfinite(found.objective) and not limits.met(found.objective, found.lower_bound)
 
 
 def _together(first: Answer, second: Answer) -> Answer:

@@ -65,6 +65,10 @@ class Limits:
     absolute_gap: float = 0.0
     stop: Callable[[], bool] | None = None
 
+    def met(self, upper: float, lower: float) -> bool:
+        """Whether bounds of the objective are as close as was asked."""
+        return upper - lower <= max(self.gap * abs(upper), self.absolute_gap)
+
 
 class Outcome(Enum):
     """How a solver ended. The value is what files and tables show."""
