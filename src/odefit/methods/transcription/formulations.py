@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from odefit.methods.transcription.options import number
+from odefit.methods.options import number
 from odefit.methods.transcription.schemes import BoolArray, IntArray
 from odefit.problem.algebras import Array
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
-from odefit.methods.transcription.options import number, whole
+from odefit.methods.options import number, whole
 from odefit.methods.transcription.schemes import Relations, Scheme
 from odefit.problem.algebras import Array
 from odefit.problem.condition import Condition

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
+from odefit.methods.options import number, whole
 from odefit.methods.transcription.discretisation import Discretisation, Place
 from odefit.methods.transcription.mesh import GivenMesh
-from odefit.methods.transcription.options import number, whole
 from odefit.methods.transcription.scales import sizes
 from odefit.problem.algebras import Array
 

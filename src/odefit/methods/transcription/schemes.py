@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import coo_array, csr_array
 
-from odefit.methods.transcription.options import whole
+from odefit.methods.options import whole
 from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError
 

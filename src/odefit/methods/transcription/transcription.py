@@ -19,6 +19,7 @@ from odefit.methods.control import Control, interruptible
 from odefit.methods.estimate import Discretised, Estimate, Start, Status
 from odefit.methods.levels import Levels
 from odefit.methods.multi_start import MultiStart
+from odefit.methods.options import number, whole
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.starts import guess, sample
 from odefit.methods.transcription.agreement import discretised
@@ -26,7 +27,6 @@ from odefit.methods.transcription.discretisation import Discretisation
 from odefit.methods.transcription.formulations import Baseline, Formulation
 from odefit.methods.transcription.mesh import DataMesh, Mesh, UniformMesh
 from odefit.methods.transcription.nlpsol import NEARBY, Ipopt
-from odefit.methods.transcription.options import number, whole
 from odefit.methods.transcription.refinement import (
     AdaptiveMesh,
     carried_over,

@@ -1,0 +1,101 @@
+"""Rational functions in barycentric form, and their Taylor series without differencing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigvals
+
+from odefit.problem.algebras import Array
+
+
+def quotient(numerator: Array, denominator: Array) -> Array:
+    """Truncated power series of a quotient; both have shape (order + 1, ...), lowest first."""
+    shape = np.broadcast_shapes(numerator.shape, denominator.shape)
+    result = np.empty(shape)
+    for k in range(shape[0]):
+        known = (denominator[1 : k + 1] * result[:k][::-1]).sum(axis=0)
+        result[k] = (numerator[k] - known) / denominator[0]
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Rational:
+    """r(x) = sum_j w_j f_j / (x - z_j)  over  sum_j w_j / (x - z_j).
+
+    Attributes
+    ----------
+    support
+        z, shape (m,), distinct.
+    values
+        f = r(z), shape (m,).
+    weights
+        w, shape (m,).
+    """
+
+    support: Array
+    values: Array
+    weights: Array
+
+    def __call__(self, x: Array) -> Array:
+        """Values, shape of `x`."""
+        flat = np.asarray(x, dtype=float).ravel()
+        distance = flat[:, None] - self.support
+        hit = distance == 0
+        cauchy = 1.0 / np.where(hit, 1.0, distance)
+        found = (cauchy @ (self.weights * self.values)) / (cauchy @ self.weights)
+        rows, columns = np.nonzero(hit)
+        found[rows] = self.values[columns]
+        return found.reshape(np.shape(x))
+
+    def influence(self, at: float, order: int) -> tuple[Array, Array]:
+        """Numerator's series by support point, and the denominator's series, around `at`.
+
+        Both are multiplied by x - z for the support point z nearest to `at`, so that `at` may be
+        a support point or as close to one as it likes.
+
+        Returns
+        -------
+        tuple
+            Shapes (order + 1, m) and (order + 1, 1): the Taylor coefficients of r are
+            ``quotient(first @ values, second)``.
+        """
+        distance = at - self.support
+        nearest = int(np.argmin(np.abs(distance)))
+        others = np.arange(len(distance)) != nearest
+        inverse = np.zeros_like(distance)
+        inverse[others] = 1.0 / distance[others]
+        # 1 / (at + h - z) is a geometric series in h.
+        series = self.weights * inverse * np.vander(-inverse, order + 1, increasing=True).T
+        terms = distance[nearest] * series
+        terms[1:] += series[:-1]
+        terms[0, nearest] = self.weights[nearest]
+        return terms, terms.sum(axis=1, keepdims=True)
+
+    def taylor(self, at: float, order: int) -> Array:
+        """Taylor coefficients at `at`, shape (order + 1,)."""
+        terms, denominator = self.influence(at, order)
+        # What the function has of the value nearby is taken out: it would only be divided back,
+        # with its rounding errors multiplied by 1 / distance^order.
+        base = self.values[int(np.argmin(np.abs(at - self.support)))]
+        result = quotient(terms @ (self.values - base), denominator[:, 0])
+        result[0] += base
+        return result
+
+    def poles(self) -> tuple[Array, Array, Array]:
+        """Real parts, imaginary parts, and magnitudes of the residues of the finite poles."""
+        m = len(self.support)
+        left, right = np.zeros((m + 1, m + 1)), np.eye(m + 1)
+        left[0, 1:], left[1:, 0] = self.weights, 1.0
+        left[range(1, m + 1), range(1, m + 1)] = self.support
+        right[0, 0] = 0.0
+        # Homogeneous pairs (alpha, beta): infinite poles have beta = 0 and are left out undivided.
+        alpha, beta = eigvals(left, right, homogeneous_eigvals=True)
+        finite = np.abs(beta) > 1e-8 * np.abs(alpha)
+        poles = alpha[finite] / beta[finite]
+        distance = poles[:, None] - self.support
+        distance = np.where(distance == 0, np.finfo(float).tiny ** 0.5, distance)
+        top = (self.weights * self.values / distance).sum(axis=1)
+        slope = (self.weights / distance**2).sum(axis=1)
+        return poles.real, poles.imag, np.abs(top) / np.maximum(np.abs(slope), 1e-300)

@@ -1,0 +1,118 @@
+"""Smoothing spline of high degree, the amount of smoothing chosen by the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from odefit.methods.options import whole
+from odefit.methods.smoothing.basis import Splines
+from odefit.methods.smoothing.evidence import RATIOS, Reduced
+from odefit.methods.smoothing.expansion import Expansion, members, mixture
+from odefit.methods.smoothing.smoother import EPS, Interpolant, fit_normalised
+from odefit.problem.algebras import Array
+from odefit.problem.errors import InputError
+
+FINENESS = 4
+"""Candidates for the smoothing between two of `evidence.RATIOS`."""
+
+
+@dataclass(frozen=True)
+class SmoothingSpline:
+    """Least squares with a penalty on the integral of the squared derivative of an `order`.
+
+    Local, unlike the other smoothers: what happens at one time hardly disturbs another. Splines
+    of degree 2 order - 1 on equal intervals; as a mixed model, polynomials of degree below
+    `order` are free, and what deviates from them is a priori Gaussian.
+
+    Attributes
+    ----------
+    order
+        Of the derivative that is penalised: Taylor coefficients exist up to 2 order - 1, and are
+        of use to about order.
+    size
+        Splines at most; never more than points.
+    criterion
+        What chooses the smoothing: "reml" (restricted maximum likelihood, averaged over what is
+        likely) or "gcv" (generalised cross-validation), which smooths far too little at times.
+    """
+
+    order: int = 5
+    size: int = 60
+    criterion: Literal["reml", "gcv"] = "reml"
+
+    def __post_init__(self) -> None:
+        whole(self.order, "SmoothingSpline, order")
+        whole(self.size, "SmoothingSpline, size", 2 * self.order)
+        if self.criterion not in ("reml", "gcv"):
+            raise InputError(
+                f"SmoothingSpline, criterion: expected 'reml' or 'gcv', got {self.criterion!r}"
+            )
+
+    @property
+    def name(self) -> str:
+        """Smoothing spline."""
+        return "smoothing spline"
+
+    def fit(self, times: Array, values: Array) -> Interpolant:
+        """Smooth a series of at least order + 2 points."""
+        return fit_normalised(times, values, self.name, self.order + 2, self._fit)
+
+    def _fit(self, x: Array, y: Array) -> Interpolant:
+        n, p = len(x), self.order
+        basis = equal_splines(2 * p - 1, max(min(self.size, n), 2 * p))
+        free, penalised = _split(basis, p)
+        design = basis.values(x)
+        # Only a small triangle of a long series matters from here on.
+        q, triangle = np.linalg.qr(np.hstack([design @ free, design @ penalised]))
+        right = q.T @ y
+        left = float(np.sum((y - q @ right) ** 2)) if n > len(right) else 0.0
+        # The first p rows are what the free polynomials explain; the others are a ridge
+        # regression.
+        u, s, vt = np.linalg.svd(triangle[p:, p:], full_matrices=False)
+        b = u.T @ right[p:]
+        model = Reduced(s, b, left + float(np.sum((right[p:] - u @ b) ** 2)), n - p)
+        logs = np.arange(FINENESS * (len(RATIOS) - 1) + 1) / FINENESS
+        ratios = np.exp(np.interp(logs, np.arange(len(RATIOS)), np.log(RATIOS)))
+        if self.criterion == "reml":
+            scores, variances = model.likelihood(ratios)
+            chosen, weights = members(scores, np.ones(len(scores)))
+        else:
+            scores, variances = model.cross_validation(ratios)
+            chosen, weights = np.array([np.argmin(scores)]), np.ones(1)
+        # What the smooth deviations take from the polynomials goes back to these.
+        directions = penalised - free @ np.linalg.solve(triangle[:p, :p], triangle[:p, p:])
+        directions = directions @ vt.T
+        polynomial = free @ np.linalg.solve(triangle[:p, :p], right[:p])
+        uncertain = free @ np.linalg.inv(triangle[:p, :p])
+        parts = []
+        for i in chosen:
+            r, v = float(ratios[i]), float(variances[i])
+            sd = max(float(np.sqrt(r * v)), EPS)
+            spread = np.sqrt(v * r / (s**2 + r))
+            root = np.hstack([directions * spread, sd * uncertain])
+            mean = polynomial + directions @ (s / (s**2 + r) * b)
+            parts.append(Expansion(basis, mean, root, sd))
+        return mixture(parts, weights)
+
+
+def equal_splines(degree: int, size: int) -> Splines:
+    """B-splines on equal intervals of [-1, 1]."""
+    ends = np.ones(degree)
+    return Splines(np.concatenate([-ends, np.linspace(-1, 1, size - degree + 1), ends]), degree)
+
+
+def _split(basis: Splines, p: int) -> tuple[Array, Array]:
+    """Combinations without p-th derivative, and the others, scaled to a penalty of 1."""
+    breaks = np.unique(basis.knots)
+    # Gauss points that integrate the square of the derivative, a polynomial, exactly.
+    nodes, weights = np.polynomial.legendre.leggauss(basis.degree - p + 1)
+    half = np.diff(breaks)[:, None] / 2
+    points = (breaks[:-1, None] + half * (1 + nodes)).ravel()
+    root = np.sqrt(half * weights).ravel()
+    roughness = root[:, None] * basis.derivative(points, p)
+    _, s, vt = np.linalg.svd(roughness)
+    rank = vt.shape[0] - p
+    return vt[rank:].T, vt[:rank].T / s[:rank]
