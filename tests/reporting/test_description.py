@@ -44,6 +44,7 @@ def test_everything_of_a_problem_is_there(troubled: str) -> None:
         "at t = 5: gut becomes gut + 1",
         "EC50 = 0.2; gut(t0) = 2",
         "log: spread evenly over orders of magnitude",
+        "What the equations can tell (perfect data)",
         "What the data can determine",
         "not a proof",
         "From how the residuals scatter: y_gut_sd.",
@@ -70,7 +71,9 @@ def test_a_product_and_what_the_prior_holds_are_said() -> None:
         {"x": 2.0},
     )
     text = words(description_text(problem))
-    assert "2 of 2 unknowns are not determined" in text
+    assert "None of the 2 unknowns is identifiable" in text
+    assert "Identifiable combination: a*b." in text
+    assert text.index("Identifiable combination") < text.index("2 of 2 unknowns are not determined")
     assert "only as the product" in text
     assert "Held by the prior alone: b." in text
 
@@ -100,6 +103,23 @@ def test_kinks_go_to_the_implicit_engine() -> None:
     data = {"t": TIMES, "y": np.exp(-0.5 * TIMES)}
     text = words(description_text(Problem(model, data, {"a": {"lower": 0}}, {"x": 1.0})))
     assert "have kinks (abs, min, max): CVODES" in text
+    assert "No structural analysis: abs(...) has a kink" in text
+
+
+def test_several_solutions_are_told() -> None:
+    model = Model(ode={"x": "-a*x", "z": "a*x - b*z"}, observables={"y": "z"})
+    data = {"t": TIMES, "y": np.exp(-0.5 * TIMES)}
+    problem = Problem(model, data, {"a": {}, "b": {}}, {"x": {}, "z": 0.0})
+    text = words(description_text(problem))
+    assert "a locally, 2 values" in text
+    assert "2 solutions give the same outputs." in text
+
+
+def test_a_count_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("odefit.reporting.description.STRUCTURE_LIMIT", 0.0)
+    text = words(description_text(library.load("rational-seir")))
+    assert "number not counted" in text or "1 was found" in text
+    assert "The count was given up after 0 s" in text
 
 
 def test_a_failure_everywhere_is_explained_not_raised() -> None:
@@ -118,6 +138,7 @@ def test_nothing_to_estimate_is_described_too() -> None:
     text = description_text(problem)
     assert "nothing to estimate" in text
     assert "What the data can determine" not in text
+    assert "What the equations can tell" not in text
 
 
 def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:

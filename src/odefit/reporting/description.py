@@ -32,9 +32,14 @@ from odefit.reporting.plain import (
 from odefit.reporting.sentences import data_sentence, some
 from odefit.reporting.terminal import NARROW, TEXT_WIDTH, bulleted, plain_only
 from odefit.simulation import ForwardMap
+from odefit.structure.findings import StructuralIdentifiability
+from odefit.structure.identifiability import structural_identifiability
 
 MOST_ROWS = 60
 """Of a table of experiments."""
+
+STRUCTURE_LIMIT = 20.0
+"""Seconds for the count of structural solutions."""
 
 
 def print_description(problem: Problem, seed: int = 0, console: Console | None = None) -> None:
@@ -47,6 +52,9 @@ def print_description(problem: Problem, seed: int = 0, console: Console | None =
     """
     console = console or Console()
     for part in _described(problem, console):
+        console.print(part, highlight=False)
+    structure = structural_identifiability(problem, time_limit=STRUCTURE_LIMIT, seed=seed)
+    for part in _structure(problem, structure, console):
         console.print(part, highlight=False)
     forward = ForwardMap(problem)
     found = local_identifiability(forward, seed)
@@ -248,6 +256,28 @@ def _experiments(problem: Problem, console: Console) -> list[RenderableType]:
     found = _rows(columns, rows, [1, 3], console)
     more = len(problem.conditions) - MOST_ROWS
     return [*found, *_lines([f"and {more} more"])] if more > 0 else found
+
+
+def _structure(
+    problem: Problem, found: StructuralIdentifiability, console: Console
+) -> Iterator[RenderableType]:
+    if not problem.unknowns:
+        return
+    parts: list[RenderableType] = []
+    if any(str(u) != "globally" for u in found.unknowns):
+        rows = [[u.key, str(u)] for u in found.unknowns]
+        parts += _rows(["", "identifiable"], rows, [], console)
+    parts += [bulleted(Text(line)) for line in found.lines()]
+    if not found.reason and found.solutions is None:
+        parts.append(
+            bulleted(
+                Text(
+                    f"The count was given up after {STRUCTURE_LIMIT:g} s; in Python, "
+                    "odefit.identifiability(problem, time_limit=None) takes its time."
+                )
+            )
+        )
+    yield from _section("What the equations can tell (perfect data)", parts)
 
 
 def _found(

@@ -1,0 +1,66 @@
+"""Row spaces modulo a prime, built row by row."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from odefit.structure.series import PRIME
+
+Residues = npt.NDArray[np.int64]
+
+
+class Echelon:
+    """The span of the rows given so far, in reduced echelon form.
+
+    Parameters
+    ----------
+    width
+        Length of the rows.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.rows = np.zeros((0, width), dtype=np.int64)
+        self.pivots: list[int] = []
+
+    @property
+    def rank(self) -> int:
+        """Number of independent rows."""
+        return len(self.pivots)
+
+    def add(self, row: Residues) -> bool:
+        """Take in `row`; True if it was independent of the others."""
+        left = self._remainder(row)
+        found = np.flatnonzero(left)
+        if not len(found):
+            return False
+        pivot = int(found[0])
+        left = left * pow(int(left[pivot]), -1, PRIME) % PRIME
+        if len(self.rows):
+            self.rows = (self.rows - self.rows[:, pivot, None] * left % PRIME) % PRIME
+        self.rows = np.vstack([self.rows, left])
+        self.pivots.append(pivot)
+        return True
+
+    def determines(self, column: int) -> bool:
+        """Whether the unit row of `column` is in the span."""
+        unit = np.zeros(self.width, dtype=np.int64)
+        unit[column] = 1
+        return not self._remainder(unit).any()
+
+    def null_space(self) -> Residues:
+        """A basis of the vectors that all rows send to zero, shape (width - rank, width)."""
+        free = [k for k in range(self.width) if k not in self.pivots]
+        basis = np.zeros((len(free), self.width), dtype=np.int64)
+        for i, k in enumerate(free):
+            basis[i, k] = 1
+            basis[i, self.pivots] = -self.rows[:, k] % PRIME
+        return basis
+
+    def _remainder(self, row: Residues) -> Residues:
+        # No row has anything at another one's pivot, so all can be taken away at once.
+        left = np.asarray(row, dtype=np.int64) % PRIME
+        if not self.pivots:
+            return left
+        return np.asarray(left - (left[self.pivots, None] * self.rows % PRIME).sum(axis=0)) % PRIME

@@ -1,0 +1,1 @@
+"""Exact numbers of solutions: polynomial equations, Groebner bases modulo a prime, counts."""

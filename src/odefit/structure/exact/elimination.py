@@ -1,0 +1,65 @@
+"""Variables that an equation gives as a linear form of the others are put aside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from odefit.structure.exact.deadline import Deadline
+from odefit.structure.exact.polynomials import (
+    Polynomial,
+    add,
+    degree,
+    scale,
+    substitute,
+    variable,
+    variables,
+)
+from odefit.structure.series import PRIME
+
+
+@dataclass(frozen=True, eq=False)
+class Eliminated:
+    """Equations in fewer variables, with the same solutions.
+
+    Attributes
+    ----------
+    equations
+        What is left.
+    forms
+        The variables that are gone, as affine forms of those that are left.
+    """
+
+    equations: list[Polynomial]
+    forms: dict[int, Polynomial]
+
+
+def without_linear(
+    equations: Sequence[Polynomial], depth: Sequence[int], deadline: Deadline | None = None
+) -> Eliminated:
+    """Substitute by equations of degree 1 until there is none.
+
+    Short equations go first, since they fill the others least; of an equation the variable of
+    the greatest depth goes, and so what is wanted in the end stays if it can.
+
+    Parameters
+    ----------
+    depth
+        By variable.
+    """
+    left = [f for f in equations if f]
+    forms: dict[int, Polynomial] = {}
+    while True:
+        if deadline is not None:
+            deadline.check()
+        linear = [(len(f), i) for i, f in enumerate(left) if degree(f) == 1]
+        if not linear:
+            return Eliminated(left, forms)
+        _, i = min(linear)
+        f = left.pop(i)
+        v = max(variables(f), key=lambda v: (depth[v], v))
+        inverse = pow(f[((v, 1),)], -1, PRIME)
+        form = add(variable(v), scale(f, inverse), -1)
+        left = [g for g in (substitute(g, v, form) for g in left) if g]
+        forms = {w: substitute(g, v, form) for w, g in forms.items()}
+        forms[v] = form

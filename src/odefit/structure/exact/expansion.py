@@ -1,0 +1,207 @@
+"""Taylor coefficients of a block's outputs as polynomials in unknowns and in new variables.
+
+The new variables are the Taylor coefficients of the states, with ``(k + 1) x_(k+1) = f_k`` for a
+state with ``x' = f``, and those of the reciprocal ``w`` of every divisor ``b``, with ``w b = 1``.
+So all equations stay short, and no solution of theirs makes a divisor zero (H. Hong, A.
+Ovchinnikov, G. Pogudin and C. Yap, Global identifiability of differential models, Comm. Pure
+Appl. Math. 73, 2020: SIAN, has the same with derivatives for Taylor coefficients and one common
+denominator).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from odefit.structure.exact.deadline import Deadline
+from odefit.structure.exact.polynomials import (
+    ONE,
+    Polynomial,
+    add,
+    constant,
+    is_constant,
+    multiply,
+    scale,
+    variable,
+)
+from odefit.structure.series import MODULAR, PRIME, Equations
+
+Place = tuple[int, int]
+"""An entry of the tape, and the order of a Taylor coefficient of it."""
+
+
+class Variables:
+    """The variables of a system, those of all its blocks.
+
+    Parameters
+    ----------
+    count
+        Of the unknowns, which are variables 0 to ``count - 1``.
+
+    Attributes
+    ----------
+    depth
+        By variable, the order of the Taylor coefficient that it is; 0 of unknowns.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.depth = [0] * count
+
+    def new(self, depth: int) -> Polynomial:
+        """Another variable."""
+        self.depth.append(depth)
+        return variable(len(self.depth) - 1)
+
+
+class Expansion:
+    """The Taylor coefficients of one block.
+
+    Parameters
+    ----------
+    equations
+        Of the block.
+    variables
+        Where new ones are made.
+    values
+        Of the unknowns and known numbers, by entry: a variable, or a number.
+    functions
+        Taylor coefficients of the known functions, by entry.
+
+    Attributes
+    ----------
+    relations
+        Polynomials that are zero: what the new variables are.
+
+    Raises
+    ------
+    ZeroDivisionError
+        By its methods: a divisor is zero at this point.
+    UnfinishedError
+        By its methods: the time allowed has passed.
+    """
+
+    def __init__(
+        self,
+        equations: Equations,
+        variables: Variables,
+        values: Mapping[int, Polynomial],
+        functions: Mapping[int, Sequence[int]],
+        deadline: Deadline | None = None,
+    ) -> None:
+        e = equations
+        self._tape = e.tape
+        self._variables = variables
+        self._values = values
+        self._functions = functions
+        self._deadline = deadline or Deadline()
+        self._rhs = {x.index: f.index for x, f in zip(e.states, e.rhs, strict=True)}
+        self._initial = {x.index: f.index for x, f in zip(e.states, e.initial, strict=True)}
+        self._moving = self._changing()
+        self._made: dict[Place, Polynomial] = {}
+        self._reciprocals: dict[Place, Polynomial] = {}
+        self.relations: list[Polynomial] = []
+
+    def coefficients(self, places: Iterable[Place]) -> list[Polynomial]:
+        """Of the given entries, at the given orders."""
+        wanted = list(places)
+        for place in self._needed(wanted):
+            self._deadline.check()
+            self._made[place] = self._coefficient(*place)
+        return [self._made[place] for place in wanted]
+
+    def _changing(self) -> list[bool]:
+        """By entry, whether it may change in time."""
+        moving: list[bool] = []
+        for i, (operation, a, b) in enumerate(self._tape.entries):
+            if operation in ("number", "variable"):
+                moving.append(i in self._rhs or i in self._functions)
+            else:
+                moving.append(moving[a] or moving[b])
+        return moving
+
+    def _needed(self, places: Sequence[Place]) -> list[Place]:
+        """What is to be made for `places` and is not there, operands before their results."""
+        seen: set[Place] = set()
+        order: list[Place] = []
+        waiting = [(place, False) for place in places]
+        while waiting:
+            place, operands_done = waiting.pop()
+            if operands_done:
+                order.append(place)
+            elif place not in seen and place not in self._made:
+                seen.add(place)
+                waiting.append((place, True))
+                waiting += [(operand, False) for operand in self._operands(*place)]
+        return order
+
+    def _operands(self, i: int, k: int) -> list[Place]:
+        """What coefficient `k` of entry `i` is made of."""
+        operation, a, b = self._tape.entries[i]
+        if i in self._rhs:
+            return [(self._rhs[i], k - 1)] if k else [(self._initial[i], 0)]
+        if operation in ("number", "variable"):
+            return []
+        pairs = [(a, j) for j in range(k + 1)] + [(b, j) for j in range(k + 1)]
+        if operation in "+-":
+            pairs = [(a, k), (b, k)]
+        return [(c, j) for c, j in pairs if j == 0 or self._moving[c]]
+
+    def _coefficient(self, i: int, k: int) -> Polynomial:
+        operation, a, b = self._tape.entries[i]
+        if i in self._rhs:
+            return self._state(i, k)
+        if operation == "number":
+            return constant(MODULAR.exact(self._tape.numbers[i])) if k == 0 else {}
+        if operation == "variable":
+            if i in self._functions:
+                return constant(int(self._functions[i][k]))
+            return self._values[i] if k == 0 else {}
+        if operation in "+-":
+            return add(self._at(a, k), self._at(b, k), 1 if operation == "+" else -1)
+        total: Polynomial = {}
+        for j in range(k + 1):
+            left = self._at(a, j)
+            if left:
+                right = self._at(b, k - j) if operation == "*" else self._reciprocal(b, k - j)
+                total = add(total, multiply(left, right))
+        return total
+
+    def _at(self, i: int, k: int) -> Polynomial:
+        """A coefficient that is there; those of constants are zero."""
+        return self._made[i, k] if k == 0 or self._moving[i] else {}
+
+    def _state(self, i: int, k: int) -> Polynomial:
+        if k == 0:
+            return self._made[self._initial[i], 0]
+        return self._named(self._at(self._rhs[i], k - 1), k, k)
+
+    def _named(self, f: Polynomial, divisor: int, depth: int) -> Polynomial:
+        """A new variable for `f` over a number; a number stays one."""
+        if is_constant(f):
+            return scale(f, pow(divisor, -1, PRIME))
+        new = self._variables.new(depth)
+        self.relations.append(add(f, new, -divisor))
+        return new
+
+    def _reciprocal(self, i: int, k: int) -> Polynomial:
+        """Coefficient `k` of one over entry `i`: that of their product is 1 or 0."""
+        if k and not self._moving[i]:
+            return {}
+        for j in range(k + 1):
+            if (i, j) not in self._reciprocals:
+                self._reciprocals[i, j] = self._new_reciprocal(i, j)
+        return self._reciprocals[i, k]
+
+    def _new_reciprocal(self, i: int, k: int) -> Polynomial:
+        first = self._at(i, 0)
+        if not first:
+            raise ZeroDivisionError("division by zero in the prime field")
+        total = constant(-1 if k == 0 else 0)
+        for j in range(k):
+            total = add(total, multiply(self._reciprocals[i, j], self._at(i, k - j)))
+        if is_constant(first):
+            return self._named(total, -first[ONE], k)
+        if not total:
+            return {}
+        new = self._variables.new(k)
+        self.relations.append(add(total, multiply(new, first)))
+        return new

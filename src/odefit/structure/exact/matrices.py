@@ -1,0 +1,102 @@
+"""Matrices modulo the prime, reduced by sparse rows and among themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from odefit.structure.exact.deadline import Deadline, UnfinishedError
+from odefit.structure.series import PRIME
+
+Residues = npt.NDArray[np.int64]
+IntArray = npt.NDArray[np.intp]
+SparseRow = tuple[IntArray, Residues]
+"""Columns, and the residues there."""
+
+CHUNK = 8_000_000
+"""Entries of the dense matrix that are worked on at once."""
+
+GREATEST = 60_000_000
+"""Entries of a dense matrix, at most: half a gigabyte."""
+
+ASKED = 32
+"""Steps of elimination between two looks at the clock."""
+
+
+def reduced_by(
+    pivots: Sequence[SparseRow], rows: Sequence[SparseRow], width: int, deadline: Deadline
+) -> tuple[IntArray, Residues]:
+    """What `rows` are modulo `pivots`.
+
+    Parameters
+    ----------
+    pivots
+        Rows that begin with 1, each in a column of its own, in the order of these columns.
+    width
+        Number of columns.
+
+    Returns
+    -------
+    columns, residues
+        The columns in which no pivot begins, and the reduced rows there.
+
+    Raises
+    ------
+    UnfinishedError
+        The time allowed has passed, or the matrix would be too large.
+    """
+    begins = np.array([at[0] for at, _ in pivots], dtype=np.intp)
+    free = np.setdiff1d(np.arange(width), begins)
+    if len(rows) * len(free) > GREATEST or width > GREATEST:
+        raise UnfinishedError("a matrix is too large")
+    result = np.zeros((len(rows), len(free)), dtype=np.int64)
+    size = max(1, CHUNK // max(width, 1))
+    for start in range(0, len(rows), size):
+        some = rows[start : start + size]
+        # Columns lie in memory one after the other: they are what is picked.
+        dense = np.zeros((width, len(some)), dtype=np.int64)
+        for k, (at, values) in enumerate(some):
+            dense[at, k] = values
+        for k, (at, values) in enumerate(pivots):
+            if k % ASKED == 0:
+                deadline.check()
+            factors = PRIME - dense[at[0]]
+            touched = np.flatnonzero(factors != PRIME)
+            if not len(touched):
+                continue
+            if 2 * len(touched) > len(some):
+                dense[at] = (dense[at] + values[:, None] * factors) % PRIME
+            else:
+                where = np.ix_(at, touched)
+                dense[where] = (dense[where] + values[:, None] * factors[touched]) % PRIME
+        result[start : start + size] = dense[free].T
+    return free, result
+
+
+def echelon(matrix: Residues, deadline: Deadline) -> Residues:
+    """The reduced echelon form, without rows of zeros; `matrix` is used up."""
+    rank = 0
+    for column in range(matrix.shape[1]):
+        if column % ASKED == 0:
+            deadline.check()
+        if rank == len(matrix):
+            break
+        found = np.flatnonzero(matrix[rank:, column])
+        if not len(found):
+            continue
+        pivot = rank + int(found[0])
+        if pivot != rank:
+            matrix[[rank, pivot]] = matrix[[pivot, rank]]
+        row = matrix[rank, column:]
+        row *= pow(int(row[0]), -1, PRIME)
+        row %= PRIME
+        others = np.flatnonzero(matrix[:, column])
+        others = others[others != rank]
+        factors = PRIME - matrix[others, column]
+        support = np.flatnonzero(row)
+        where = np.ix_(others, column + support)
+        matrix[where] = (matrix[where] + factors[:, None] * row[support]) % PRIME
+        rank += 1
+    return matrix[:rank]

@@ -1,0 +1,75 @@
+"""Monomials as integers whose order is the degree reverse lexicographical one.
+
+The exponents ``e_1 ... e_n`` are kept as their sums ``e_1``, ``e_1 + e_2``, ..., the whole sum in
+the highest bits. A product is then a sum of integers, and of two monomials the greater one in the
+degree reverse lexicographical order (variable 1 being the greatest) is the greater integer: the
+degree decides, then the smaller ``e_n``, then the smaller ``e_(n-1)``, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+BITS = 16
+"""Of each field, the highest of which stays free: degrees are below 2^15."""
+
+
+class Packing:
+    """Monomials in `count` variables.
+
+    "Packed" are integers of sums as above; "exponents" are integers with the exponents themselves
+    in the fields, which is what divisibility and least common multiples are read from.
+
+    Parameters
+    ----------
+    count
+        Number of variables.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._whole = (1 << (BITS * count)) - 1
+        self._ones = sum(1 << (BITS * i) for i in range(count))
+        self.guard = self._ones << (BITS - 1)
+        """The free bit of every field."""
+        self.variables = tuple(self.pack([int(i == v) for i in range(count)]) for v in range(count))
+        """Each variable, packed."""
+
+    def pack(self, exponents: Sequence[int]) -> int:
+        """A monomial by its exponents."""
+        total = result = 0
+        for i, e in enumerate(exponents):
+            total += e
+            result |= total << (BITS * i)
+        return result
+
+    def unpack(self, packed: int) -> tuple[int, ...]:
+        """Its exponents."""
+        return tuple(self._fields(self.exponents(packed)))
+
+    def exponents(self, packed: int) -> int:
+        """Exponents from sums."""
+        return packed - ((packed << BITS) & self._whole)
+
+    def sums(self, exponents: int) -> int:
+        """Packed, from exponents."""
+        # In the product with 1 + 2^16 + 2^32 + ... every field is the sum of those up to it.
+        return (exponents * self._ones) & self._whole
+
+    def _fields(self, integer: int) -> Iterator[int]:
+        mask = (1 << BITS) - 1
+        return ((integer >> (BITS * i)) & mask for i in range(self.count))
+
+    def divides(self, a: int, b: int) -> bool:
+        """Whether one divides the other, both as exponents."""
+        return ((b | self.guard) - a) & self.guard == self.guard
+
+    def lcm(self, a: int, b: int) -> int:
+        """The least common multiple, all as exponents."""
+        keep = ((a | self.guard) - b) & self.guard  # of the fields in which a is not smaller
+        mask = (keep - (keep >> (BITS - 1))) | keep
+        return (a & mask) | (b & ~mask & self._whole)
+
+    def degree(self, packed: int) -> int:
+        """The total degree."""
+        return packed >> (BITS * (self.count - 1))

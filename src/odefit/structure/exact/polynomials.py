@@ -1,0 +1,94 @@
+"""Sparse polynomials modulo the prime of :mod:`odefit.structure.series`.
+
+A monomial is the sorted tuple of its pairs (variable, exponent), so that variables can be added
+at any time; a polynomial maps monomials to residues that are not zero.
+"""
+
+from __future__ import annotations
+
+from odefit.structure.series import PRIME
+
+Monomial = tuple[tuple[int, int], ...]
+Polynomial = dict[Monomial, int]
+
+ONE: Monomial = ()
+
+
+def constant(value: int) -> Polynomial:
+    """A number."""
+    return {ONE: value % PRIME} if value % PRIME else {}
+
+
+def variable(number: int) -> Polynomial:
+    """The variable of that number."""
+    return {((number, 1),): 1}
+
+
+def is_constant(f: Polynomial) -> bool:
+    """Whether `f` is a number."""
+    return not f or (len(f) == 1 and ONE in f)
+
+
+def degree(f: Polynomial) -> int:
+    """The total degree; -1 of zero."""
+    return max((sum(e for _, e in m) for m in f), default=-1)
+
+
+def variables(f: Polynomial) -> set[int]:
+    """Numbers of the variables that appear."""
+    return {v for m in f for v, _ in m}
+
+
+def add(a: Polynomial, b: Polynomial, factor: int = 1) -> Polynomial:
+    """``a + factor * b``."""
+    result = dict(a)
+    for m, c in b.items():
+        value = (result.get(m, 0) + factor * c) % PRIME
+        if value:
+            result[m] = value
+        else:
+            result.pop(m, None)
+    return result
+
+
+def scale(a: Polynomial, factor: int) -> Polynomial:
+    """``factor * a``, the factor not being zero."""
+    return {m: c * factor % PRIME for m, c in a.items()}
+
+
+def multiply(a: Polynomial, b: Polynomial) -> Polynomial:
+    """``a * b``."""
+    result: Polynomial = {}
+    for m, c in a.items():
+        for n, d in b.items():
+            both = joined(m, n)
+            result[both] = result.get(both, 0) + c * d
+    return {m: c % PRIME for m, c in result.items() if c % PRIME}
+
+
+def joined(m: Monomial, n: Monomial) -> Monomial:
+    """The product of two monomials."""
+    if not m or not n:
+        return m or n
+    exponents = dict(m)
+    for v, e in n:
+        exponents[v] = exponents.get(v, 0) + e
+    return tuple(sorted(exponents.items()))
+
+
+def substitute(f: Polynomial, number: int, value: Polynomial) -> Polynomial:
+    """`f` with a polynomial in the place of one variable."""
+    powers = [constant(1), value]
+    result: dict[Monomial, int] = {}
+    for m, c in f.items():
+        exponent = next((e for v, e in m if v == number), 0)
+        if not exponent:
+            result[m] = result.get(m, 0) + c
+            continue
+        while len(powers) <= exponent:
+            powers.append(multiply(powers[-1], value))
+        rest = tuple(pair for pair in m if pair[0] != number)
+        for n, d in powers[exponent].items():
+            both = joined(rest, n)
+            result[both] = result.get(both, 0) + c * d
+    return {m: c % PRIME for m, c in result.items() if c % PRIME}

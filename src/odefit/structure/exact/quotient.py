@@ -1,0 +1,175 @@
+"""What a Groebner basis says of the solutions: the quotient ring and its multiplications.
+
+For finitely many solutions the monomials that no leading monomial divides are a basis of the
+quotient ring (D. Cox, J. Little, D. O'Shea, Using Algebraic Geometry, chapter 2). The values of a
+linear form at the solutions are the roots of its minimal polynomial there, which is found from
+the powers of the form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from odefit.structure.exact.deadline import Deadline, UnfinishedError
+from odefit.structure.exact.f4 import Element
+from odefit.structure.exact.matrices import Residues
+from odefit.structure.exact.monomials import Packing
+from odefit.structure.series import PRIME
+
+GREATEST = 3000
+"""Dimension, at most."""
+
+MEMORY = 100_000_000
+"""Entries of all multiplication matrices, at most."""
+
+
+class NotZeroDimensionalError(ValueError):
+    """There are infinitely many solutions."""
+
+
+class Quotient:
+    """The polynomials modulo an ideal with finitely many zeros.
+
+    Parameters
+    ----------
+    basis
+        The reduced Groebner basis.
+    packing
+        Of its monomials.
+
+    Attributes
+    ----------
+    monomials
+        A basis of the quotient ring, packed, increasing. Their number is that of the solutions,
+        each counted with its multiplicity.
+
+    Raises
+    ------
+    NotZeroDimensionalError
+        There are infinitely many solutions.
+    UnfinishedError
+        The time allowed has passed, or the dimension is too large.
+    """
+
+    def __init__(
+        self, basis: Sequence[Element], packing: Packing, deadline: Deadline | None = None
+    ) -> None:
+        self._packing = packing
+        self._deadline = deadline or Deadline()
+        self._basis = basis
+        self.monomials = self._staircase()
+        self._matrices = self._multiplications()
+
+    @property
+    def dimension(self) -> int:
+        """Of the quotient ring as a vector space."""
+        return len(self.monomials)
+
+    def _staircase(self) -> list[int]:
+        packing = self._packing
+        leads = [f.exponents for f in self._basis]
+        if any(f.lead == 0 for f in self._basis):
+            return []
+        # A power of every variable has to be a leading monomial.
+        for v in range(packing.count):
+            others = [e for k, e in enumerate(packing.variables) if k != v]
+            masks = [packing.exponents(e) for e in others]
+            if not any(not any(packing.divides(m, lead) for m in masks) for lead in leads):
+                raise NotZeroDimensionalError("there are infinitely many solutions")
+        seen, waiting = {0}, [0]
+        while waiting:
+            m = waiting.pop()
+            self._deadline.check()
+            for v in packing.variables:
+                n = m + v
+                if n not in seen:
+                    exponents = packing.exponents(n)
+                    if not any(packing.divides(lead, exponents) for lead in leads):
+                        seen.add(n)
+                        waiting.append(n)
+            if len(seen) > GREATEST:
+                raise UnfinishedError(f"more than {GREATEST} solutions")
+        return sorted(seen)
+
+    def _multiplications(self) -> Residues:
+        """By variable, the matrix whose row i has what the product with monomial i is."""
+        count, size = self._packing.count, self.dimension
+        if count * size * size > MEMORY:
+            raise UnfinishedError("the multiplication matrices are too large")
+        place = {m: i for i, m in enumerate(self.monomials)}
+        rules = {f.lead: f for f in self._basis}
+        matrices = np.zeros((count, size, size), dtype=np.int64)
+        pairs: dict[int, list[tuple[int, int]]] = {}
+        for i, m in enumerate(self.monomials):
+            for v, x in enumerate(self._packing.variables):
+                pairs.setdefault(m + x, []).append((v, i))
+        border: dict[int, Residues] = {}
+        # In increasing order, whatever a product is made of is there before.
+        for m in sorted(pairs):
+            self._deadline.check()
+            if m in place:
+                row = np.zeros(size, dtype=np.int64)
+                row[place[m]] = 1
+            elif m in rules:
+                row = np.zeros(size, dtype=np.int64)
+                f = rules[m]
+                row[[place[n] for n in f.monomials[1:]]] = PRIME - f.coefficients[1:]
+                border[m] = row
+            else:
+                row = self._from_below(m, border, matrices)
+                border[m] = row
+            for v, i in pairs[m]:
+                matrices[v, i] = row
+        return matrices
+
+    def _from_below(self, m: int, border: Mapping[int, Residues], matrices: Residues) -> Residues:
+        """A monomial on the border that is a variable times another one there."""
+        v, form = next(
+            (v, border[m - x]) for v, x in enumerate(self._packing.variables) if m - x in border
+        )
+        return _times(form, matrices[v])
+
+    def minimal_polynomial(self, form: Mapping[int, int]) -> list[int]:
+        """The minimal polynomial of a linear form, lowest coefficient first, the highest 1.
+
+        Parameters
+        ----------
+        form
+            Coefficients by variable.
+        """
+        size = self.dimension
+        if not size:
+            return [1]
+        matrix = np.zeros((size, size), dtype=np.int64)
+        for v, c in form.items():
+            matrix = (matrix + c % PRIME * self._matrices[v]) % PRIME
+        power = np.zeros(size, dtype=np.int64)
+        power[0] = 1  # the monomial 1
+        # Rows of the echelon form of the powers so far, each with how it was made of them.
+        rows = np.zeros((0, 2 * size + 1), dtype=np.int64)
+        pivots: list[int] = []
+        for k in range(size + 1):
+            self._deadline.check()
+            row = np.concatenate([power, np.zeros(size + 1, dtype=np.int64)])
+            row[size + k] = 1
+            if pivots:
+                row = (row - _times(row[pivots], rows)) % PRIME
+            found = np.flatnonzero(row[:size])
+            if not len(found):
+                return [int(c) for c in row[size : size + k + 1]]
+            pivot = int(found[0])
+            row = row * pow(int(row[pivot]), -1, PRIME) % PRIME
+            # Kept reduced, so that one product is enough above.
+            rows = (rows + (PRIME - rows[:, pivot, None]) * row) % PRIME
+            rows = np.vstack([rows, row])
+            pivots.append(pivot)
+            power = _times(power, matrix)
+        raise AssertionError("more independent powers than the dimension")
+
+
+def _times(row: Residues, matrix: Residues) -> Residues:
+    """A row vector times a matrix, modulo the prime."""
+    used = np.flatnonzero(row)
+    return np.asarray((row[used, None] * matrix[used] % PRIME).sum(axis=0) % PRIME)

@@ -1,0 +1,253 @@
+"""What the structure was found to say, as values, in words and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Standing = Literal["globally", "locally", "in combination", "no effect", "outside"]
+
+WORDS: Mapping[Standing, str] = {
+    "globally": "globally",
+    "locally": "locally",
+    "in combination": "no, only in combination",
+    "no effect": "no: changes no output",
+    "outside": "not examined",
+}
+
+
+@dataclass(frozen=True)
+class UnknownStructure:
+    """What the structure says of one unknown.
+
+    Attributes
+    ----------
+    key
+        Its name.
+    status
+        ``"globally"`` or ``"locally"`` identifiable (one value, or several); ``"in combination"``
+        with others alone; ``"no effect"`` on any output; ``"outside"``: it acts on the noise
+        alone, or only after the first event.
+    values
+        How many values agree with all outputs; None where that is not counted, or infinite.
+    remark
+        What is to be added; empty if nothing is.
+    """
+
+    key: str
+    status: Standing
+    values: int | None = None
+    remark: str = ""
+
+    @property
+    def identifiable(self) -> bool | None:
+        """Whether it is, locally at least; None where the structure says nothing of it."""
+        if self.status == "outside":
+            return None
+        return self.status in ("globally", "locally")
+
+    def __str__(self) -> str:
+        if self.status == "outside":
+            return f"not examined: {self.remark}"
+        text = WORDS[self.status]
+        if self.status == "locally":
+            text += f", {self.values} values" if self.values else ", number not counted"
+        return f"{text} ({self.remark})" if self.remark else text
+
+
+@dataclass(frozen=True)
+class StructuralIdentifiability:
+    """What perfect data of the measured outputs could determine.
+
+    Attributes
+    ----------
+    problem
+        Its name.
+    unknowns
+        One finding for each unknown of the problem, in its order.
+    solutions
+        How many solutions agree with all outputs, complex ones included; where some unknowns
+        are not identifiable, when `given` are given. None where they were not counted.
+    given
+        Unknowns that have to be given a value so that there are finitely many solutions.
+    least
+        So many solutions were found before the time limit, if it cut the count; else 0.
+    combinations
+        Functions of the non-identifiable unknowns that are identifiable, at least locally.
+    missing
+        How many more there are that are neither a product nor a sum of powers.
+    orders
+        By experiment, the highest derivative that is needed of each measured output; -1 where
+        the output itself is not needed.
+    error
+        Bound of the probability that something was found not to be identifiable and is.
+    doubt
+        Probability that there are more solutions than were counted.
+    remarks
+        What limits these findings.
+    reason
+        Why there are none; empty where there are.
+    seconds
+        Spent on it.
+    """
+
+    problem: str
+    unknowns: tuple[UnknownStructure, ...]
+    solutions: int | None = None
+    given: tuple[str, ...] = ()
+    least: int = 0
+    combinations: tuple[str, ...] = ()
+    missing: int = 0
+    orders: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    error: float = 0.0
+    doubt: float = 0.0
+    remarks: tuple[str, ...] = ()
+    reason: str = ""
+    seconds: float = 0.0
+
+    def __getitem__(self, key: str) -> UnknownStructure:
+        """The finding of an unknown."""
+        for found in self.unknowns:
+            if found.key == key:
+                return found
+        raise KeyError(key)
+
+    def named(self, *statuses: Standing) -> tuple[str, ...]:
+        """Keys of the unknowns of these statuses."""
+        return tuple(u.key for u in self.unknowns if u.status in statuses)
+
+    @property
+    def sentence(self) -> str:
+        """What was found, in one or two sentences."""
+        if self.reason:
+            return f"No structural analysis: {self.reason}."
+        inside = [u for u in self.unknowns if u.status != "outside"]
+        if not inside:
+            return "Nothing is unknown of what the outputs say."
+        count = len(inside)
+        groups = {
+            "identifiable globally": self.named("globally"),
+            "identifiable locally": self.named("locally"),
+            "not identifiable": self.named("in combination", "no effect"),
+        }
+        parts = [
+            f"{len(keys)} {'is' if len(keys) == 1 else 'are'} {words}"
+            for words, keys in groups.items()
+            if keys
+        ]
+        if len(parts) == 1:
+            words = next(w for w, keys in groups.items() if keys)
+            who = "The one unknown is" if count == 1 else f"All {count} unknowns are"
+            found = f"{who} {words}"
+            if count > 1 and words.startswith("not"):
+                found = f"None of the {count} unknowns is identifiable"
+        else:
+            found = f"Of {count} unknowns, {_listed(parts)}"
+        return f"{found}. {self._solutions}".strip()
+
+    @property
+    def _solutions(self) -> str:
+        one = len(self.given) == 1
+        values = "the value of" if one else "values of"
+        are = "is" if one else "are"
+        given = f", once {values} {_listed(self.given)} {are} given" if self.given else ""
+        if self.solutions is None:
+            if not self.least:
+                return "The number of solutions was not counted."
+            found = "1 was" if self.least == 1 else f"{self.least} were"
+            return f"Solutions were not counted to the end: {found} found{given}."
+        if self.solutions == 1 and not self.named("globally", "locally"):
+            return ""
+        if self.solutions == 1:
+            return f"No other values give the same outputs{given}."
+        return f"{self.solutions} solutions give the same outputs{given}."
+
+    @property
+    def sureness(self) -> str:
+        """How far the findings can be trusted."""
+        if self.reason or not self.unknowns:
+            return ""
+        parts = []
+        if self.error:
+            parts.append(
+                "Ranks are exact, modulo a prime: what is called identifiable or not is wrong "
+                f"with a probability below {_bound(self.error)}."
+            )
+        else:
+            parts.append("That all are identifiable locally is proved (full rank modulo a prime).")
+        if self.solutions is not None:
+            parts.append(
+                "The count is numerical, by homotopy continuation; that a solution is missing "
+                f"has a probability of about {_bound(self.doubt)} or less."
+            )
+        return " ".join(parts)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The findings as a table indexed by key.
+
+        Columns are ``status``, ``identifiable`` (True, False, or None where the structure says
+        nothing), ``values`` (how many; missing where not counted or infinite) and ``remark``.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "status": [u.status for u in self.unknowns],
+                "identifiable": pd.array([u.identifiable for u in self.unknowns], dtype="boolean"),
+                "values": pd.array([u.values for u in self.unknowns], dtype="Int64"),
+                "remark": [u.remark for u in self.unknowns],
+            },
+            index=pd.Index([u.key for u in self.unknowns], name="unknown"),
+        )
+
+    def lines(self) -> Iterator[str]:
+        """Everything below the table, one sentence or two each."""
+        yield self.sentence
+        if self.reason:
+            return
+        if self.combinations:
+            more = f" and {self.missing} more, which are not so simple" if self.missing else ""
+            which = "combination" if len(self.combinations) == 1 else "combinations"
+            yield f"Identifiable {which}: {', '.join(self.combinations)}{more}."
+        elif self.missing:
+            names = _listed(self.named("in combination"))
+            yield f"Of {names} only {self.missing} combinations are identifiable."
+        yield from self._order_lines()
+        yield from self.remarks
+        if self.sureness:
+            yield self.sureness
+
+    def _order_lines(self) -> Iterator[str]:
+        groups: dict[str, list[str]] = {}
+        for experiment, orders in self.orders.items():
+            words = ", ".join(f"{name} {n}" for name, n in orders.items() if n >= 0)
+            groups.setdefault(words, []).append(experiment)
+        for words, experiments in groups.items():
+            if words:
+                where = f" in {_listed(experiments)}" if len(groups) > 1 else ""
+                yield f"Derivatives needed{where}, up to order: {words}."
+
+    def __str__(self) -> str:
+        width = max((len(u.key) for u in self.unknowns), default=0)
+        rows = [f"  {u.key:<{width}}  {u}" for u in self.unknowns]
+        title = f"Structural identifiability of {self.problem}"
+        return "\n".join([title, *(rows if not self.reason else []), *self.lines()])
+
+
+def _listed(words: tuple[str, ...] | list[str]) -> str:
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _bound(probability: float) -> str:
+    """The power of ten above a probability."""
+    exponent = 0
+    while exponent > -30 and probability <= 10.0 ** (exponent - 1):
+        exponent -= 1
+    return f"1e{exponent}"

@@ -1,0 +1,1 @@
+"""Homotopy continuation: paths of solutions, and all solutions by monodromy."""

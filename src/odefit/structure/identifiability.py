@@ -1,0 +1,310 @@
+"""Which unknowns the equations alone let data determine, and in how many ways.
+
+The data are taken to be perfect: all derivatives of all measured outputs at the initial time are
+known. Known and fixed values count as known, inputs as known generic functions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from odefit.problem.expressions import Expression
+from odefit.problem.parameters import Unknown
+from odefit.problem.problem import Problem
+from odefit.simulation.binding import unknowns_of
+from odefit.structure.branches import consistent_point, on_the_branch, unknowns_in
+from odefit.structure.combinations import identifiable_combinations
+from odefit.structure.counting import distinct_rows, distinct_values
+from odefit.structure.findings import StructuralIdentifiability, UnknownStructure
+from odefit.structure.jets import Block, JetSystem, NoStructureError
+from odefit.structure.partners import find_partners
+from odefit.structure.ranks import LocalRank, local_rank
+from odefit.structure.square import SquareSystem
+from odefit.structure.tape import Term
+
+TIME_LIMIT = 120.0
+"""Seconds, by default."""
+
+PERIODIC = ("sin(", "cos(")
+"""New states from which an argument follows up to a period alone."""
+
+
+def structural_identifiability(
+    problem: Problem,
+    *,
+    count: bool = True,
+    time_limit: float | None = TIME_LIMIT,
+    seed: int = 0,
+) -> StructuralIdentifiability:
+    """What the structure of a problem lets data determine.
+
+    Parameters
+    ----------
+    problem
+        Its data say what is measured in which experiment, and nothing else of them is used.
+    count
+        Whether to count the solutions, which tells "globally" from "locally".
+    time_limit
+        Of the count, in seconds; None for none.
+    seed
+        Of the random points.
+
+    Returns
+    -------
+    StructuralIdentifiability
+        What was found; where the equations have no Taylor series (abs, min, max), the reason.
+
+    Examples
+    --------
+    >>> import odefit
+    >>> found = odefit.identifiability(odefit.library.load("harmonic"))
+    >>> found["p1"].status
+    'globally'
+    """
+    began = time.monotonic()
+    try:
+        system = JetSystem(problem, "initial")
+        local = local_rank(system, seed)
+    except NoStructureError as error:
+        return StructuralIdentifiability(problem.name, (), reason=error.reason)
+    combined = identifiable_combinations(local, problem.keys)
+    counted = _Counted()
+    if count:
+        deadline = None if time_limit is None else began + time_limit
+        counted = _count(
+            system,
+            local,
+            frozenset(combined.involved),
+            seed,
+            lambda: deadline is not None and time.monotonic() > deadline,
+        )
+    describe = _Describe(problem, system, local, frozenset(combined.involved), counted)
+    return StructuralIdentifiability(
+        problem.name,
+        tuple(describe.unknown(i, u) for i, u in enumerate(problem.unknowns)),
+        counted.solutions if counted.complete else None,
+        counted.given,
+        0 if counted.complete else counted.solutions,
+        tuple(str(c) for c in combined.found),
+        combined.missing,
+        {
+            block.condition.name: dict(zip(block.observables, orders, strict=True))
+            for block, orders in zip(system.blocks, local.best.orders, strict=True)
+        },
+        local.error,
+        counted.doubt,
+        tuple(describe.remarks()),
+        "",
+        time.monotonic() - began,
+    )
+
+
+# The count ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """How many solutions there are.
+
+    Attributes
+    ----------
+    solutions
+        That differ in the unknowns of the problem.
+    values
+        By algebraic unknown, how many.
+    complete
+        The count came to its end.
+    doubt
+        Probability that there are more.
+    given
+        Unknowns of the problem that were held.
+    branches
+        Whether solutions in which new states have other values than they stand for were left
+        out; None where there are no new states.
+    """
+
+    solutions: int = 0
+    values: Mapping[str, int] = field(default_factory=dict)
+    complete: bool = False
+    doubt: float = 1.0
+    given: tuple[str, ...] = ()
+    branches: bool | None = None
+
+
+def _count(
+    system: JetSystem,
+    local: LocalRank,
+    involved: frozenset[str],
+    seed: int,
+    stop: Callable[[], bool],
+) -> _Counted:
+    square = SquareSystem(system, seed)
+    keys = [k for k in system.problem.keys if k in system.names]
+    place = {name: i for i, name in enumerate(system.names)}
+    held = {system.names[i] for i in square.held}
+    given = tuple(k for k in keys if k in held & involved)
+    lifted = _lifted(system)
+    if not square.size:
+        return _Counted(1, {}, True, 0.0, given, None if not lifted else True)
+    rng = np.random.default_rng([seed, 3])
+    base = consistent_point(square, rng) if lifted else None
+    point, parameters = base or square.generic(rng)
+    partners = find_partners(square, point, parameters, seed, stop)
+    solutions = partners.solutions
+    if base is not None:
+        algebraic = frozenset(np.array(system.names)[local.best.algebraic].tolist())
+        solutions = solutions[on_the_branch(square, solutions, parameters, algebraic)]
+    many = np.repeat(parameters[None], len(solutions), axis=0)
+    everything = square.everything(solutions, many)
+    return _Counted(
+        max(distinct_rows(everything[:, [place[k] for k in keys]]), 1),
+        distinct_values(square, solutions, parameters),
+        partners.complete,
+        partners.doubt,
+        given,
+        None if not lifted else base is not None,
+    )
+
+
+def _lifted(system: JetSystem) -> tuple[str, ...]:
+    """Unknowns that are initial values of new states."""
+    found: list[str] = []
+    for block in system.blocks:
+        model = {*block.lifting.model.states, *block.lifting.model.algebraic}
+        found += [name for state, name in block.states.items() if state not in model]
+    return tuple(n for n in found if n in system.names)
+
+
+# In words -------------------------------------------------------------------------------------
+
+
+class _Describe:
+    """The findings of single unknowns, and the remarks."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        system: JetSystem,
+        local: LocalRank,
+        involved: frozenset[str],
+        counted: _Counted,
+    ) -> None:
+        self.problem = problem
+        self.system = system
+        self.local = local
+        self.involved = involved
+        self.counted = counted
+        self.place = {name: i for i, name in enumerate(local.names)}
+        self.later = _acting_later(problem)
+        self.weighing = _weighing(problem)
+
+    def unknown(self, index: int, unknown: Unknown) -> UnknownStructure:
+        key, best = unknown.key, self.local.best
+        place = self.place.get(key)
+        if place is None or not best.effective[place]:
+            if index in self.later:
+                return UnknownStructure(key, "outside", None, "acts after the first event alone")
+            if unknown.kind == "noise" or index in self.weighing:
+                return UnknownStructure(key, "outside", None, "acts on the noise alone")
+            return UnknownStructure(key, "no effect")
+        if not best.determined[place]:
+            return UnknownStructure(key, "in combination" if key in self.involved else "no effect")
+        if not self.counted.complete:
+            return UnknownStructure(key, "locally")
+        if best.algebraic[place]:
+            values = self.counted.values[key]
+            return UnknownStructure(key, "globally" if values == 1 else "locally", values)
+        return self._transcendental(key)
+
+    def _transcendental(self, key: str) -> UnknownStructure:
+        """An unknown that is determined by way of functions that are not rational."""
+        uncounted = UnknownStructure(key, "locally", None, "acts through functions")
+        algebraic = frozenset(np.array(self.local.names)[self.local.best.algebraic].tolist())
+        periodic = False
+        followed: set[str] = set()
+        for block in self.system.blocks:
+            for d in block.lifting.definitions:
+                if block.lifting.known(d.state):
+                    continue
+                within = frozenset[str]().union(*(unknowns_in(block, a) for a in d.arguments))
+                name = block.lifting.tape.names[d.state.index]
+                state = block.states[name]
+                if key not in within:
+                    # The function's value follows, if not from the outputs, from its arguments.
+                    if state not in algebraic and not within <= algebraic:
+                        return uncounted
+                    continue
+                affine = all(_affine(block, a, key) for a in d.arguments)
+                if not (affine and state in algebraic and within - {key} <= algebraic):
+                    return uncounted
+                periodic |= name.startswith(PERIODIC)
+                followed |= {state, *within} - {key}
+        remark = "up to the period" if periodic else ""
+        values = max((self.counted.values[n] for n in followed), default=0)
+        if 1 in (values, self.counted.solutions):
+            return UnknownStructure(key, "globally", 1, remark)
+        if values == self.counted.solutions:
+            return UnknownStructure(key, "locally", values, remark)
+        return uncounted
+
+    def remarks(self) -> Iterator[str]:
+        """What limits the findings."""
+        problem = self.problem
+        if self.counted.branches:
+            yield (
+                "Solutions are counted in which functions (exp, log, sqrt, powers, ...) have "
+                "their principal values."
+            )
+        elif self.counted.branches is False:
+            yield (
+                "Functions (exp, log, sqrt, powers, ...) count as states of their own: some of "
+                "the solutions may belong to other branches of them."
+            )
+        if problem.model.inputs:
+            yield "Inputs count as known functions that vary enough."
+        if any(t > c.t0 for c in problem.conditions for t, _ in c.events):
+            yield (
+                "Only the time before the first event is looked at: later data may determine "
+                "more than is said here."
+            )
+
+
+def _affine(block: Block, argument: Term, key: str) -> bool:
+    """Whether an argument is of first degree in an unknown, and contains it directly."""
+    tape = block.lifting.tape
+    names = dict(zip(block.unknowns, block.program.equations.unknowns, strict=True))
+    slope = tape.derivative(argument, names[key])
+    direct = tape.substitute(argument, {names[key].index: tape.number(0)})
+    return key not in unknowns_in(block, slope) | unknowns_in(block, direct)
+
+
+def _acting_later(problem: Problem) -> set[int]:
+    """Unknowns that act in events after the initial time."""
+    found: set[int] = set()
+    for condition in problem.conditions:
+        for moment, assign in condition.events:
+            if moment > condition.t0:
+                for name in {n for e in assign.values() for n in e.names}:
+                    if name in condition.scalars:
+                        found |= unknowns_of(condition.scalars[name], condition.scalars)
+    return found
+
+
+def _weighing(problem: Problem) -> set[int]:
+    """Unknowns that the noise depends on."""
+    names = {
+        name
+        for noise in problem.noise.values()
+        if isinstance(noise.sd, Expression)
+        for name in noise.sd.names
+    }
+    return {
+        index
+        for condition in problem.conditions
+        for name in names & condition.scalars.keys()
+        for index in unknowns_of(condition.scalars[name], condition.scalars)
+    }

@@ -1,0 +1,318 @@
+"""Any analytic model as a rational one, with more states.
+
+``w = exp(e)`` obeys ``w' = w e'``, which is rational if ``e`` is; so do the other functions, each
+with one or two states of its own. What is lost is the relation between the initial values of the
+new states and the rest: it is kept as a polynomial where it is one (``w^2 = e`` for a square
+root), and as a relation between differentials everywhere (``dw = w de``), which is all that
+local identifiability asks for.
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from odefit.problem.expressions import NON_SMOOTH, TIME
+from odefit.problem.model import Model
+from odefit.structure.tape import NotRationalError, Recording, Tape, Term
+
+GREATEST_ROOT = 8
+"""Roots up to which a fractional power keeps its polynomial relation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Differential:
+    """``d state = sum of factor * d argument``, between values at one time.
+
+    Attributes
+    ----------
+    state
+        A new state.
+    terms
+        Pairs (factor, argument).
+    """
+
+    state: Term
+    terms: tuple[tuple[Term, Term], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """What a new state is, for numbers: ``state = function(arguments)``.
+
+    A root is `polynomial`: its relation is among the terms that are zero.
+    """
+
+    state: Term
+    arguments: tuple[Term, ...]
+    function: Callable[..., complex]
+    polynomial: bool = False
+
+
+class Lifting:
+    """The equations of a model in one experiment, on a tape, made rational.
+
+    Parameters
+    ----------
+    tape
+        Where it is recorded.
+    model
+        The equations.
+
+    Attributes
+    ----------
+    states, rhs
+        Of the model, then those of the new states.
+    functions
+        Known functions of time: by variable, the name of the input (or the time) and how often
+        it is differentiated.
+    zeros
+        Terms that are zero at every time: polynomial relations, and algebraic equations.
+    differentials, definitions
+        Of the new states.
+    generic
+        Variables that stand for transcendental numbers in `differentials`.
+    constants
+        Variables that stand for numbers that are not rational, with their values.
+    """
+
+    def __init__(self, tape: Tape, model: Model) -> None:
+        self.tape = tape
+        self.model = model
+        self.algebra = Recording(tape, self._lift)
+        self.states: dict[str, Term] = {}
+        self.rhs: dict[str, Term] = {}
+        self.functions: dict[int, tuple[str, int]] = {}
+        self.zeros: list[Term] = []
+        self.differentials: list[Differential] = []
+        self.definitions: list[Definition] = []
+        self.generic: list[Term] = []
+        self.constants: dict[int, float] = {}
+        self._lifted: dict[tuple[Any, ...], Term] = {}
+        self._differential: dict[int, Differential] = {}
+
+    def record(self, scalars: Mapping[str, Term]) -> dict[str, Term]:
+        """Record the model; `scalars` are its parameters and constants.
+
+        Returns
+        -------
+        dict
+            Observables by name.
+
+        Raises
+        ------
+        NotRationalError
+            A function has no place in it (abs, min, max), or an equation divides by zero.
+        """
+        values = dict(scalars)
+        for name in (*self.model.states, *self.model.algebraic):
+            self.states[name] = values[name] = self.tape.variable(name)
+        for name in (TIME, *self.model.inputs):
+            values[name] = self.function(name)
+        for name, expression in self.model.ode.items():
+            self.rhs[name] = expression.evaluate(values, self.algebra)
+        constraints = self.model.constraints(values, self.algebra)
+        if constraints:
+            self._differentiate_constraints(constraints)
+        observables = {
+            name: e.evaluate(values, self.algebra) for name, e in self.model.observables.items()
+        }
+        self.settle()
+        return observables
+
+    def settle(self) -> None:
+        """Give the new states their right-hand sides."""
+        for name, state in list(self.states.items()):
+            if state.index in self._differential:
+                self.rhs[name] = self.rate(state)
+
+    def function(self, name: str, differentiated: int = 0) -> Term:
+        """The known function of that name, or a derivative of it."""
+        if name == TIME and differentiated:
+            return self.tape.number(1 if differentiated == 1 else 0)
+        term = self.tape.variable(name + "'" * differentiated)
+        self.functions[term.index] = (name, differentiated)
+        return term
+
+    def rate(self, term: Term) -> Term:
+        """The derivative of `term` along the trajectory."""
+        speeds = {self.states[name].index: rhs for name, rhs in self.rhs.items()}
+        return self._along(term, speeds, self.functions)
+
+    def _along(
+        self, term: Term, speeds: Mapping[int, Term], functions: Mapping[int, tuple[str, int]]
+    ) -> Term:
+        """The derivative of `term` along the direction in which variables have `speeds`."""
+        total = self.tape.number(0)
+        for index in sorted(self.tape.depends(term)):
+            if index in self._differential:
+                speed = self.tape.number(0)
+                for factor, argument in self._differential[index].terms:
+                    speed = speed + factor * self._along(argument, speeds, functions)
+            elif index in speeds:
+                speed = speeds[index]
+            elif index in functions:
+                name, differentiated = functions[index]
+                speed = self.function(name, differentiated + 1)
+            else:
+                continue
+            total = total + self.tape.derivative(term, Term(self.tape, index)) * speed
+        return total
+
+    def partial(self, term: Term, variable: Term) -> Term:
+        """The derivative by a variable, new states following it."""
+        return self._along(term, {variable.index: self.tape.number(1)}, {})
+
+    def known(self, term: Term) -> bool:
+        """Whether `term` is a function of the time, inputs and numbers alone."""
+        made = {d.state.index: d for d in self.definitions}
+        for i in self.tape.depends(term):
+            if i in self.functions or i in self.constants:
+                continue
+            if i not in made or not all(self.known(a) for a in made[i].arguments):
+                return False
+        return True
+
+    # New states -------------------------------------------------------------------------------
+
+    def _lift(self, function: str, arguments: Sequence[Term]) -> Term:
+        """The value of a function that is not rational."""
+        if function in NON_SMOOTH:
+            raise NotRationalError(f"{function}(...) has a kink: it has no Taylor series there")
+        if function == "^":
+            base, exponent = arguments
+            value = exponent.value
+            if value is not None and value.denominator <= GREATEST_ROOT:
+                return self._root(base, value.denominator).power(value.numerator)
+            return self._once("^", arguments, lambda: self._power(base, exponent))
+        return self._once(function, arguments, lambda: self._make(function, arguments[0]))
+
+    def _once(self, key: str, arguments: Sequence[Term], make: Callable[[], Term]) -> Term:
+        """What `make` makes, made once for the same arguments."""
+        full = (key, *(a.index for a in arguments))
+        if full not in self._lifted:
+            self._lifted[full] = make()
+        return self._lifted[full]
+
+    def _state(
+        self,
+        name: str,
+        terms: Callable[[Term], Sequence[tuple[Term, Term]]],
+        arguments: Sequence[Term],
+        function: Callable[..., complex],
+        polynomial: bool = False,
+    ) -> Term:
+        """A new state, by its differential and by its value."""
+        label = f"{name}({len(self.definitions) + 1})"
+        state = self.states[label] = self.tape.variable(label)
+        self._differential[state.index] = differential = Differential(state, tuple(terms(state)))
+        self.differentials.append(differential)
+        self.definitions.append(Definition(state, tuple(arguments), function, polynomial))
+        return state
+
+    def _make(self, function: str, e: Term) -> Term:
+        one = self.tape.number(1)
+        if function == "exp":
+            return self._state("exp", lambda w: [(w, e)], (e,), cmath.exp)
+        if function == "log":
+            return self._state("log", lambda w: [(one / e, e)], (e,), cmath.log)
+        if function == "log10":
+            return self._lift("log", (e,)) / self._irrational("log(10)", math.log(10))
+        if function == "sqrt":
+            return self._root(e, 2)
+        if function in ("sin", "cos", "tan"):
+            s, c = self._circle(e)
+            return s if function == "sin" else c if function == "cos" else s / c
+        if function in ("sinh", "cosh", "tanh"):
+            up = self._lift("exp", (e,))
+            down, half = one / up, self.tape.number(Fraction(1, 2))
+            sinh, cosh = (up - down) * half, (up + down) * half
+            return sinh if function == "sinh" else cosh if function == "cosh" else sinh / cosh
+        if function == "atan":
+            return self._state("atan", lambda w: [(one / (one + e * e), e)], (e,), cmath.atan)
+        root = self._root(one - e * e, 2)
+        if function == "asin":
+            return self._state("asin", lambda w: [(one / root, e)], (e,), cmath.asin)
+        return self._state("acos", lambda w: [(-(one / root), e)], (e,), cmath.acos)
+
+    def _circle(self, e: Term) -> tuple[Term, Term]:
+        """Sine and cosine of `e`, each the other's derivative."""
+        if ("circle", e.index) not in self._lifted:
+            label = f"cos({len(self.definitions) + 2})"  # that of the state after the next
+            cosine = self.tape.variable(label)
+            sine = self._state("sin", lambda w: [(cosine, e)], (e,), cmath.sin)
+            assert self._state("cos", lambda w: [(-sine, e)], (e,), cmath.cos).index == cosine.index
+            self.zeros.append(sine * sine + cosine * cosine - self.tape.number(1))
+            self._lifted["circle", e.index], self._lifted["cosine", e.index] = sine, cosine
+        return self._lifted["circle", e.index], self._lifted["cosine", e.index]
+
+    def _power(self, base: Term, exponent: Term) -> Term:
+        """``d(b^a) = a b^a db/b + b^a log(b) da``."""
+        moving = {t.index for t in self.states.values()} | self.functions.keys()
+        if self.tape.depends(exponent) & moving:
+            log = self._lift("log", (base,))
+        else:
+            # The logarithm is needed for the differential alone, and there any number is as good.
+            log = self._once("generic", (base,), lambda: self._generic(base))
+        return self._state(
+            "power",
+            lambda w: [(w * exponent / base, base), (w * log, exponent)],
+            (base, exponent),
+            lambda b, a: b**a,
+        )
+
+    def _root(self, base: Term, degree: int) -> Term:
+        if degree == 1:
+            return base
+        if base.value is not None:
+            value = float(base.value) ** (1 / degree)
+            return self._irrational(f"{base.value}^(1/{degree})", value)
+        return self._once(f"root {degree}", (base,), lambda: self._new_root(base, degree))
+
+    def _new_root(self, base: Term, degree: int) -> Term:
+        number = self.tape.number(degree)
+        root = self._state(
+            "root",
+            lambda w: [(w / (number * base), base)],
+            (base,),
+            lambda b: b ** (1.0 / degree),
+            polynomial=True,
+        )
+        self.zeros.append(root.power(degree) - base)
+        return root
+
+    def _generic(self, base: Term) -> Term:
+        self.generic.append(self.tape.variable(f"log of {base.index}"))
+        return self.generic[-1]
+
+    def _irrational(self, name: str, value: float) -> Term:
+        term = self.tape.variable(name)
+        self.constants[term.index] = value
+        return term
+
+    # Algebraic equations ----------------------------------------------------------------------
+
+    def _differentiate_constraints(self, constraints: Sequence[Term]) -> None:
+        """Rates of the algebraic variables: ``-(dg/dz)^-1 dg/dt`` at constant z."""
+        names = tuple(self.model.algebraic)
+        variables = [self.states[name] for name in names]
+        rows = [[*(self.partial(g, z) for z in variables), -self.rate(g)] for g in constraints]
+        size = len(names)
+        for k in range(size):
+            pivot = next((i for i in range(k, size) if rows[i][k].value != 0), None)
+            if pivot is None:
+                raise NotRationalError("the algebraic equations do not determine their variables")
+            rows[k], rows[pivot] = rows[pivot], rows[k]
+            rows[k] = [entry / rows[k][k] for entry in rows[k]]
+            for i in range(size):
+                factor = rows[i][k]
+                if i != k and factor.value != 0:
+                    pairs = zip(rows[i], rows[k], strict=True)
+                    rows[i] = [entry - factor * other for entry, other in pairs]
+        for name, row in zip(names, rows, strict=True):
+            self.rhs[name] = row[size]
+        self.zeros += constraints

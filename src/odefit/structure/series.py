@@ -1,0 +1,415 @@
+"""Taylor coefficients of a rational ODE's outputs, with their derivatives by the unknowns.
+
+The tape is run order by order: each operation on power series needs only lower orders of what
+feeds back. Sensitivities obey a linear ODE whose coefficients are series already known, so that
+they follow from products of small matrices. Everything is done for a batch of points at once,
+over complex numbers or modulo a prime.
+
+Sedoglavic, A probabilistic algorithm to test local algebraic observability in polynomial time,
+2002, has the arithmetic modulo a prime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from odefit.structure.tape import Tape, Term, needed
+
+Scalars = TypeVar("Scalars", np.complex128, np.int64)
+IntArray = npt.NDArray[np.intp]
+
+PRIME = 2_147_483_647
+"""The field of exact computations, 2^31 - 1: products of two residues fit in 64 bits."""
+
+
+class Numbers(Protocol[Scalars]):
+    """The numbers that a tape is run on, in arrays."""
+
+    dtype: type[Scalars]
+
+    def exact(self, value: Fraction) -> Any:
+        """A rational number."""
+
+    def reduced(self, values: npt.NDArray[Scalars]) -> npt.NDArray[Scalars]:
+        """Sums and products brought back into range."""
+
+    def inverse(self, values: npt.NDArray[Scalars]) -> npt.NDArray[Scalars]:
+        """One over each."""
+
+    def product(
+        self, left: npt.NDArray[Scalars], right: npt.NDArray[Scalars]
+    ) -> npt.NDArray[Scalars]:
+        """Of stacks of matrices."""
+
+
+class ComplexNumbers:
+    """Double precision. What is not defined is infinite or NaN."""
+
+    dtype = np.complex128
+
+    def exact(self, value: Fraction) -> complex:
+        return complex(value)
+
+    def reduced(self, values: npt.NDArray[np.complex128]) -> npt.NDArray[np.complex128]:
+        return values
+
+    def inverse(self, values: npt.NDArray[np.complex128]) -> npt.NDArray[np.complex128]:
+        return 1.0 / values
+
+    def product(
+        self, left: npt.NDArray[np.complex128], right: npt.NDArray[np.complex128]
+    ) -> npt.NDArray[np.complex128]:
+        return left @ right
+
+
+class PrimeField:
+    """Residues modulo :data:`PRIME`.
+
+    Raises
+    ------
+    ZeroDivisionError
+        By :meth:`inverse`: the random point was unlucky, or the model divides by zero.
+    """
+
+    dtype = np.int64
+
+    def exact(self, value: Fraction) -> int:
+        return value.numerator * pow(value.denominator, -1, PRIME) % PRIME
+
+    def reduced(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return values % PRIME
+
+    def inverse(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        if not np.all(values % PRIME):
+            raise ZeroDivisionError("division by zero in the prime field")
+        result, square, left = np.ones_like(values), values % PRIME, PRIME - 2
+        while left:
+            if left % 2:
+                result = result * square % PRIME
+            square = square * square % PRIME
+            left //= 2
+        return result
+
+    def product(
+        self, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        terms = left[..., :, :, None] * right[..., None, :, :] % PRIME
+        return np.asarray(terms.sum(axis=-2) % PRIME)
+
+
+COMPLEX = ComplexNumbers()
+MODULAR = PrimeField()
+
+
+@dataclass(frozen=True, eq=False)
+class Equations:
+    """A rational ODE on a tape.
+
+    Attributes
+    ----------
+    tape
+        Where everything is recorded.
+    unknowns
+        The variables by which derivatives are wanted, n of them.
+    states, rhs
+        State variables and their derivatives, m of each.
+    initial
+        Of the states: expressions in `unknowns` and `known`.
+    outputs
+        Expressions in states, unknowns, known values and functions, q of them.
+    known
+        Variables whose numbers are given at run time.
+    functions
+        Variables that are known functions of time, given as series.
+    """
+
+    tape: Tape
+    unknowns: tuple[Term, ...]
+    states: tuple[Term, ...]
+    rhs: tuple[Term, ...]
+    initial: tuple[Term, ...]
+    outputs: tuple[Term, ...]
+    known: tuple[Term, ...] = ()
+    functions: tuple[Term, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Operations of one kind that can be done together: slots first to last."""
+
+    kind: str
+    first: int
+    last: int
+    left: IntArray
+    right: IntArray
+
+
+class SeriesProgram:
+    """Equations made ready to run.
+
+    Parameters
+    ----------
+    equations
+        What is run.
+    """
+
+    def __init__(self, equations: Equations) -> None:
+        e = equations
+        tape = e.tape
+        self.equations = e
+        self._jacobian = _Sparse.of(tape, e.rhs, e.states)
+        self._by_unknowns = _Sparse.of(tape, e.rhs, e.unknowns)
+        self._output_jacobian = _Sparse.of(tape, e.outputs, e.states)
+        self._output_by_unknowns = _Sparse.of(tape, e.outputs, e.unknowns)
+        self._initial_by_unknowns = _Sparse.of(tape, e.initial, e.unknowns)
+        parts = (
+            self._jacobian,
+            self._by_unknowns,
+            self._output_jacobian,
+            self._output_by_unknowns,
+            self._initial_by_unknowns,
+        )
+        terms = [*e.rhs, *e.outputs, *e.initial, *(t for part in parts for t in part.terms)]
+        variables = [*e.unknowns, *e.known, *e.functions, *e.states]
+        self._arrange(tape, needed(tape, [*terms, *variables]))
+        self._slots = {
+            name: self._slot_of(group)
+            for name, group in {
+                "unknowns": e.unknowns,
+                "known": e.known,
+                "functions": e.functions,
+                "states": e.states,
+                "rhs": e.rhs,
+                "initial": e.initial,
+                "outputs": e.outputs,
+            }.items()
+        }
+
+    def _arrange(self, tape: Tape, entries: Sequence[int]) -> None:
+        """Slots for all entries, and the groups in which they are computed."""
+        moving = {t.index for t in (*self.equations.states, *self.equations.functions)}
+        level: dict[int, int] = {}
+        kind: dict[int, str] = {}
+        for i in entries:
+            operation, a, b = tape.entries[i]
+            if operation in ("number", "variable"):
+                level[i], kind[i] = 0, operation
+                continue
+            level[i] = 1 + max(level[a], level[b])
+            still = [k not in moving for k in (a, b)]
+            if not all(still):
+                moving.add(i)
+            if operation == "*" and any(still) and not all(still):
+                kind[i] = "scaled"  # left operand constant in time, see below
+            elif operation == "/" and still[1] and not still[0]:
+                kind[i] = "divided"  # by something constant in time
+            else:
+                kind[i] = operation
+
+        def group_of(i: int) -> tuple[bool, int, str]:
+            return i in moving, level[i], kind[i]
+
+        # Constants in time come first: later orders leave them alone.
+        order = sorted(entries, key=lambda i: (*group_of(i), i))
+        slot = {i: k for k, i in enumerate(order)}
+        self._slot = slot
+        self._size = len(order)
+        self._numbers = [(slot[i], tape.numbers[i]) for i in entries if kind[i] == "number"]
+        self._constant: list[_Group] = []
+        self._changing: list[_Group] = []
+        start = 0
+        while start < len(order):
+            first = order[start]
+            key = group_of(first)
+            end = start
+            while end < len(order) and key == group_of(order[end]):
+                end += 1
+            if key[2] not in ("number", "variable"):
+                pairs = [tape.entries[i][1:] for i in order[start:end]]
+                if key[2] == "scaled":
+                    pairs = [(b, a) if a in moving else (a, b) for a, b in pairs]
+                left, right = (np.array([slot[p[k]] for p in pairs], dtype=np.intp) for k in (0, 1))
+                group = _Group(key[2], start, end, left, right)
+                (self._changing if key[0] else self._constant).append(group)
+            start = end
+
+    def _slot_of(self, terms: Sequence[Term]) -> IntArray:
+        return np.array([self._slot[t.index] for t in terms], dtype=np.intp)
+
+    @cached_property
+    def shape(self) -> tuple[int, int, int]:
+        """Numbers of outputs, states and unknowns."""
+        e = self.equations
+        return len(e.outputs), len(e.states), len(e.unknowns)
+
+    def run(
+        self,
+        numbers: Numbers[Scalars],
+        unknowns: npt.NDArray[Scalars],
+        order: int,
+        known: npt.NDArray[Scalars] | None = None,
+        functions: npt.NDArray[Scalars] | None = None,
+        derivatives: bool = True,
+    ) -> Jets[Scalars]:
+        """Taylor coefficients of all outputs, up to `order`.
+
+        Parameters
+        ----------
+        numbers
+            :data:`COMPLEX` or :data:`MODULAR`.
+        unknowns
+            Shape (batch, n).
+        known
+            Shape (batch, known).
+        functions
+            Taylor coefficients of the known functions, shape (batch, functions, order + 1).
+        derivatives
+            Whether those by the unknowns are wanted.
+        """
+        batch = len(unknowns)
+        v = np.zeros((order + 1, self._size, batch), dtype=numbers.dtype)
+        for slot, value in self._numbers:
+            v[0, slot] = numbers.exact(value)
+        v[0, self._slots["unknowns"]] = unknowns.T
+        if known is not None and known.size:
+            v[0, self._slots["known"]] = known.T
+        if functions is not None and functions.size:
+            series = functions[:, :, : order + 1]
+            v[:, self._slots["functions"]] = series.transpose(2, 1, 0)
+        for group in self._constant:
+            _step(numbers, v, group, 0)
+        states, rhs = self._slots["states"], self._slots["rhs"]
+        v[0, states] = v[0, self._slots["initial"]]
+        inverse: dict[int, Any] = {}
+        for j in range(order + 1):
+            for k, group in enumerate(self._changing):
+                _step(numbers, v, group, j, inverse, k)
+            if j < order:
+                factor = numbers.exact(Fraction(1, j + 1))
+                v[j + 1, states] = numbers.reduced(v[j, rhs] * factor)
+        outputs = v[:, self._slots["outputs"]].transpose(2, 0, 1)
+        if not derivatives:
+            return Jets(outputs, None, v[:, states].transpose(2, 0, 1))
+        jacobian = self._sensitivities(numbers, v, order)
+        return Jets(outputs, jacobian, v[:, states].transpose(2, 0, 1))
+
+    def _sensitivities(
+        self, numbers: Numbers[Scalars], v: npt.NDArray[Scalars], order: int
+    ) -> npt.NDArray[Scalars]:
+        """Derivatives of the outputs' coefficients, shape (batch, order + 1, q, n)."""
+        _, m, n = self.shape
+        batch = v.shape[2]
+        a = self._jacobian.dense(v, self._slot)
+        b = self._by_unknowns.dense(v, self._slot)
+        c = self._output_jacobian.dense(v, self._slot)
+        result = self._output_by_unknowns.dense(v, self._slot)
+        x = np.zeros((batch, order + 1, m, n), dtype=numbers.dtype)
+        x[:, 0] = self._initial_by_unknowns.dense(v[:1], self._slot)[:, 0]
+
+        def convolved(series: npt.NDArray[Scalars], j: int) -> npt.NDArray[Scalars]:
+            """Coefficient j of ``series * x``, as one product of long matrices."""
+            reverse = series[:, j::-1].transpose(0, 2, 1, 3).reshape(batch, -1, (j + 1) * m)
+            return numbers.product(reverse, x[:, : j + 1].reshape(batch, (j + 1) * m, n))
+
+        for j in range(order):
+            factor = numbers.exact(Fraction(1, j + 1))
+            total = numbers.reduced(convolved(a, j) + b[:, j])
+            x[:, j + 1] = numbers.reduced(total * factor)
+        for j in range(order + 1):
+            result[:, j] = numbers.reduced(result[:, j] + convolved(c, j))
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Jets(Generic[Scalars]):
+    """Taylor coefficients.
+
+    Attributes
+    ----------
+    outputs
+        Shape (batch, order + 1, q).
+    derivatives
+        By the unknowns, shape (batch, order + 1, q, n), if they were asked for.
+    states
+        Shape (batch, order + 1, m).
+    """
+
+    outputs: npt.NDArray[Scalars]
+    derivatives: npt.NDArray[Scalars] | None
+    states: npt.NDArray[Scalars]
+
+
+@dataclass(frozen=True, eq=False)
+class _Sparse:
+    """A matrix of derivatives of which most are zero."""
+
+    shape: tuple[int, int]
+    rows: IntArray
+    columns: IntArray
+    terms: tuple[Term, ...]
+
+    @classmethod
+    def of(cls, tape: Tape, terms: Sequence[Term], variables: Sequence[Term]) -> _Sparse:
+        found = []
+        for i, term in enumerate(terms):
+            touched = tape.depends(term)
+            for k, variable in enumerate(variables):
+                if variable.index in touched:
+                    found.append((i, k, tape.derivative(term, variable)))
+        rows = np.array([f[0] for f in found], dtype=np.intp)
+        columns = np.array([f[1] for f in found], dtype=np.intp)
+        return cls((len(terms), len(variables)), rows, columns, tuple(f[2] for f in found))
+
+    def dense(self, v: npt.NDArray[Scalars], slot: Mapping[int, int]) -> npt.NDArray[Scalars]:
+        """Its series, shape (batch, orders, rows, columns)."""
+        orders, _, batch = v.shape
+        result = np.zeros((batch, orders, *self.shape), dtype=v.dtype)
+        if self.terms:
+            slots = np.array([slot[t.index] for t in self.terms], dtype=np.intp)
+            result[:, :, self.rows, self.columns] = v[:, slots].transpose(2, 0, 1)
+        return result
+
+
+def _step(
+    numbers: Numbers[Scalars],
+    v: npt.NDArray[Scalars],
+    group: _Group,
+    j: int,
+    inverse: dict[int, Any] | None = None,
+    key: int = 0,
+) -> None:
+    """Coefficient `j` of the results of a group."""
+    left, right = group.left, group.right
+    out = v[j, group.first : group.last]
+    if group.kind == "+":
+        out[:] = numbers.reduced(v[j, left] + v[j, right])
+    elif group.kind == "-":
+        out[:] = numbers.reduced(v[j, left] - v[j, right])
+    elif group.kind == "scaled":
+        out[:] = numbers.reduced(v[0, left] * v[j, right])
+    elif group.kind == "*":
+        if j == 0:
+            out[:] = numbers.reduced(v[0, left] * v[0, right])
+        else:
+            terms = numbers.reduced(v[: j + 1, left] * v[j::-1, right])
+            out[:] = numbers.reduced(terms.sum(axis=0))
+    else:
+        if inverse is None or j == 0:
+            one = numbers.inverse(v[0, right])
+            if inverse is not None:
+                inverse[key] = one
+        else:
+            one = inverse[key]
+        top = v[j, left]
+        if j and group.kind == "/":
+            earlier = v[:j, group.first : group.last]
+            products = numbers.reduced(earlier * v[j:0:-1, right])
+            top = numbers.reduced(top - products.sum(axis=0))
+        out[:] = numbers.reduced(top * one)

@@ -1,0 +1,151 @@
+"""Paths of polynomials whose roots are known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from odefit.structure.homotopy.tracker import (
+    Array,
+    ComplexArray,
+    Ending,
+    IntArray,
+    Tracking,
+    solve,
+    track,
+)
+
+
+class Univariate:
+    """``(1 - s) f + s g`` with s on an arc, of coefficients from the highest."""
+
+    def __init__(self, start: ComplexArray, end: ComplexArray, detour: complex) -> None:
+        self.start, self.end, self.detour = start, end, detour
+
+    def evaluate(
+        self, paths: IntArray, points: ComplexArray, remaining: Array
+    ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
+        x, r = points[:, 0], remaining
+        f, g = np.polyval(self.start, x), np.polyval(self.end, x)
+        df, dg = np.polyval(np.polyder(self.start), x), np.polyval(np.polyder(self.end), x)
+        detour = self.detour
+        values = detour * r * f + (1 - r) * g
+        slope = detour * r * df + (1 - r) * dg
+        return values[:, None], slope[:, None, None], (detour * f - g)[:, None]
+
+
+def from_unity(
+    end: ComplexArray, seed: int, tracking: Tracking | None = None
+) -> tuple[ComplexArray, list[Ending]]:
+    degree = len(end) - 1
+    start = np.zeros(degree + 1, dtype=complex)
+    start[0], start[-1] = 1.0, -1.0
+    detour = complex(np.exp(1j * np.random.default_rng(seed).uniform(-np.pi, np.pi)))
+    starts = np.exp(2j * np.pi * np.arange(degree) / degree)[:, None]
+    tracked = track(Univariate(start, end, detour), starts, tracking)
+    return tracked.ends[:, 0], list(tracked.endings)
+
+
+def matched(found: ComplexArray, roots: npt.NDArray[Any], tolerance: float = 1e-6) -> bool:
+    """Whether each root was found exactly once."""
+    distance = np.abs(found[:, None] - roots[None])
+    nearest = distance.argmin(axis=1)
+    return bool(
+        sorted(nearest) == list(range(len(roots))) and distance.min(axis=1).max() < tolerance
+    )
+
+
+@pytest.mark.parametrize("degree", [1, 2, 5, 12])
+def test_all_roots_of_a_polynomial_are_found(degree: int) -> None:
+    rng = np.random.default_rng(degree)
+    end = rng.normal(size=degree + 1) + 1j * rng.normal(size=degree + 1)
+    found, endings = from_unity(end, degree)
+    assert set(endings) == {Ending.REACHED}
+    assert matched(found, np.roots(end))
+
+
+def test_no_path_jumps_in_two_hundred_random_cases() -> None:
+    """If a path jumped to another, two of them would end at one root."""
+    rng = np.random.default_rng(0)
+    for case in range(200):
+        degree = int(rng.integers(3, 9))
+        end = rng.normal(size=degree + 1) + 1j * rng.normal(size=degree + 1)
+        found, endings = from_unity(end, case)
+        reached = np.array([e is Ending.REACHED for e in endings])
+        assert reached.all(), f"case {case}: {endings}"
+        assert matched(found, np.roots(end)), f"case {case}"
+
+
+@pytest.mark.parametrize("distance", [1e-2, 1e-4, 1e-6])
+def test_roots_that_lie_close_together_are_kept_apart(distance: float) -> None:
+    roots = np.array([1.0, 1.0 + distance, -0.5 + 1j, -2.0])
+    found, endings = from_unity(np.poly(roots).astype(complex), 1)
+    assert set(endings) == {Ending.REACHED}
+    assert matched(found, roots, tolerance=distance / 4)
+
+
+def test_paths_that_pass_close_by_each_other_are_kept_apart() -> None:
+    """``x^2 = (1/2 - r)^2 + 1e-4``: in the middle the roots are 0.02 apart, and turn back."""
+
+    class NearlyMeeting:
+        def evaluate(
+            self, paths: IntArray, points: ComplexArray, remaining: Array
+        ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
+            shift = remaining - 0.5
+            values = points**2 - (shift**2 + 1e-4)[:, None]
+            return values, 2 * points[:, :, None], -2 * shift[:, None].astype(complex)
+
+    x = np.sqrt(0.25 + 1e-4)
+    tracked = track(NearlyMeeting(), np.array([[x], [-x]], dtype=complex))
+    assert tracked.reached.all()
+    np.testing.assert_allclose(tracked.ends[:, 0], [x, -x], rtol=1e-9)
+
+
+def test_a_root_that_goes_to_infinity_is_recognised() -> None:
+    """The leading coefficient of the end is zero: of three roots two stay."""
+    found, endings = from_unity(np.array([0.0, 1.0, 2.0, 3.0], dtype=complex), 3)
+    reached = [i for i, e in enumerate(endings) if e is Ending.REACHED]
+    assert len(reached) == 2
+    assert matched(found[reached], np.roots([1.0, 2.0, 3.0]))
+    assert abs(found[next(i for i in range(3) if i not in reached)]) > 1e3
+
+
+def test_a_double_root_is_not_reported_as_reached_wrongly() -> None:
+    found, endings = from_unity(np.poly([1.0, 1.0, -1.0]).astype(complex), 4)
+    for x, ending in zip(found, endings, strict=True):
+        if ending is Ending.REACHED:
+            assert min(abs(x - 1), abs(x + 1)) < 1e-4
+
+
+def test_too_many_steps_are_an_ending() -> None:
+    rng = np.random.default_rng(5)
+    end = rng.normal(size=6) + 1j * rng.normal(size=6)
+    _, endings = from_unity(end, 5, Tracking(steps=3))
+    assert set(endings) == {Ending.TOO_LONG}
+
+
+def test_paths_can_be_left_where_they_are() -> None:
+    end = np.array([1.0, 0.0, -4.0], dtype=complex)
+    start = np.array([1.0, 0.0, -1.0], dtype=complex)
+    asked: list[bool] = []
+
+    def stop() -> bool:
+        asked.append(True)
+        return len(asked) > 3
+
+    starts = np.array([[1.0], [-1.0]], dtype=complex)
+    tracked = track(Univariate(start, end, 1j), starts, stop=stop)
+    assert set(tracked.endings) == {Ending.RUNNING}
+    assert not tracked.reached.any()
+    assert np.all(tracked.steps == 3)
+
+
+def test_singular_systems_have_no_solution_and_spare_the_others() -> None:
+    matrices = np.array([np.eye(2), np.zeros((2, 2)), 2 * np.eye(2)], dtype=complex)
+    result = solve(matrices, np.ones((3, 2, 1), dtype=complex))
+    np.testing.assert_array_equal(result[0], 1.0)
+    assert np.isnan(result[1]).all()
+    np.testing.assert_array_equal(result[2], 0.5)

@@ -1,0 +1,101 @@
+"""Blocks and the unknowns that they share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from odefit.problem.experiment import Event, Experiment
+from odefit.problem.model import Model
+from odefit.problem.problem import Problem
+from odefit.structure.jets import JetSystem, NoStructureError
+from odefit.structure.series import PRIME
+from tests.structure.models import TIMES, problem
+
+NOTHING = np.zeros((1, 0, 2), dtype=complex)
+"""No known function."""
+
+DATA = {"t": TIMES, "y": np.cos(TIMES)}
+
+
+def test_known_and_fixed_values_are_no_unknowns() -> None:
+    model = problem(
+        {"x": "-k*x + c", "z": "-m*z"},
+        {"y": "x + z"},
+        {"k": {}, "m": {"fixed": 0.5}},
+        {"x": 2.0, "z": {}},
+        constants={"c": 3.0},
+    )
+    assert JetSystem(model, "initial").names == ["k", "z"]
+    assert JetSystem(model, "free").names == ["k", "x@", "z@"]
+
+
+def test_given_initial_values_are_exact_modulo_the_prime() -> None:
+    model = problem({"x": "-k*x"}, {"y": "x"}, ["k"], {"x": 0.1})
+    system = JetSystem(model, "initial")
+    jets = system.residues(0, np.array([7]), 1, np.random.default_rng(0))
+    tenth = pow(10, -1, PRIME)
+    assert jets.outputs[0, :, 0].tolist() == [tenth, -7 * tenth % PRIME]
+
+
+def test_experiments_share_parameters_and_have_initial_values_of_their_own() -> None:
+    system = JetSystem(
+        Problem(
+            Model(ode={"x": "-k*x*d"}, observables={"y": "x"}, constants={"d": 1.0}),
+            parameters={"k": {}},
+            initial={"x": {"per_experiment": True}},
+            experiments=[
+                Experiment("one", DATA),
+                Experiment("two", DATA, constants={"d": 2.0}),
+                Experiment("three", DATA, initial={"x": 1.0}),
+            ],
+        ),
+        "initial",
+    )
+    assert system.names == ["k", "x[one]", "x[two]"]
+    assert [b.unknowns for b in system.blocks] == [("k", "x[one]"), ("k", "x[two]"), ("k",)]
+    point = np.array([[2.0, 3.0, 5.0]], dtype=complex)
+    slopes = [
+        system.run(k, point, 1, NOTHING[:, :, 0], NOTHING).outputs[0, 1, 0].real for k in range(3)
+    ]
+    assert slopes == [-6.0, -20.0, -2.0]
+
+
+def test_copies_are_blocks_with_states_of_their_own() -> None:
+    model = problem({"x": "-k*x"}, {"y": "x"}, ["k"])
+    assert JetSystem(model, "free", copies=2).names == ["k", "x@#1", "x@#2"]
+
+
+def test_events_at_the_initial_time_count_and_later_ones_do_not() -> None:
+    def with_event(time: float) -> JetSystem:
+        return JetSystem(
+            Problem(
+                Model(ode={"x": "-k*x"}, observables={"y": "x"}),
+                parameters={"k": {}, "dose": {}},
+                initial={"x": 1.0},
+                experiments=[
+                    Experiment("run", DATA, t0=0.0, events=[Event((time,), {"x": "x + dose"})])
+                ],
+            ),
+            "initial",
+        )
+
+    assert with_event(0.0).names == ["k", "dose"]
+    assert with_event(0.5).names == ["k"]
+
+
+def test_a_model_with_a_kink_has_no_structure_and_it_is_said_why() -> None:
+    with pytest.raises(NoStructureError) as caught:
+        JetSystem(problem({"x": "-k*abs(x)"}, {"y": "x"}, ["k"]), "initial")
+    assert caught.value.reason.startswith("abs(...) has a kink")
+
+
+def test_a_generic_point_lies_on_the_relations() -> None:
+    model = problem({"x": "-k*z + sin(x)"}, {"y": "x"}, ["k"], algebraic={"z": "z^3 + z - sqrt(x)"})
+    system = JetSystem(model, "initial")
+    values, around = system.generic(np.random.default_rng(0), 3)
+    known, functions = around[0]
+    block = system.blocks[0]
+    jets = system.run(0, values[None], 3, known[None], functions[None])
+    zeros = jets.outputs[0, :, len(block.observables) : block.outputs]
+    assert np.abs(zeros).max() < 1e-10
