@@ -28,6 +28,7 @@ from odefit.result_file import load_result
 from odefit.simulation import Failure, ForwardMap, simulate
 
 if TYPE_CHECKING:
+    from odefit.methods.algebraic import Algebraic
     from odefit.methods.transcription import (
         AdaptiveMesh,
         Baseline,
@@ -36,19 +37,28 @@ if TYPE_CHECKING:
         SoftCons,
         Transcription,
     )
+    from odefit.structure.findings import StructuralIdentifiability
+    from odefit.structure.identifiability import structural_identifiability as identifiability
 
 _LATER = {
     "AdaptiveMesh": "odefit.methods.transcription",
+    "Algebraic": "odefit.methods.algebraic",
     "Baseline": "odefit.methods.transcription",
     "Collocation": "odefit.methods.transcription",
     "ExtraTol": "odefit.methods.transcription",
     "SoftCons": "odefit.methods.transcription",
+    "StructuralIdentifiability": "odefit.structure.findings",
     "Transcription": "odefit.methods.transcription",
+    "identifiability": "odefit.structure.identifiability:structural_identifiability",
 }
-"""Names whose modules load much (SciPy, CasADi): only when they are asked for."""
+"""Names whose modules load much (SciPy, CasADi): only when they are asked for.
+
+After a colon stands what the module calls it, where that is another name.
+"""
 
 __all__ = [
     "AdaptiveMesh",
+    "Algebraic",
     "Baseline",
     "Collocation",
     "Control",
@@ -71,8 +81,10 @@ __all__ = [
     "Solution",
     "Start",
     "Status",
+    "StructuralIdentifiability",
     "Transcription",
     "fit",
+    "identifiability",
     "library",
     "load",
     "load_result",
@@ -84,7 +96,8 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         from importlib import import_module
 
-        return getattr(import_module(_LATER[name]), name)
+        module, _, inside = _LATER[name].partition(":")
+        return getattr(import_module(module), inside or name)
     raise AttributeError(f"module 'odefit' has no attribute {name!r}")
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DONE, UNUSABLE, NO_FIT, TIME_LIMIT, INTERRUPTED = 0, 2, 3, 4, 130
 """Exit statuses."""
 
-METHODS = ("multi-start", "single-shooting", "transcription")
+METHODS = ("multi-start", "single-shooting", "transcription", "algebraic")
 """What ``--method`` takes."""
 
 
@@ -145,6 +145,14 @@ def _bench_parser(commands: Any) -> None:
     run.add_argument("--out", metavar="DIR", type=Path, help="default: bench-NAME")
     run.add_argument("--jobs", metavar="N", type=int, help="processes (default: one a core)")
     run.add_argument("--limit", metavar="N", type=int, help="only so many runs")
+    run.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="options of the campaign, e.g. noise=1e-4",
+    )
 
 
 def _positive(value: float | None, option: str) -> None:
@@ -230,6 +238,12 @@ def _method(options: argparse.Namespace) -> Method:
         return Transcription(starts=starts, **given)
     if given:
         raise InputError(f"--{min(given)}: is an option of --method transcription")
+    if name == "algebraic":
+        if options.starts is not None:
+            raise InputError("--starts: the algebraic method has none: it finds all solutions")
+        from odefit.methods.algebraic import Algebraic
+
+        return Algebraic()
     if name == "single-shooting":
         if starts is not None:
             raise InputError("--starts: single-shooting has one start; use --method multi-start")
@@ -303,13 +317,26 @@ def _bench_list(options: argparse.Namespace) -> int:
     return DONE
 
 
+def _choices(texts: Sequence[str]) -> dict[str, str]:
+    """Options of a campaign."""
+    from odefit.problem.errors import InputError
+
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (equals and name.strip() and value.strip()):
+            raise InputError(f"--set: expected NAME=VALUE, got {text!r}")
+        found[name.strip()] = value.strip()
+    return found
+
+
 def _bench_run(options: argparse.Namespace) -> int:
     from odefit.bench import campaign
     from odefit.bench.runner import run_campaign
 
     _positive(options.jobs, "--jobs")
     _positive(options.limit, "--limit")
-    chosen = campaign(options.name)
+    chosen = campaign(options.name).with_options(_choices(options.set))
     out = options.out or Path(f"bench-{options.name}")
     run_campaign(chosen, out, jobs=options.jobs, limit=options.limit)
     return DONE

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from odefit.assessment.completeness import assess_complete
 from odefit.assessment.discretised import assess_bounds, assess_discretisation
 from odefit.assessment.local import assess_local
 from odefit.assessment.parts import Assessment, Uncertainty
@@ -35,6 +36,9 @@ MOST_SOLUTIONS = 20
 
 SAME_VECTOR = 1e-2
 """Relative difference up to which the ends of two starts are one solution."""
+
+SAME_COUNTED = 1e-5
+"""The same where a method counts solutions: it tells them apart."""
 
 LEVEL = 0.95
 """Of confidence intervals."""
@@ -122,15 +126,18 @@ def fit(
         evaluation = forward.evaluate(best.vector)
         if isinstance(evaluation, Evaluation):
             local = assess_local(forward, best.vector, evaluation)
+            uncertainty = assess_uncertainty(forward, best.vector, evaluation, level)
+            solutions = _solutions(forward, best, estimate, uncertainty)
             assessment = Assessment(
                 local=local,
+                complete=assess_complete(
+                    estimate.counted, len(_equal(forward, solutions)) if _bounded(problem) else None
+                ),
                 bounds=assess_bounds(estimate.certificate),
                 discretisation=assess_discretisation(
                     estimate.discretised, problem.keys, best.vector
                 ),
             )
-            uncertainty = assess_uncertainty(forward, best.vector, evaluation, level)
-            solutions = _solutions(forward, best, estimate, uncertainty)
             if status is Status.NOT_CONVERGED and local.optimal:
                 status = Status.CONVERGED
             elif polish and status is Status.CONVERGED and not local.optimal:
@@ -192,10 +199,12 @@ def _solutions(
     """Distinct ends of starts, the best first.
 
     Where the data leave directions undetermined, all ends at one level are one solution: which
-    of them a start hits is chance.
+    of them a start hits is chance; not so for a method that finds all solutions by itself.
     """
     levels = Levels.of(forward)
     ridge = bool(uncertainty.directions) or "no effect" in uncertainty.trouble.values()
+    ridge = ridge and estimate.counted is None
+    closeness = SAME_VECTOR if estimate.counted is None else SAME_COUNTED
     ends = sorted(
         (s for s in estimate.starts if s.status is Status.CONVERGED and math.isfinite(s.cost)),
         key=lambda s: (s.cost, s.index),
@@ -205,7 +214,7 @@ def _solutions(
     for end in ends:
         for k, other in enumerate(distinct):
             level = levels.same(end, other)
-            if level and (ridge or _close(end.vector, other.vector)):
+            if level and (ridge or _close(end.vector, other.vector, closeness)):
                 hits[k] += 1
                 break
         else:
@@ -229,9 +238,9 @@ def _solutions(
     return tuple(found)
 
 
-def _close(a: Array, b: Array) -> bool:
+def _close(a: Array, b: Array, closeness: float) -> bool:
     scale = np.maximum(np.abs(a), np.abs(b))
-    return bool(np.all(np.abs(a - b) <= SAME_VECTOR * scale + 1e-12))
+    return bool(np.all(np.abs(a - b) <= closeness * scale + 1e-12))
 
 
 def values_at(problem: Problem, vector: Array) -> tuple[dict[str, float], dict[str, float]]:
@@ -281,21 +290,32 @@ def _initial(condition: Condition, state: str, vector: Array) -> float:
     return float(Binding([condition.initial[state]], condition.scalars)(vector)[0])
 
 
-def _ambiguity(forward: ForwardMap, solutions: Sequence[Solution]) -> list[str]:
-    """A warning if several solutions fit equally well."""
+def _bounded(problem: Problem) -> bool:
+    return bool(np.isfinite(problem.lower).any() or np.isfinite(problem.upper).any())
+
+
+def _equal(forward: ForwardMap, solutions: Sequence[Solution]) -> list[Solution]:
+    """Those that fit as well as the best."""
     tolerance = Levels.of(forward)
     best = min((_cost(forward, s) for s in solutions), default=math.inf)
     zero = max(tolerance.zero(forward.accuracy), tolerance.absolute, 0.0)
-    equal = [
+    return [
         s
         for s in solutions
         if _cost(forward, s) - best <= max(tolerance.relative * abs(best), zero)
     ]
+
+
+def _ambiguity(forward: ForwardMap, solutions: Sequence[Solution]) -> list[str]:
+    """A warning if several solutions fit equally well."""
+    equal = _equal(forward, solutions)
     if len(equal) < 2:
         return []
     vectors = np.array([s.vector for s in equal])
     spread = np.ptp(vectors, axis=0) > SAME_VECTOR * np.abs(vectors).max(axis=0)
     names = ", ".join(k for k, differs in zip(forward.problem.keys, spread, strict=True) if differs)
+    if not names:
+        return []
     return [
         (
             f"{len(equal)} different solutions fit equally well; they differ in {names}. "

@@ -117,6 +117,35 @@ class Discretised:
     vector: tuple[float, ...]
 
 
+@dataclass(frozen=True)
+class Counted:
+    """How many solutions no measurement of the outputs can tell apart.
+
+    Attributes
+    ----------
+    possible
+        As the structure of the equations says, complex ones included; None where that is not
+        known.
+    found
+        Those found with the same outputs as the answer, itself included.
+    real
+        Those of them that are real.
+    lost
+        Paths of the search that did not arrive: so many solutions may be missing.
+    doubt
+        Probability that the search did not know of a solution at all.
+    coincide
+        The equations are singular at the answer: solutions come together there.
+    """
+
+    possible: int | None
+    found: int
+    real: int
+    lost: int
+    doubt: float
+    coincide: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """What a method found.
@@ -133,6 +162,8 @@ class Estimate:
         Bounds, where the method proves any.
     discretised
         Where the method discretises, how far that is from the true trajectories.
+    counted
+        Where the method finds all solutions, how many there are.
     """
 
     starts: Sequence[Start]
@@ -140,6 +171,7 @@ class Estimate:
     message: str
     certificate: Certificate | None = None
     discretised: Discretised | None = None
+    counted: Counted | None = None
 
     @property
     def best(self) -> Start | None:

@@ -40,6 +40,9 @@ class SingleShooting:
         Evaluations in which the cost must fall by one per cent.
     engine
         ``"auto"`` recognises stiffness; ``"heyoka"`` or ``"casadi"`` forces one engine.
+    to_the_last_digit
+        Go on where the data are reproduced to rounding: pointless with any noise, but what is
+        poorly determined still gains from the digits that are left.
     """
 
     evaluations: int = 1000
@@ -47,6 +50,7 @@ class SingleShooting:
     step: float = 1e-11
     patience: int = 200
     engine: EngineName = "auto"
+    to_the_last_digit: bool = False
 
     @property
     def name(self) -> str:
@@ -83,7 +87,7 @@ class SingleShooting:
         tolerances = Tolerances(
             cost=self.tolerance,
             step=self.step,
-            floor=levels.zero(),
+            floor=-math.inf if self.to_the_last_digit else levels.zero(),
             evaluations=self.evaluations,
             patience=self.patience,
             least=LEAST_LIKELIHOOD if forward.likelihood else 0.0,

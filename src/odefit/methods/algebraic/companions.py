@@ -1,0 +1,141 @@
+"""All solutions that no measurement of the outputs can tell from a given one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.methods.algebraic.candidates import Candidate, candidate, imaginary_part, solution_of
+from odefit.methods.algebraic.preparation import Preparation
+from odefit.methods.algebraic.solving import DETOURS, solutions_at
+from odefit.methods.estimate import Counted
+from odefit.problem.algebras import Array
+from odefit.structure.jets import ComplexArray
+
+FURTHER = 4
+"""Derivatives beyond those of the square system in which solutions have to agree."""
+
+AGREE = 1e-6
+"""Relative difference of derivatives up to which they agree."""
+
+SAME = 1e-5
+"""Relative difference of two solutions that are one."""
+
+SINGULAR = 1e-7
+"""Ratio of singular values of the scaled Jacobian up to which a solution counts as multiple."""
+
+REAL = 1e-6
+"""Relative imaginary part up to which a solution counts as real."""
+
+
+@dataclass(frozen=True, eq=False)
+class Companions:
+    """Solutions with the same outputs.
+
+    Attributes
+    ----------
+    candidates
+        The real ones, the given solution left out.
+    counted
+        How many there are.
+    """
+
+    candidates: tuple[Candidate, ...]
+    counted: Counted
+
+
+def companions(
+    preparation: Preparation,
+    vector: Array,
+    times: tuple[float, ...],
+    rng: np.random.Generator,
+    nearby: tuple[ComplexArray, ComplexArray] | None = None,
+) -> Companions | None:
+    """Solve the square system for the model's own derivatives at `vector`, which are exact.
+
+    Parameters
+    ----------
+    vector
+        Unknowns of the problem, shape (n,).
+    times
+        By block, around which the derivatives are taken.
+    nearby
+        All solutions of the square system at similar parameters, and these.
+
+    Returns
+    -------
+    Companions or None
+        None if the trajectory does not reach the times.
+    """
+    square, system = preparation.square, preparation.system
+    base = solution_of(preparation, vector, times)
+    if base is None or not np.isfinite(base).all():
+        return None
+    around = [
+        block.surroundings(time, square.order + FURTHER)
+        for block, time in zip(system.blocks, times, strict=True)
+    ]
+    short = [(known, functions[:, : square.order + 1]) for known, functions in around]
+    parameters = square.pack(np.zeros(square.size, dtype=complex), base[square.held], short)
+    parameters[: square.size] = square.values(
+        base[square.solved][None], parameters[None], derivatives=False
+    )[0][0]
+    wanted = _outputs(preparation, base[None], around)[0]
+    agreeing: list[ComplexArray] = [base]
+    lost = len(preparation.generic.solutions)
+    for attempt in range(DETOURS):
+        if preparation.structural == len(agreeing):
+            lost = 0
+            break
+        start = nearby if attempt == 0 else None
+        ends = solutions_at(preparation, parameters[None], rng, start, attempts=1)[0]
+        for one in square.everything(ends.points, np.tile(parameters, (len(ends.points), 1))):
+            known = any(_agree(one, other, SAME) for other in agreeing)
+            if not known and _agree(_outputs(preparation, one[None], around)[0], wanted, AGREE):
+                agreeing.append(one)
+        lost = min(lost, ends.lost - ends.infinite)
+        if not lost:
+            break
+    real = [one for one in agreeing if imaginary_part(one[square.solved]) <= REAL]
+    made = [candidate(preparation, one, times, "same outputs as the best") for one in real[1:]]
+    counted = Counted(
+        possible=preparation.structural,
+        found=len(agreeing),
+        real=len(real),
+        lost=lost,
+        doubt=preparation.generic.doubt,
+        coincide=_singular(preparation, base, parameters),
+    )
+    return Companions(tuple(m for m in made if m is not None), counted)
+
+
+def _singular(preparation: Preparation, base: ComplexArray, parameters: ComplexArray) -> bool:
+    """Whether the square system has, numerically, a multiple solution at `base`."""
+    square = preparation.square
+    point = base[square.solved]
+    jacobian = square.values(point[None], parameters[None])[1][0] * point
+    rows = np.abs(jacobian).max(axis=1)
+    if not (rows > 0).all():
+        return True
+    singular = np.linalg.svd(jacobian / rows[:, None], compute_uv=False)
+    return bool(singular[-1] <= SINGULAR * singular[0])
+
+
+def _outputs(
+    preparation: Preparation, values: ComplexArray, around: list[tuple[ComplexArray, ComplexArray]]
+) -> ComplexArray:
+    """Taylor coefficients of all outputs beyond what the square system uses, in one row."""
+    system, order = preparation.system, preparation.square.order + FURTHER
+    rows = []
+    for k, (known, functions) in enumerate(around):
+        block = system.blocks[k]
+        with np.errstate(all="ignore"):
+            jets = system.run(k, values, order, known[None], functions[None], False)
+        rows.append(jets.outputs[:, :, : block.outputs].reshape(len(values), -1))
+    return np.concatenate(rows, axis=1)
+
+
+def _agree(a: ComplexArray, b: ComplexArray, tolerance: float) -> bool:
+    scale = np.maximum(np.abs(a), np.abs(b)) + 1e-9 * np.abs(b).max(initial=0.0)
+    return bool((np.abs(a - b) <= tolerance * scale).all())

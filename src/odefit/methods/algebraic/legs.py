@@ -1,0 +1,146 @@
+"""States carried along an experiment, through its events.
+
+Between events they follow their Taylor series (:mod:`odefit.structure.taylor`); on the way back an
+event is undone: its assignments are solved for the values before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.expressions import TIME, Expression
+from odefit.simulation.binding import scalar_value
+from odefit.structure.consistency import completed
+from odefit.structure.jets import Block, ComplexArray, JetSystem
+from odefit.structure.taylor import carried
+
+ROUNDS = 30
+"""Newton steps that undo an event, at most; it is mostly a dose, and one is enough."""
+
+
+def forward(
+    system: JetSystem, k: int, values: ComplexArray, vector: Array, time: float
+) -> ComplexArray | None:
+    """The unknowns of the system with the states of block `k` carried from t0 to `time`.
+
+    Parameters
+    ----------
+    values
+        Shape (unknowns,), the states being those at t0, before any event.
+    vector
+        Unknowns of the problem, of which events may depend.
+    time
+        At an event, its states are those before it, unless it is t0.
+
+    Returns
+    -------
+    array or None
+        None if the trajectory does not reach there.
+    """
+    block = system.blocks[k]
+    now, moved = block.condition.t0, values
+    for at, assign in _passed(block, time):
+        there = carried(system, k, moved, now, at)
+        if there is None:
+            return None
+        now, moved = at, _after(system, k, there, vector, at, assign)
+    return carried(system, k, moved, now, time)
+
+
+def back(
+    system: JetSystem, k: int, values: ComplexArray, vector: Array, time: float
+) -> ComplexArray | None:
+    """The same from `time` back to t0.
+
+    What an event forgets (a state that is set to a number) is left as it is after it.
+    """
+    block = system.blocks[k]
+    now, moved = time, values
+    for at, assign in reversed(_passed(block, time)):
+        there = carried(system, k, moved, now, at)
+        if there is None:
+            return None
+        now, moved = at, _before(system, k, there, vector, at, assign)
+    return carried(system, k, moved, now, block.condition.t0)
+
+
+def _passed(block: Block, time: float) -> list[tuple[float, Mapping[str, Expression]]]:
+    condition = block.condition
+    return [(t, a) for t, a in condition.events if t < time or t == condition.t0]
+
+
+def _columns(system: JetSystem, block: Block, assign: Mapping[str, Expression]) -> dict[str, int]:
+    """By assigned state, its place among the unknowns of the system."""
+    return {n: system.names.index(block.states[n]) for n in assign if n in block.states}
+
+
+def _known(
+    system: JetSystem,
+    block: Block,
+    values: ComplexArray,
+    vector: Array,
+    time: float,
+    assign: Mapping[str, Expression],
+) -> dict[str, Dual]:
+    """What the names in the assignments stand for."""
+    known: dict[str, Dual] = {}
+    for name in {n for e in assign.values() for n in e.names}:
+        if name == TIME:
+            value = time
+        elif name in block.states:
+            value = float(values[system.names.index(block.states[name])].real)
+        elif name in block.condition.inputs:
+            value = float(block.condition.inputs[name](np.array([time]))[0])
+        else:
+            value = float(scalar_value(name, block.condition.scalars, vector).value)
+        known[name] = Dual(value)
+    return known
+
+
+def _after(
+    system: JetSystem,
+    k: int,
+    values: ComplexArray,
+    vector: Array,
+    time: float,
+    assign: Mapping[str, Expression],
+) -> ComplexArray:
+    block = system.blocks[k]
+    known = _known(system, block, values, vector, time, assign)
+    result = values.copy()
+    for name, column in _columns(system, block, assign).items():
+        result[column] = float(assign[name].evaluate(known, DUAL).value)
+    return completed(system, k, result, time)
+
+
+def _before(
+    system: JetSystem,
+    k: int,
+    values: ComplexArray,
+    vector: Array,
+    time: float,
+    assign: Mapping[str, Expression],
+) -> ComplexArray:
+    block = system.blocks[k]
+    columns = _columns(system, block, assign)
+    known = _known(system, block, values, vector, time, assign)
+    wanted = values[list(columns.values())].real
+    at = wanted.copy()
+    for _ in range(ROUNDS):
+        known |= {n: Dual(at[i], {i: 1.0}) for i, n in enumerate(columns) if n in known}
+        with np.errstate(all="ignore"):
+            new = [assign[n].evaluate(known, DUAL) for n in columns]
+        missing = np.array([float(d.value) for d in new]) - wanted
+        slope = np.array([d.gradient(len(at)) for d in new]).reshape(len(at), len(at))
+        if not (np.isfinite(missing).all() and np.isfinite(slope).all()):
+            break
+        step = np.linalg.lstsq(slope, missing, rcond=None)[0]
+        at = at - step
+        if (np.abs(step) <= 1e-14 * np.abs(at)).all():
+            break
+    result = values.copy()
+    result[list(columns.values())] = at
+    return completed(system, k, result, time, before=True)
