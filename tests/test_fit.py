@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,18 @@ import numpy as np
 import pytest
 
 import odefit
-from odefit import Experiment, InputError, Model, MultiStart, Problem, SingleShooting, Status
+from odefit import (
+    Control,
+    Experiment,
+    InputError,
+    Model,
+    MultiStart,
+    Problem,
+    SingleShooting,
+    Start,
+    Status,
+)
+from odefit.methods.estimate import Counted, Estimate
 from odefit.problem import problem_to_mapping
 from tests.methods.problems import decay, explosive, oscillator
 
@@ -277,3 +289,85 @@ def test_numpy_numbers_are_numbers() -> None:
     numbers: Any = {"seed": np.int64(3), "time_limit": np.float64(60), "jobs": np.int32(1)}
     result = odefit.fit(decay(), MultiStart(starts=1), **numbers)
     assert result.status is Status.CONVERGED
+
+
+# Methods that count solutions ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Counting:
+    """A method that returns given vectors, one start each, and a count."""
+
+    vectors: tuple[tuple[float, ...], ...]
+    counted: Counted | None
+    name: str = "Counting"
+
+    def solve(self, problem: Problem, control: Control) -> Estimate:
+        forward = odefit.ForwardMap(problem)
+        starts = []
+        for i, values in enumerate(self.vectors):
+            vector = np.array(values)
+            at = forward.evaluate(vector)
+            assert not isinstance(at, odefit.Failure)
+            starts.append(
+                Start(
+                    i, vector, vector, at.objective, Status.CONVERGED, "", 1, 0.0, at.cost, {}, True
+                )
+            )
+        return Estimate(tuple(starts), Status.CONVERGED, "given", counted=self.counted)
+
+
+def hyperbola() -> Problem:
+    """y = p q exp(-t): a product alone is determined."""
+    times = np.linspace(0.0, 2.0, 6)
+    return Problem(
+        Model(ode={"x": "-x"}, observables={"y": "p*q*x"}),
+        {"t": times, "y": 6.0 * np.exp(-times)},
+        {"p": {}, "q": {"lower": 0.0, "upper": 5.0}},
+        {"x": 1.0},
+    )
+
+
+TWO = Counted(possible=2, found=2, real=2, lost=0, doubt=0.0)
+
+
+def test_solutions_that_a_method_tells_apart_are_not_merged() -> None:
+    """Two parts in 10^4 apart: one end for a search from many starts, two solutions if counted."""
+    near = ((2.0, 3.0), (2.0004, 3.0 / 1.0002))
+    counted = odefit.fit(hyperbola(), Counting(near, TWO), polish=False)
+    assert len(counted.solutions) == 2
+    searched = odefit.fit(hyperbola(), Counting(near, None), polish=False)
+    assert len(searched.solutions) == 1
+    assert searched.best.hits == 2
+
+
+def test_solutions_on_a_ridge_are_not_merged_if_a_method_tells_them_apart() -> None:
+    apart = ((2.0, 3.0), (3.0, 2.0))
+    assert len(odefit.fit(hyperbola(), Counting(apart, TWO), polish=False).solutions) == 2
+    assert len(odefit.fit(hyperbola(), Counting(apart, None), polish=False).solutions) == 1
+
+
+def test_what_is_known_of_the_number_of_solutions_is_in_the_assessment() -> None:
+    apart = ((2.0, 3.0), (3.0, 2.0))
+    complete = odefit.fit(hyperbola(), Counting(apart, TWO), polish=False).assessment.complete
+    assert complete is not None
+    assert (complete.possible, complete.found) == (2, 2)
+    assert "within the bounds" not in complete.sentence
+    plain = odefit.fit(hyperbola(), Counting(apart, None), polish=False)
+    assert plain.assessment.complete is None
+
+
+def test_the_assessment_says_how_many_are_within_the_bounds() -> None:
+    one = odefit.fit(hyperbola(), Counting(((2.0, 3.0),), TWO), polish=False)
+    complete = one.assessment.complete
+    assert complete is not None
+    assert "2 of them real and 1 within the bounds" in complete.sentence
+
+
+def test_what_is_known_of_the_number_of_solutions_survives_a_file(tmp_path: Path) -> None:
+    apart = ((2.0, 3.0), (3.0, 2.0))
+    result = odefit.fit(hyperbola(), Counting(apart, TWO), polish=False)
+    result.save(tmp_path / "r.json")
+    again = odefit.load_result(tmp_path / "r.json")
+    assert again.assessment.complete == result.assessment.complete
+    assert len(again.solutions) == 2

@@ -63,7 +63,7 @@ def stored_solutions(
     """
     path = folder() / f"{key(square, seed)}.npz"
     try:
-        with np.load(path) as kept:
+        with path.open("rb") as file, np.load(file) as kept:
             arrivals, paths, failed, number = (int(v) for v in kept["counts"])
             return GenericSolutions(
                 kept["solutions"],
@@ -74,7 +74,7 @@ def stored_solutions(
                 float(kept["seconds"]),
                 None if number == UNKNOWN else number,
             )
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile):
         pass
     count = exact_count(square, structural=False, time_limit=COUNTING, seed=seed, stop=stop)
     # Multiple solutions, should there be any, are none that a homotopy follows.

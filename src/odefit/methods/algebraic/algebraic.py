@@ -36,6 +36,9 @@ FRACTIONS = (0.5, 0.35, 0.65, 0.2, 0.8)
 NOISY = 1e-10
 """Noise, relative to the largest value, from which data count as noisy."""
 
+FEW = 16
+"""Points below which noise cannot be told from a coarse mesh."""
+
 POINTS_IF_NOISY = 2
 """Times that are used together where the data are noisy."""
 
@@ -133,6 +136,8 @@ class _Run:
             self.smoothers = tuple(method.smoothers)
         elif noisy:
             self.smoothers = (GaussianProcess(), Chebyshev(), AAA())
+        elif self._shortest() < FEW:
+            self.smoothers = (AAA(), GaussianProcess())
         self.rounds = self._rounds()
         self.noise = self.derivatives.noise(self.smoothers[0])
         self.search = Search(self.preparation, self.derivatives, self.trajectories, rng)
@@ -236,6 +241,10 @@ class _Run:
         others = [s for s in shown if not any(_close(s.vector, e.start, NEAR) for e in ends)]
         return [*ends, *(replace(s, status=Status.NOT_CONVERGED) for s in others)]
 
+    def _shortest(self) -> int:
+        """Points of the shortest series."""
+        return min(len(t) for w in self.derivatives.windows for t, _ in w.series.values())
+
     def _explained(self, end: Start) -> bool:
         return self.trajectories.explained(end, self.derivatives.windows, self.noise)
 
@@ -288,9 +297,11 @@ class _Run:
         return best.status
 
     def _message(self, best: Start | None, count: int) -> str:
-        fits = best is not None and self.trajectories.explained(
-            best, self.derivatives.windows, self.noise, MISFIT
-        )
+        windows = self.derivatives.windows
+        fits = best is not None and self.trajectories.explained(best, windows, self.noise, MISFIT)
+        if best is not None and self._shortest() < FEW:
+            # So few points do not tell their noise: what could pass for a fit is one.
+            fits = fits or not self.trajectories.unfit(best)
         return message(self.preparation, self.derivatives, self.search, best, fits, count)
 
     def _report(self, message: str) -> None:
@@ -309,7 +320,7 @@ def _noisy(problem: Problem) -> bool:
             times, first = np.unique(condition.times[series.rows], return_index=True)
             values = series.values[first]
             size = float(np.abs(values).max(initial=0.0))
-            if len(times) > 4 and noise_level(times, values) > NOISY * size:
+            if len(times) >= FEW and noise_level(times, values) > NOISY * size:
                 return True
     return False
 

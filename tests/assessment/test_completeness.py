@@ -1,0 +1,93 @@
+"""How many solutions there are, in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from odefit.assessment.completeness import assess_complete
+from odefit.methods.estimate import Counted
+
+ONE = Counted(possible=1, found=1, real=1, lost=0, doubt=0.0)
+TWO = Counted(possible=2, found=2, real=2, lost=0, doubt=0.0)
+
+
+def said(counted: Counted, inside: int | None = None) -> str:
+    found = assess_complete(counted, counted.real if inside is None else inside)
+    assert found is not None
+    return found.sentence
+
+
+def test_a_method_that_does_not_count_leaves_it_open() -> None:
+    assert assess_complete(None, 1) is None
+
+
+def test_a_single_solution_is_said_to_be_that() -> None:
+    found = assess_complete(ONE, 1)
+    assert found is not None
+    assert (found.possible, found.found) == (1, 1)
+    assert found.sentence == "The equations admit no second solution with the same outputs."
+
+
+def test_all_of_several_are_told_with_those_that_are_real() -> None:
+    found = assess_complete(TWO, 2)
+    assert found is not None
+    assert (found.possible, found.found) == (2, 2)
+    assert found.sentence == (
+        "The equations admit 2 solutions with the same outputs, of which 2 were found, "
+        "2 of them real."
+    )
+
+
+def test_bounds_may_leave_some_out() -> None:
+    assert "2 of them real and 1 within the bounds" in said(TWO, 1)
+
+
+def test_complex_ones_count_as_found() -> None:
+    sentence = said(replace(TWO, possible=4, found=4, real=2))
+    assert "admit 4 solutions" in sentence
+    assert "4 were found, 2 of them real" in sentence
+    assert "within the bounds" not in sentence
+
+
+def test_one_that_was_not_found_shows() -> None:
+    found = assess_complete(replace(TWO, found=1, real=1, lost=1), 1)
+    assert found is not None
+    assert (found.possible, found.found) == (2, 1)
+
+
+@pytest.mark.parametrize("counted", [replace(ONE, possible=None), replace(TWO, possible=None)])
+@pytest.mark.parametrize("lost", [0, 3])
+def test_without_a_count_no_more_is_claimed_than_was_seen(counted: Counted, lost: int) -> None:
+    sentence = said(replace(counted, lost=lost))
+    assert "admit" not in sentence
+    assert "one solution was found" in sentence or "2 solutions were found" in sentence
+    assert "how many there can be is not known" in sentence
+
+
+def test_lost_paths_are_told_where_a_solution_is_missing() -> None:
+    missing = replace(TWO, found=1, real=1, lost=3)
+    assert "3 paths of the search did not arrive" in said(missing)
+    assert "paths" not in said(replace(TWO, lost=3))
+
+
+def test_solutions_that_coincide_are_the_reason_where_one_is_missing() -> None:
+    assert "solutions coincide there" in said(replace(TWO, found=1, real=1, coincide=True))
+    assert "coincide" not in said(replace(TWO, coincide=True))
+
+
+def test_more_found_than_possible_is_no_contradiction() -> None:
+    """Then the count was wrong, and what was seen counts."""
+    found = assess_complete(replace(TWO, possible=1), 2)
+    assert found is not None
+    assert found.possible == 2
+
+
+@pytest.mark.parametrize("doubt", [1e-7, 3e-5])
+def test_a_doubt_that_matters_is_told(doubt: float) -> None:
+    assert f"about {doubt:.0e}" in said(replace(ONE, doubt=doubt))
+
+
+def test_a_doubt_that_does_not_is_not() -> None:
+    assert "probability" not in said(replace(ONE, doubt=1e-12))
