@@ -10,6 +10,7 @@ from __future__ import annotations
 from odefit.bench.alpha_pinene import ALPHA_PINENE
 from odefit.bench.campaign import Campaign, Record
 from odefit.bench.library_fits import LIBRARY
+from odefit.bench.rational import RATIONAL, RATIONAL_NOISE
 from odefit.bench.recovery import RECOVERY
 from odefit.bench.transcription_study import TRANSCRIPTION_STUDY, TRANSCRIPTION_STUDY_QUICK
 from odefit.problem.errors import InputError, did_you_mean
@@ -18,7 +19,10 @@ __all__ = ["CAMPAIGNS", "Campaign", "Record", "campaign"]
 
 CAMPAIGNS: dict[str, Campaign] = {
     c.name: c
-    for c in (ALPHA_PINENE, LIBRARY, RECOVERY, TRANSCRIPTION_STUDY, TRANSCRIPTION_STUDY_QUICK)
+    for c in (
+        *(ALPHA_PINENE, LIBRARY, RATIONAL, RATIONAL_NOISE, RECOVERY),
+        *(TRANSCRIPTION_STUDY, TRANSCRIPTION_STUDY_QUICK),
+    )
 }
 """All campaigns by name."""
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
+
+from odefit.problem.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +61,8 @@ class Campaign:
     name, description
         For lists.
     tasks
-        All tasks, in the order in which tables show them.
+        All tasks, in the order in which tables show them. Where there are options, it takes
+        those that were chosen, by name as text.
     run
         The result of a task: JSON values by name.
     tables
@@ -69,13 +73,33 @@ class Campaign:
         After so long, wall time, a task is stopped.
     memory
         Bytes that a task may use; None for its share of the machine's memory.
+    options
+        Name and meaning of what a run may choose. Each task says in its key what was chosen, so
+        that runs with different options share a directory.
     """
 
     name: str
     description: str
-    tasks: Callable[[], Sequence[Task]]
+    tasks: Callable[..., Sequence[Task]]
     run: Callable[[Task], Mapping[str, Any]]
     tables: Callable[[Sequence[Record]], Mapping[str, pd.DataFrame]]
     figures: Callable[[Sequence[Record]], Mapping[str, Figure]] | None = None
     seconds: float = 60.0
     memory: int | None = None
+    options: tuple[tuple[str, str], ...] = ()
+
+    def with_options(self, given: Mapping[str, str]) -> Campaign:
+        """The campaign with some options chosen, by name as text.
+
+        Raises
+        ------
+        InputError
+            It has no options, or not these, or not with these values.
+        """
+        if not given:
+            return self
+        if not self.options:
+            raise InputError(f"the campaign {self.name!r} has no options, got {', '.join(given)}")
+        chosen = replace(self, tasks=partial(self.tasks, dict(given)))
+        chosen.tasks()  # refuses what it does not know, before anything runs
+        return chosen
