@@ -28,7 +28,9 @@ def assess_complete(counted: Counted | None, inside: int | None) -> Complete | N
         said = "The equations admit no second solution with the same outputs"
     else:
         said = f"The equations admit {others} with the same outputs"
-        said += f", of which {c.found} were found, {c.real} of them real"
+        said += (
+            f", of which {c.found} {'was' if c.found == 1 else 'were'} found, {c.real} of them real"
+        )
         if inside is not None and inside < c.real:
             said += f" and {inside} within the bounds"
     if c.coincide and c.found < possible:

@@ -13,9 +13,6 @@ from odefit.methods.estimate import Start
 DOUBTFUL = 0.1
 """Relative error of a derivative of the data from which it is named."""
 
-MOVED = 0.1
-"""Relative change by polishing from which the derivatives were no good guide."""
-
 CONSTANT = 1e-12
 """Relative range of a series up to which it is constant."""
 
@@ -52,12 +49,9 @@ def message(
     elif not fits:
         parts.append(f"the best of {count} candidates leaves more than the noise of the data")
     doubtful = _doubtful(preparation, derivatives, search)
-    if doubtful and (best is None or not fits):
-        parts.append(f"the derivatives of the data cannot be trusted: {doubtful}")
-    elif doubtful and best is not None and _moved(best):
-        parts.append(
-            f"polishing had far to go, for the derivatives of the data are badly known: {doubtful}"
-        )
+    if doubtful:
+        rests = "; the answer rests on polishing" if best is not None and fits else ""
+        parts.append(f"the derivatives of the data cannot be trusted: {doubtful}{rests}")
     elif best is None or not fits:
         parts.append("the model may not be that of the data")
     return "; ".join(parts)
@@ -96,12 +90,6 @@ def _constant(derivatives: Derivatives) -> list[str]:
     if not named:
         return []
     return [f"{', '.join(named)} is constant in the data, and says nothing of rates"]
-
-
-def _moved(best: Start) -> bool:
-    """Whether polishing changed the answer much."""
-    scale = np.maximum(np.abs(best.start), np.abs(best.vector))
-    return bool((np.abs(best.vector - best.start) > MOVED * scale + 1e-12).any())
 
 
 def _doubtful(preparation: Preparation, derivatives: Derivatives, search: Search) -> str:
