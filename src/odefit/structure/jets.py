@@ -55,7 +55,7 @@ class NoStructureError(InputError):
     def __init__(self, problem: str, reason: str) -> None:
         self.problem = problem
         self.reason = reason
-        super().__init__(f"the algebraic method and the structure of {problem!r}: {reason}")
+        super().__init__(f"{problem!r} has no power series: {reason}; take another method")
 
     def __reduce__(self) -> tuple[type[NoStructureError], tuple[str, str]]:  # type: ignore[override]
         return NoStructureError, (self.problem, self.reason)
