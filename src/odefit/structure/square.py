@@ -288,9 +288,7 @@ class Between:
         square, n = self.square, self.square.size
         g = self.detours[paths]
         scale = g - (g - 1) * remaining
-        change = self.start[paths] - self.end[paths]
-        at = self.end[paths] + (remaining / scale)[:, None] * change
-        speed = (g / scale**2)[:, None] * change
+        at, speed = self.along(paths, (remaining / scale)[:, None], (g / scale**2)[:, None])
         left, jacobian, by_held = square.values(points, at)
         by_remaining = -speed[:, :n]
         held = slice(n, n + len(square.held))
@@ -302,3 +300,18 @@ class Between:
             other, _, _ = square.values(points, moved, derivatives=False)
             by_remaining = by_remaining + (other - left) / DIFFERENCE
         return left - at[:, :n], jacobian, by_remaining
+
+    def along(
+        self, paths: IntArray, weight: ComplexArray, quicker: ComplexArray
+    ) -> tuple[ComplexArray, ComplexArray]:
+        """The parameters where the start has `weight`, and their derivatives by r.
+
+        Parameters
+        ----------
+        paths
+            Numbers of the paths, shape (b,).
+        weight, quicker
+            Of the start, and its derivative by r, shape (b, 1).
+        """
+        change = self.start[paths] - self.end[paths]
+        return self.end[paths] + weight * change, quicker * change

@@ -122,10 +122,10 @@ class _Run:
         self.starts: list[Start] = []
         rng = np.random.default_rng(control.seed)
         self._report("preparing the equations")
-        self.noisy = noisy = _noisy(problem)
+        self.noisy = _noisy(problem)
         self.preparation = prepare(
             problem,
-            points=method.points or (POINTS_IF_NOISY if noisy else 1),
+            points=method.points or (POINTS_IF_NOISY if self.noisy else 1),
             stop=control.should_stop,
             report=self._solutions_so_far,
         )
@@ -134,7 +134,7 @@ class _Run:
         self.smoothers: Sequence[Smoother] = (AAA(),)
         if method.smoothers is not None:
             self.smoothers = tuple(method.smoothers)
-        elif noisy:
+        elif self.noisy:
             self.smoothers = (GaussianProcess(), Chebyshev(), AAA())
         elif self._shortest() < FEW:
             self.smoothers = (AAA(), GaussianProcess())

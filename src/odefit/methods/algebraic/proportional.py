@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from odefit.structure.homotopy.tracker import Array, ComplexArray, IntArray
-from odefit.structure.square import DIFFERENCE, Between, SquareSystem
+from odefit.structure.homotopy.tracker import ComplexArray, IntArray
+from odefit.structure.square import Between, SquareSystem
 
 
 class Proportional(Between):
@@ -30,27 +30,12 @@ class Proportional(Between):
         # The difference of logarithms, not the logarithm of a ratio, which may overflow.
         self._ratios = np.log(np.where(both, start, 1.0)) - np.log(np.where(both, end, 1.0))
 
-    def evaluate(
-        self, paths: IntArray, points: ComplexArray, remaining: Array
-    ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
-        """See :class:`odefit.structure.homotopy.tracker.Homotopy`."""
-        square, n = self.square, self.square.size
-        g = self.detours[paths]
-        scale = g - (g - 1) * remaining
-        weight, quicker = (remaining / scale)[:, None], (g / scale**2)[:, None]
+    def along(
+        self, paths: IntArray, weight: ComplexArray, quicker: ComplexArray
+    ) -> tuple[ComplexArray, ComplexArray]:
+        """See :meth:`odefit.structure.square.Between.along`."""
         both, ratios = self._by_factors[paths], self._ratios[paths]
         start, end = self.start[paths], self.end[paths]
         by_factors = end * np.exp(weight * ratios)
         at = np.where(both, by_factors, end + weight * (start - end))
-        speed = quicker * np.where(both, by_factors * ratios, start - end)
-        left, jacobian, by_held = square.values(points, at)
-        by_remaining = -speed[:, :n]
-        held = slice(n, n + len(square.held))
-        if len(square.held):
-            by_remaining = by_remaining + np.einsum("bij,bj->bi", by_held, speed[:, held])
-        if self._moves:
-            moved = at.copy()
-            moved[:, held.stop :] += DIFFERENCE * speed[:, held.stop :]
-            other, _, _ = square.values(points, moved, derivatives=False)
-            by_remaining = by_remaining + (other - left) / DIFFERENCE
-        return left - at[:, :n], jacobian, by_remaining
+        return at, quicker * np.where(both, by_factors * ratios, start - end)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from odefit.methods.algebraic.candidates import Candidate
+from odefit.methods.algebraic.companions import REAL
 from odefit.methods.algebraic.derivatives import Window
 from odefit.methods.control import Control
 from odefit.methods.estimate import Start, Status
@@ -18,9 +19,6 @@ from odefit.problem.algebras import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines import EngineName
-
-REAL = 1e-6
-"""Relative imaginary part up to which a solution counts as real."""
 
 EXPLAINED = 2.0
 """Root mean square of the residuals over the noise of the data up to which they are explained."""
