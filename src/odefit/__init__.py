@@ -29,6 +29,7 @@ from odefit.simulation import Failure, ForwardMap, simulate
 
 if TYPE_CHECKING:
     from odefit.methods.algebraic import Algebraic
+    from odefit.methods.multiple_shooting import Constraint, MultipleShooting
     from odefit.methods.transcription import (
         AdaptiveMesh,
         Baseline,
@@ -45,7 +46,9 @@ _LATER = {
     "Algebraic": "odefit.methods.algebraic",
     "Baseline": "odefit.methods.transcription",
     "Collocation": "odefit.methods.transcription",
+    "Constraint": "odefit.methods.multiple_shooting",
     "ExtraTol": "odefit.methods.transcription",
+    "MultipleShooting": "odefit.methods.multiple_shooting",
     "SoftCons": "odefit.methods.transcription",
     "StructuralIdentifiability": "odefit.structure.findings",
     "Transcription": "odefit.methods.transcription",
@@ -61,6 +64,7 @@ __all__ = [
     "Algebraic",
     "Baseline",
     "Collocation",
+    "Constraint",
     "Control",
     "Event",
     "Experiment",
@@ -70,6 +74,7 @@ __all__ = [
     "InputError",
     "Model",
     "MultiStart",
+    "MultipleShooting",
     "Noise",
     "Parameter",
     "Prior",

@@ -18,8 +18,15 @@ if TYPE_CHECKING:
 DONE, UNUSABLE, NO_FIT, TIME_LIMIT, INTERRUPTED = 0, 2, 3, 4, 130
 """Exit statuses."""
 
-METHODS = ("multi-start", "single-shooting", "transcription", "algebraic")
+METHODS = ("multi-start", "single-shooting", "transcription", "algebraic", "multiple-shooting")
 """What ``--method`` takes."""
+
+
+_OPTIONS = {
+    "transcription": ("scheme", "mesh", "solver"),
+    "multiple-shooting": ("nodes", "integrator"),
+}
+"""Options of the command line that belong to one method."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -85,6 +92,12 @@ def _fit_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--solver", metavar="NAME", help="of transcription: ipopt, scip (with bounds), ..."
+    )
+    parser.add_argument(
+        "--nodes", metavar="N", type=int, help="of multiple-shooting (default: as the data carry)"
+    )
+    parser.add_argument(
+        "--integrator", metavar="NAME", help="of multiple-shooting: local-linearization, ..."
     )
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the result to this file")
     parser.add_argument("--report", metavar="FILE.html", type=Path, help="write a report")
@@ -230,14 +243,20 @@ def _method(options: argparse.Namespace) -> Method:
     from odefit.problem.errors import InputError, did_you_mean
 
     name, starts = options.method, options.starts
-    given = {k: getattr(options, k) for k in ("scheme", "mesh", "solver")}
-    given = {k: v for k, v in given.items() if v is not None}
+    given: dict[str, Any] = {}
+    for owner, names in _OPTIONS.items():
+        own = {k: getattr(options, k) for k in names if getattr(options, k) is not None}
+        if own and name != owner:
+            raise InputError(f"--{min(own)}: is an option of --method {owner}")
+        given |= own
     if name == "transcription":
         from odefit.methods.transcription import Transcription
 
         return Transcription(starts=starts, **given)
-    if given:
-        raise InputError(f"--{min(given)}: is an option of --method transcription")
+    if name == "multiple-shooting":
+        from odefit.methods.multiple_shooting import MultipleShooting
+
+        return MultipleShooting(starts=starts, **given)
     if name == "algebraic":
         if options.starts is not None:
             raise InputError("--starts: the algebraic method has none: it finds all solutions")
@@ -294,14 +313,16 @@ def _simulate(options: argparse.Namespace) -> int:
     _check_writable(options.csv)
     times = None if options.times is None else times_from_text(options.times)
     given = values_from_text(options.set)
+    nodes = None
     if options.result is not None:
         from odefit.result_file import load_result
 
         result = load_result(options.result)
         if not result.solutions:
             raise InputError(f"{options.result}: holds no solution: {result.message}")
+        nodes = None if given else result.best.nodes  # those of the answer as it is
         given = {**result.best.initial, **result.best.parameters, **given}
-    table = simulation_table(problem, given, times, strict=options.result is None)
+    table = simulation_table(problem, given, times, strict=options.result is None, nodes=nodes)
     if options.csv is None:
         table.to_csv(sys.stdout, index=False)
     else:

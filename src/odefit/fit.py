@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from odefit.assessment.completeness import assess_complete
+from odefit.assessment.continuity import assess_continuity
 from odefit.assessment.discretised import assess_bounds, assess_discretisation
 from odefit.assessment.local import assess_local
 from odefit.assessment.parts import Assessment, Uncertainty
@@ -28,7 +29,7 @@ from odefit.problem.errors import InputError
 from odefit.problem.parameters import Parameter
 from odefit.problem.problem import Problem
 from odefit.result import Result, Solution
-from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.binding import Binding
 
 MOST_SOLUTIONS = 20
@@ -123,8 +124,10 @@ def fit(
     uncertainty = None
     status, message = estimate.status, estimate.message
     if best is not None:
-        evaluation = forward.evaluate(best.vector)
+        evaluation, gap = _evaluated(forward, best)
         if isinstance(evaluation, Evaluation):
+            if best.nodes is not None:
+                forward = ForwardMap(problem, nodes=best.nodes)
             local = assess_local(forward, best.vector, evaluation)
             uncertainty = assess_uncertainty(forward, best.vector, evaluation, level)
             solutions = _solutions(forward, best, estimate, uncertainty)
@@ -137,6 +140,7 @@ def fit(
                 discretisation=assess_discretisation(
                     estimate.discretised, problem.keys, best.vector
                 ),
+                continuity=assess_continuity(best.nodes, gap),
             )
             if status is Status.NOT_CONVERGED and local.optimal:
                 status = Status.CONVERGED
@@ -185,7 +189,8 @@ def _check(
 def _polished(forward: ForwardMap, estimate: Estimate, control: Control) -> Start | None:
     """The best attempt, driven on until nothing is left to gain."""
     best = estimate.best
-    if best is None or control.interrupted.is_set():
+    # On nodes, a single integration would lead elsewhere.
+    if best is None or control.interrupted.is_set() or best.nodes is not None:
         return best
     with interruptible(control):
         again = POLISH.run(forward, best.index, best.vector, control)
@@ -222,7 +227,7 @@ def _solutions(
             hits.append(1)
     found = []
     for start, count in list(zip(distinct, hits, strict=True))[:MOST_SOLUTIONS]:
-        evaluation = forward.evaluate(start.vector)
+        evaluation, _ = _evaluated(forward, start)
         if isinstance(evaluation, Evaluation):
             parameters, initial = values_at(forward.problem, start.vector)
             found.append(
@@ -233,9 +238,20 @@ def _solutions(
                     evaluation.objective,
                     evaluation.log_likelihood,
                     max(count, 1),
+                    start.nodes,
                 )
             )
     return tuple(found)
+
+
+def _evaluated(forward: ForwardMap, start: Start) -> tuple[Evaluation | Failure, float]:
+    """Where a start has ended; the largest discontinuity there if it is on nodes."""
+    if start.nodes is None:
+        return forward.evaluate(start.vector), 0.0
+    from odefit.methods.multiple_shooting.on_nodes import evaluate_on_nodes
+
+    found = evaluate_on_nodes(forward.problem, start.vector, start.nodes)
+    return (found, math.nan) if isinstance(found, Failure) else found
 
 
 def _close(a: Array, b: Array, closeness: float) -> bool:

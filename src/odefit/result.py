@@ -14,6 +14,7 @@ from odefit.assessment.parts import Assessment, Uncertainty
 from odefit.methods.estimate import Start, Status
 from odefit.problem.algebras import Array
 from odefit.problem.problem import Problem
+from odefit.simulation.nodes import Nodes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -37,6 +38,8 @@ class Solution:
         Where the noise is given or estimated.
     hits
         How many starts ended here.
+    nodes
+        Where its trajectories begin anew, if no single integration can follow them.
     """
 
     vector: Array
@@ -45,6 +48,7 @@ class Solution:
     objective: float
     log_likelihood: float | None = None
     hits: int = 1
+    nodes: Nodes | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,10 +159,11 @@ class Result:
             The simulation fails at these times; the message says when and why.
         """
         from odefit.problem.experiment import frame
-        from odefit.simulation import Failure, simulate
+        from odefit.simulation import Failure, ForwardMap, simulate
 
         wanted = None if times is None else np.atleast_1d(np.asarray(times, dtype=float))
-        found = simulate(self.problem, self.best.vector, wanted, experiment)
+        forward = ForwardMap(self.problem, nodes=self.best.nodes)
+        found = simulate(self.problem, self.best.vector, wanted, experiment, forward=forward)
         if isinstance(found, Failure):
             raise RuntimeError(f"the simulation fails: {found}")  # noqa: TRY004 - no wrong type
         return frame(found.times, {**found.states, **found.observables})

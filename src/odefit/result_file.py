@@ -19,7 +19,15 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from odefit.assessment.parts import Assessment, Bounds, Complete, Discretisation, Local, Uncertainty
+from odefit.assessment.parts import (
+    Assessment,
+    Bounds,
+    Complete,
+    Continuity,
+    Discretisation,
+    Local,
+    Uncertainty,
+)
 from odefit.methods.estimate import Start, Status
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
@@ -108,6 +116,7 @@ def to_mapping(result: Result) -> dict[str, Any]:
             "complete": _plain(assessment.complete),
             "global": _plain_bounds(assessment.bounds),
             "discretisation": _plain(assessment.discretisation),
+            "continuity": _plain(assessment.continuity),
         },
         "uncertainty": _plain_uncertainty(result.uncertainty),
         "warnings": _plain(result.warnings),
@@ -193,6 +202,7 @@ def _assessment(data: Any, place: str) -> Assessment:
         discretisation=_typed(
             Discretisation | None, data.get("discretisation"), f"{place}.discretisation"
         ),
+        continuity=_typed(Continuity | None, data.get("continuity"), f"{place}.continuity"),
     )
 
 

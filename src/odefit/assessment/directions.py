@@ -161,6 +161,8 @@ def _unseen(
         there = forward.evaluate(move(factor))
         if not isinstance(there, Evaluation):
             return False
+        if there.residuals.shape != evaluation.residuals.shape:
+            return False  # on nodes, which a finite move does not take along
         change = np.linalg.norm(there.residuals - evaluation.residuals)
         # What such a move would do if the data saw it: the same move of one unknown alone.
         typical = max(

@@ -122,6 +122,31 @@ class Discretisation:
 
 
 @dataclass(frozen=True)
+class Continuity:
+    """How a trajectory through nodes is to be read.
+
+    Attributes
+    ----------
+    nodes
+        How many.
+    gap
+        The largest discontinuity there, relative to the sizes of the states.
+    constraints
+        Conditions beside the data that hold.
+    fine
+        Whether it counts as continuous.
+    sentence
+        All this in words.
+    """
+
+    nodes: int
+    gap: float
+    constraints: tuple[str, ...]
+    fine: bool
+    sentence: str
+
+
+@dataclass(frozen=True)
 class Assessment:
     """What is proved of an answer, and on what."""
 
@@ -129,6 +154,7 @@ class Assessment:
     complete: Complete | None = None
     bounds: Bounds | None = None
     discretisation: Discretisation | None = None
+    continuity: Continuity | None = None
 
 
 @dataclass(frozen=True)

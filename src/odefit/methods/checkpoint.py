@@ -14,6 +14,7 @@ from odefit.methods.estimate import Start, Status
 from odefit.problem.errors import InputError
 from odefit.problem.files import problem_to_mapping
 from odefit.problem.problem import Problem
+from odefit.simulation.nodes import Nodes
 
 FORMAT = 1
 
@@ -121,6 +122,7 @@ def _to_json(start: Start) -> dict[str, Any]:
         "seconds": start.seconds,
         "failures": dict(start.failures),
         "exact": start.exact,
+        "nodes": None if start.nodes is None else _nodes_to_json(start.nodes),
     }
 
 
@@ -139,6 +141,24 @@ def _from_json(record: dict[str, Any]) -> Start | None:
             float(record["cost"]),
             dict(record["failures"]),
             bool(record["exact"]),
+            _nodes_from_json(record["nodes"]),
         )
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def _nodes_to_json(nodes: Nodes) -> dict[str, Any]:
+    return {
+        "times": [t.tolist() for t in nodes.times],
+        "values": [v.tolist() for v in nodes.values],
+        "constraints": list(nodes.constraints),
+        "experiments": list(nodes.experiments),
+    }
+
+
+def _nodes_from_json(record: dict[str, Any] | None) -> Nodes | None:
+    if record is None:
+        return None
+    times = tuple(np.array(t, dtype=float) for t in record["times"])
+    values = tuple(np.array(v, dtype=float) for v in record["values"])
+    return Nodes(times, values, tuple(record["constraints"]), tuple(record["experiments"]))

@@ -60,6 +60,8 @@ class Control:
         File in which finished work is kept, and found again.
     interrupted
         Set to end early with the best so far.
+    within
+        Where independent work inside a single start goes; None for this process.
     """
 
     seed: int = 0
@@ -69,6 +71,7 @@ class Control:
     report: Callable[[Progress], None] | None = None
     checkpoint: Path | None = None
     interrupted: threading.Event = field(default_factory=threading.Event)
+    within: Executor | None = None
 
     @property
     def out_of_time(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from odefit.problem.algebras import Array
+from odefit.simulation.nodes import Nodes
 
 
 class Status(Enum):
@@ -47,6 +48,9 @@ class Start:
         Integrations that failed on the way, by reason.
     exact
         The data are reproduced to rounding: no cost can be lower.
+    nodes
+        Where the trajectories begin anew, if no single integration can follow them, or if the
+        answer satisfies conditions beside the data.
     """
 
     index: int
@@ -60,6 +64,7 @@ class Start:
     cost: float = math.nan
     failures: Mapping[str, int] = field(default_factory=dict)
     exact: bool = False
+    nodes: Nodes | None = None
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def fit_curves(result: Result, experiment: str | None = None) -> Iterator[Curve]
     if result.solutions:
         from odefit.simulation import ForwardMap
 
-        forward = ForwardMap(problem)  # compiled once for all experiments
+        forward = ForwardMap(problem, nodes=result.best.nodes)  # compiled once for all experiments
     for condition in conditions:
         yield from _condition_curves(result, condition, forward)
 
@@ -112,7 +112,7 @@ def _condition_curves(
             observable=name,
             times=condition.times[series.rows],
             measured=series.values,
-            spread=None if sds is None else _ends(series.values, sds, noise.transform),
+            spread=None if sds is None else ends(series.values, sds, noise.transform),
             model_times=grid if name in model else np.zeros(0),
             model=model.get(name, np.zeros(0)),
             failure=failure,
@@ -205,7 +205,7 @@ def scalar(condition: Condition, name: str, vector: Array) -> float:
     return bound if isinstance(bound, float) else float(vector[bound])
 
 
-def _ends(values: Array, sds: Array, transform: Transform | None) -> Array:
+def ends(values: Array, sds: Array, transform: Transform | None) -> Array:
     """Lower and upper ends of one standard deviation, shape (2, n)."""
     if transform is None:
         return np.stack([values - sds, values + sds])

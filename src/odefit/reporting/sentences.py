@@ -171,6 +171,9 @@ def findings(result: Result) -> Iterator[Finding]:
     discretisation = result.assessment.discretisation
     if discretisation is not None:
         yield Finding("Discretisation", discretisation.sentence, discretisation.fine)
+    continuity = result.assessment.continuity
+    if continuity is not None:
+        yield Finding("Continuity", continuity.sentence, continuity.fine)
     if uncertainty is not None:
         full = uncertainty.rank == len(uncertainty.keys)
         yield Finding("Determined by the data", uncertainty.sentence, full)

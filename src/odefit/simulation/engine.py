@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from odefit.problem.algebras import Array
 
@@ -130,3 +132,71 @@ class Engine(Protocol):
 
     def integrate(self, leg: Leg, seed: Seed, max_steps: int) -> Path | Stop:
         """States and sensitivities at the leg's times, or how far it got and why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stretches:
+    """Many independent integrations of one field, each over a stretch without corners.
+
+    Attributes
+    ----------
+    starts
+        Where each begins, shape (k,).
+    grids
+        By stretch, the times at which values are wanted: increasing, after its start, never
+        empty.
+    polynomials
+        Inputs, shape (k, inputs, 5), as in :class:`Leg`.
+    states
+        Shape (k, n).
+    scalars
+        Run-time scalars of the field, the same for all, shape (p,).
+    sensitivities
+        Of the states by direction, the same for all, shape (n, m).
+    scalar_sensitivities
+        Of the scalars by direction, shape (p, m).
+    """
+
+    starts: Array
+    grids: Sequence[Array]
+    polynomials: Array
+    states: Array
+    scalars: Array
+    sensitivities: Array
+    scalar_sensitivities: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Bundle:
+    """Many stretches integrated.
+
+    Attributes
+    ----------
+    states
+        At all times of all grids, one stretch after the other, shape (t, n).
+    sensitivities
+        Shape (t, n, m).
+    steps
+        Taken in each stretch, shape (k,).
+    """
+
+    states: Array
+    sensitivities: Array
+    steps: npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A stretch that did not reach its end: its number, and why."""
+
+    stretch: int
+    stop: Stop
+
+
+class Lanes(Protocol):
+    """Integrates many stretches of one field at once, with one structure of sensitivities."""
+
+    name: str
+
+    def bundle(self, stretches: Stretches, max_steps: int) -> Bundle | Broken:
+        """All values, or the first stretch that failed; `max_steps` is for each stretch."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from odefit.simulation.engine import Engine, Leg, Path, Seed, Stop
+from odefit.simulation.engine import Engine, Lanes, Leg, Path, Seed, Stop
 from odefit.simulation.field import Structure, VectorField
 
-EngineName = Literal["auto", "heyoka", "casadi"]
+EngineName = Literal["auto", "heyoka", "casadi", "local-linearization"]
 
 TAYLOR_TOLERANCE = 1e-12
 """Of the Taylor method, relative and absolute on the largest component.
@@ -36,6 +36,19 @@ STIFF_STEPS = 20_000
 
 STIFF_STEPS_EACH = 1_000
 
+LL_TOLERANCE = 1e-6
+"""Relative, of the Local Linearization method.
+
+It is of order 2: each further digit takes twice the steps. At 1e-6 trajectories have the four to
+five digits that noisy data ask for."""
+
+LL_ORDER: Literal[2, 3] = 3
+"""2 as published, 3 with states and sensitivities corrected."""
+
+LL_ABSOLUTE = 1e-3
+"""Its absolute tolerance over the relative one, in units of each state's size, as CVODES has it:
+a state that passes through zero does not stop the others."""
+
 
 class EngineSwitch:
     """All engines of one field.
@@ -45,15 +58,18 @@ class EngineSwitch:
     engine
         ``"auto"``, or the name of the only engine to use.
     tolerance
-        Relative, of the stiff engine; None for its default. The Taylor method is always at
-        its own, as it costs next to nothing.
+        Relative, of the stiff engine and of Local Linearization; None for their defaults. The
+        Taylor method is always at its own, as it costs next to nothing.
     """
 
     def __init__(self, engine: EngineName = "auto", tolerance: float | None = None) -> None:
-        self._choice = engine
+        self.choice = engine
+        self.tolerance = tolerance
         self.taylor_tolerance = TAYLOR_TOLERANCE
         self.stiff_tolerance = tolerance or STIFF_TOLERANCE
+        self.local_tolerance = tolerance or LL_TOLERANCE
         self._engines: dict[tuple[str, Structure], Engine] = {}
+        self._lanes: dict[tuple[str, Structure], Lanes] = {}
         self._is_stiff = False
         self._budget = BUDGET
 
@@ -65,18 +81,26 @@ class EngineSwitch:
     @property
     def preferred(self) -> str:
         """Name of the engine that is tried first now."""
-        if self._choice != "auto":
-            return self._choice
+        if self.choice != "auto":
+            return self.choice
         return "casadi" if self._is_stiff else "heyoka"
 
     def integrate(
         self, field: VectorField, structure: Structure, leg: Leg, seed: Seed
     ) -> Path | Stop:
-        """The leg by the engine that suits; if that fails, by the other."""
-        if self._choice == "casadi" or field.algebraic or not field.smooth:
+        """The leg by the engine that suits; if that fails, by the other.
+
+        Raises
+        ------
+        InputError
+            The engine that was asked for cannot integrate such equations.
+        """
+        if self.choice == "local-linearization":
+            return self._local_engine(field, structure).integrate(leg, seed, GENEROUS)
+        if self.choice == "casadi" or field.algebraic or not field.smooth:
             return self._stiff(field, structure, leg, seed)
         taylor = self._taylor_engine(field, structure)
-        if self._choice == "heyoka":
+        if self.choice == "heyoka":
             return taylor.integrate(leg, seed, GENEROUS)
         if self._is_stiff:
             path = self._stiff(field, structure, leg, seed)
@@ -102,6 +126,17 @@ class EngineSwitch:
         self._budget = GENEROUS
         return _either(taylor.integrate(leg, seed, GENEROUS), second)
 
+    def lanes(self, field: VectorField, structure: Structure) -> Lanes | None:
+        """What integrates many stretches at once now; None where that is done one by one."""
+        if field.algebraic or not field.smooth or self.preferred == "casadi":
+            return None
+        key = ("lanes", structure)
+        if key not in self._lanes:
+            from odefit.simulation.heyoka_lanes import HeyokaLanes
+
+            self._lanes[key] = HeyokaLanes(field, structure, self.taylor_tolerance)
+        return self._lanes[key]
+
     def _stiff(self, field: VectorField, structure: Structure, leg: Leg, seed: Seed) -> Path | Stop:
         steps = max(STIFF_STEPS // len(leg.times), STIFF_STEPS_EACH)
         return self._stiff_engine(field, structure).integrate(leg, seed, steps)
@@ -120,6 +155,17 @@ class EngineSwitch:
             from odefit.simulation.casadi_engine import CasadiEngine
 
             self._engines[key] = CasadiEngine(field, structure, self.stiff_tolerance)
+        return self._engines[key]
+
+    def _local_engine(self, field: VectorField, structure: Structure) -> Engine:
+        key = ("local-linearization", structure)
+        if key not in self._engines:
+            from odefit.simulation.local_linearization import LocalLinearizationEngine
+
+            tolerance = self.local_tolerance
+            self._engines[key] = LocalLinearizationEngine(
+                field, structure, tolerance, LL_ABSOLUTE * tolerance, order=LL_ORDER
+            )
         return self._engines[key]
 
 

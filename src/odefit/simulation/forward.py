@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from odefit.problem.algebras import Array, Dual
 from odefit.problem.condition import Condition
@@ -20,6 +21,8 @@ from odefit.simulation.constant_weights import ConstantWeights
 from odefit.simulation.engines import EngineName, EngineSwitch
 from odefit.simulation.failure import Failure
 from odefit.simulation.field import VectorField
+from odefit.simulation.intervals import PiecewiseMap
+from odefit.simulation.nodes import Nodes, node_names
 from odefit.simulation.noise import Block, weigh
 from odefit.simulation.observation import algebraic_variables, observe
 from odefit.simulation.trajectory import ConditionMap, Trajectory
@@ -51,6 +54,22 @@ class Evaluation:
     log_likelihood: float | None
 
 
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Where consecutive residuals come from.
+
+    Attributes
+    ----------
+    condition
+        Its number; -1 for priors.
+    times
+        Rows of the condition's times, shape (k,); of priors as many zeros as there are.
+    """
+
+    condition: int
+    times: npt.NDArray[np.intp]
+
+
 class ForwardMap:
     """Trajectories, residuals and their derivatives for one problem.
 
@@ -61,9 +80,11 @@ class ForwardMap:
     problem
         With its data.
     engine
-        ``"auto"`` recognises stiffness; ``"heyoka"`` or ``"casadi"`` forces one engine.
+        ``"auto"`` recognises stiffness; ``"heyoka"``, ``"casadi"`` or ``"local-linearization"``
+        forces one engine.
     tolerance
-        Relative, of the stiff engine; None for its default, 1e-9.
+        Relative, of the stiff engine and of Local Linearization; None for their defaults, 1e-9
+        and 1e-6.
 
     Attributes
     ----------
@@ -75,12 +96,17 @@ class ForwardMap:
     """
 
     def __init__(
-        self, problem: Problem, engine: EngineName = "auto", tolerance: float | None = None
+        self,
+        problem: Problem,
+        engine: EngineName = "auto",
+        tolerance: float | None = None,
+        nodes: Nodes | None = None,
     ) -> None:
         self.problem = problem
+        self.nodes = nodes
         self.field = VectorField.of(problem.model, problem.conditions)
         self.engines = EngineSwitch(engine, tolerance)
-        self._conditions = [ConditionMap(self.field, c, self.engines) for c in problem.conditions]
+        self._conditions = self._maps()
         self._constant = (
             ConstantWeights(problem, self.field) if ConstantWeights.applies(problem) else None
         )
@@ -134,30 +160,47 @@ class ForwardMap:
         return maps[position](vector, times)
 
     @cached_property
-    def _without_sensitivities(self) -> list[ConditionMap]:
-        return [
-            ConditionMap(self.field, c, self.engines, sensitivities=False)
-            for c in self.problem.conditions
-        ]
+    def _without_sensitivities(self) -> Sequence[ConditionMap | PiecewiseMap]:
+        return self._maps(sensitivities=False)
+
+    def _maps(self, sensitivities: bool = True) -> Sequence[ConditionMap | PiecewiseMap]:
+        problem, field = self.problem, self.field
+        if self.nodes is None:
+            return [ConditionMap(field, c, self.engines, sensitivities) for c in problem.conditions]
+        names = node_names(field, problem.conditions)
+        parts = zip(problem.conditions, self.nodes.times, self.nodes.values, strict=True)
+        n = len(problem.unknowns)
+        return [PiecewiseMap(field, c, self.engines, (t, v), n, names) for c, t, v in parts]
 
     @property
     def _multistep(self) -> bool:
         """CasADi's integrators are in use now."""
         field = self.field
+        if self._local:
+            return False
         return self.engines.preferred == "casadi" or bool(field.algebraic) or not field.smooth
+
+    @property
+    def _local(self) -> bool:
+        """The Local Linearization method is in use."""
+        return self.engines.preferred == "local-linearization"
 
     @property
     def accuracy(self) -> float:
         """Relative tolerance of the engine that is in use now."""
+        if self._local:
+            return self.engines.local_tolerance
         return self.engines.stiff_tolerance if self._multistep else self.engines.taylor_tolerance
 
     def cost(self, vector: Array) -> float:
         """The cost alone; infinite where it is not defined.
 
-        The stiff engine then integrates the states alone, which is several times faster. The
-        Taylor method is fast anyway, and would have to be compiled once more.
+        The stiff engine then integrates the states alone, which is several times faster, and so
+        does Local Linearization. The Taylor method is fast anyway, and would have to be compiled
+        once more.
         """
-        maps = self._without_sensitivities if self._multistep else self._conditions
+        alone = self._multistep or self._local
+        maps = self._without_sensitivities if alone else self._conditions
         evaluation = self._evaluate(vector, maps)
         return math.inf if isinstance(evaluation, Failure) else evaluation.cost
 
@@ -165,7 +208,9 @@ class ForwardMap:
         """Residuals and Jacobian at `vector`, shape (n,); a failure where there are none."""
         return self._evaluate(vector, self._conditions)
 
-    def _evaluate(self, vector: Array, maps: Sequence[ConditionMap]) -> Evaluation | Failure:
+    def _evaluate(
+        self, vector: Array, maps: Sequence[ConditionMap | PiecewiseMap]
+    ) -> Evaluation | Failure:
         trajectories: list[Trajectory] = []
         for condition_map in maps:
             trajectory = condition_map(vector)
@@ -176,7 +221,8 @@ class ForwardMap:
             found = self._constant(vector, trajectories)
             if found is not None:
                 return self._constant_evaluation(vector, *found)
-        return self._general_evaluation(vector, trajectories)
+        assembled = self.assemble(vector, trajectories)
+        return assembled if isinstance(assembled, Failure) else assembled[0]
 
     def _constant_evaluation(self, vector: Array, residuals: Array, jacobian: Array) -> Evaluation:
         assert self._constant is not None
@@ -197,19 +243,38 @@ class ForwardMap:
             log_likelihood if self.given_noise else None,
         )
 
-    def _general_evaluation(
+    def assemble(
         self, vector: Array, trajectories: Sequence[Trajectory]
-    ) -> Evaluation | Failure:
+    ) -> tuple[Evaluation, list[Rows]] | Failure:
+        """Residuals and Jacobian from the trajectories of all conditions.
+
+        Parameters
+        ----------
+        vector
+            Unknowns, shape (n,). It may be longer: the Jacobian then has columns for whatever
+            else the trajectories have sensitivities of.
+
+        Returns
+        -------
+        The evaluation, and where its residuals come from.
+        """
         n = len(vector)
         values: list[Array] = []
         rows: list[Array] = []
+        sources: list[Rows] = []
         cost = 0.0
         squares = 0.0
         log_likelihood = 0.0
-        for block in self.blocks(vector, trajectories):
+        series = [
+            Rows(number, s.rows)
+            for number, condition in enumerate(self.problem.conditions)
+            for s in condition.series.values()
+        ]
+        for block, source in zip(self.blocks(vector, trajectories), series, strict=True):
             if isinstance(block, Failure):
                 return block
             count = len(block.predicted)
+            sources.append(source)
             r, sd = block.residuals.array(count), block.sd.array(count)
             jacobian = block.residuals.gradient(n, count)
             values.append(r)
@@ -228,19 +293,22 @@ class ForwardMap:
                 jacobian += r[:, None] * relative
                 rows.append(math.sqrt(2.0) * relative)
                 values.append((1.0 - r**2) / math.sqrt(2.0))
+                sources.append(source)
         prior = self._priors(vector)
         if prior is not None:
             values.append(prior[0])
             rows.append(prior[1])
             squares += float(prior[0] @ prior[0])
             cost += 0.5 * float(prior[0] @ prior[0])
-        return Evaluation(
+            sources.append(Rows(-1, np.zeros(len(prior[0]), dtype=np.intp)))
+        evaluation = Evaluation(
             cost,
             np.concatenate(values),
             np.concatenate(rows),
             squares,
             log_likelihood if self.given_noise else None,
         )
+        return evaluation, sources
 
     def _priors(self, vector: Array) -> tuple[Array, Array] | None:
         """Residuals of the priors and their Jacobian, shapes (k,) and (k, n)."""
@@ -374,9 +442,11 @@ class Residuals:
     standardized: Array
 
 
-def residual_table(problem: Problem, vector: Array) -> list[Residuals] | Failure:
+def residual_table(
+    problem: Problem, vector: Array, nodes: Nodes | None = None
+) -> list[Residuals] | Failure:
     """Residuals of every observable in every experiment, on the scale of its noise model."""
-    forward = ForwardMap(problem)
+    forward = ForwardMap(problem, nodes=nodes)
     trajectories = []
     for condition in problem.conditions:
         trajectory = forward.trajectory(vector, condition.name)

@@ -112,7 +112,7 @@ class HeyokaEngine:
             _indices([k // self._slots for _, k in entries]),
         )
         algebra = HeyokaAlgebra()
-        system = _system(field, self._slots, place, algebra)
+        system = system_of(field, self._slots, place, algebra)
         size = len(system)
         self._pars = np.zeros((first + len(multipliers), self._lanes))
         self._state = np.zeros((size, self._lanes))
@@ -149,7 +149,7 @@ class HeyokaEngine:
             if stop is not None:
                 outcome, time, step = stop
                 ahead = (leg.times[-1] - time) / step if step > 0 else math.inf
-                return _stop(outcome, time, steps, ahead)
+                return stop_of(outcome, time, steps, ahead)
             rows.append(out[1:] if wanted else out[1:-1])
             state[:] = out[-1]
             state[:n] = out[-1, :n, :1]
@@ -210,7 +210,7 @@ class HeyokaEngine:
         return out, steps, None
 
 
-def _system(
+def system_of(
     field: VectorField,
     slots: int,
     place: dict[tuple[int, int], int],
@@ -257,7 +257,8 @@ def _indices(values: Sequence[int]) -> npt.NDArray[np.intp]:
     return np.array(values, dtype=np.intp)
 
 
-def _stop(outcome: Any, time: float, steps: int, ahead: float) -> Stop:
+def stop_of(outcome: Any, time: float, steps: int, ahead: float) -> Stop:
+    """An outcome of heyoka's, other than having arrived, in words."""
     if outcome == hy.taylor_outcome.step_limit:
         return Stop(time, f"more than {steps} steps are needed", True, steps, ahead)
     if outcome == hy.taylor_outcome.err_nf_state:

@@ -57,13 +57,14 @@ def schedule(
         if stop > start and (not len(leg_times) or leg_times[-1] < stop):
             leg_times = np.append(leg_times, stop)
             rows.append(-1)
-        leg = _leg(condition, inputs, start, leg_times) if len(leg_times) else None
+        leg = leg_of(condition, inputs, start, leg_times) if len(leg_times) else None
         assignments = tuple(assign for t, assign in events if t == start)
         stages.append(Stage(assignments, leg, tuple(rows)))
     return at_start, stages
 
 
-def _leg(condition: Condition, inputs: tuple[str, ...], start: float, times: Array) -> Leg:
+def leg_of(condition: Condition, inputs: tuple[str, ...], start: float, times: Array) -> Leg:
+    """The leg from `start` through `times`, with its inputs."""
     given = [condition.inputs[name] for name in inputs]
     corners = np.unique(np.concatenate([np.zeros(0), *(g.times for g in given)]))
     knots = corners[(corners > start) & (corners < times[-1])]

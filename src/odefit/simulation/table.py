@@ -13,6 +13,7 @@ from odefit.problem.errors import InputError, did_you_mean
 from odefit.problem.problem import Problem
 from odefit.simulation.failure import Failure
 from odefit.simulation.forward import ForwardMap, simulate
+from odefit.simulation.nodes import Nodes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,6 +64,7 @@ def simulation_table(
     times: Array | None = None,
     *,
     strict: bool = True,
+    nodes: Nodes | None = None,
 ) -> pd.DataFrame:
     """States and observables of all experiments, one row a time.
 
@@ -75,6 +77,8 @@ def simulation_table(
         Instead of the data times, for every experiment.
     strict
         Whether a name that the problem does not have is an error.
+    nodes
+        Where trajectories begin anew.
 
     Raises
     ------
@@ -102,7 +106,7 @@ def simulation_table(
         example = " ".join(f"{k}=VALUE" for k in missing)
         raise InputError(f"no value for {', '.join(missing)}; give --set {example}")
     vector = problem.vector(chosen)
-    forward = ForwardMap(problem)
+    forward = ForwardMap(problem, nodes=nodes)
     parts = []
     for condition in problem.conditions:
         simulated = simulate(problem, vector, times, condition.name, forward=forward)

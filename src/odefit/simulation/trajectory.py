@@ -60,6 +60,8 @@ class ConditionMap:
         Shared by all conditions of a problem.
     sensitivities
         Whether they are wanted.
+    least
+        Sizes below which no unknown counts for error control, shape (unknowns,).
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class ConditionMap:
         condition: Condition,
         engines: EngineSwitch,
         sensitivities: bool = True,
+        least: Array | None = None,
     ) -> None:
         self.field = field
         self.condition = condition
@@ -77,6 +80,7 @@ class ConditionMap:
         active = sorted(dynamic_unknowns(condition, field.scalars)) if sensitivities else []
         self.unknowns = tuple(active)
         self._columns = np.array(active, dtype=np.intp)
+        self._least = 0.0 if least is None else least[self._columns]
         column = {unknown: k for k, unknown in enumerate(active)}
         entries = {(j, column[k]) for j, k in self._scalars.entries() if k in column}
         self._switched = {
@@ -242,7 +246,7 @@ class ConditionMap:
 
         The error control then sees numbers of the states' own size.
         """
-        sizes = np.abs(vector[self._columns])
+        sizes = np.maximum(np.abs(vector[self._columns]), self._least)
         sizes[sizes == 0.0] = 1.0
         return sizes
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, ForwardMap, Model, Problem
+from odefit.methods.states import data_size
 from odefit.methods.transcription.discretisation import Discretisation
 from odefit.methods.transcription.mesh import UniformMesh
 from odefit.methods.transcription.schemes import SCHEMES
-from odefit.methods.transcription.starting import WILD, data_size, from_data, from_simulation
+from odefit.methods.transcription.starting import WILD, from_data, from_simulation
 from tests.methods.problems import explosive
 
 NAN = float("nan")

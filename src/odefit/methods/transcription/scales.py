@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.methods.starts import ranges
+from odefit.methods.states import data_size
 from odefit.methods.transcription.discretisation import Discretisation
-from odefit.methods.transcription.starting import data_size, from_data
+from odefit.methods.transcription.starting import from_data
 from odefit.problem.algebras import Array
 
 OBJECTIVE = 100.0

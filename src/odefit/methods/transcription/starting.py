@@ -6,11 +6,10 @@ from typing import Literal
 
 import numpy as np
 
+from odefit.methods.states import data_size, states_from_data
 from odefit.methods.transcription.discretisation import Discretisation
-from odefit.problem.algebras import NUMPY, Array
-from odefit.problem.condition import Condition
+from odefit.problem.algebras import Array
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.binding import bound_value
 
 States = Literal["data", "simulation", "zero"]
 
@@ -31,13 +30,7 @@ def from_data(d: Discretisation, unknowns: Array) -> Array:
     values = np.empty((d.points, len(d.variables)))
     for number, condition in enumerate(d.problem.conditions):
         own = np.flatnonzero(d.condition_of == number)
-        values[own] = _flat(d, condition, unknowns)
-        for name, series in condition.series.items():
-            state = d.problem.model.observables[name].name
-            if state in d.variables and len(series.values):
-                k = d.variables.index(state)
-                times, first = np.unique(condition.times[series.rows], return_index=True)
-                values[own, k] = np.interp(d.times[own], times, series.values[first])
+        values[own] = states_from_data(d.problem, condition, d.variables, unknowns, d.times[own])
     return values
 
 
@@ -65,23 +58,3 @@ def near(d: Discretisation, forward: ForwardMap, unknowns: Array) -> Array:
     """The true trajectories, or the data where these cannot be had."""
     values = from_simulation(d, forward, unknowns)
     return from_data(d, unknowns) if values is None else values
-
-
-def _flat(d: Discretisation, condition: Condition, unknowns: Array) -> Array:
-    """A value for every variable, the same at all times."""
-    found = []
-    for name in d.variables:
-        bound = condition.initial.get(name, condition.scalars.get(name))
-        if bound is None:
-            found.append(condition.algebraic_guess[name])
-            continue
-        with np.errstate(all="ignore"):
-            value = float(bound_value(bound, condition.scalars, unknowns.tolist(), NUMPY))
-        found.append(value if np.isfinite(value) else data_size(condition))
-    return np.array(found)
-
-
-def data_size(condition: Condition) -> float:
-    """Largest measured value of a condition; 1 if that is zero."""
-    values = np.concatenate([s.values for s in condition.series.values()] or [np.ones(1)])
-    return float(np.max(np.abs(values), initial=0.0)) or 1.0

@@ -60,7 +60,7 @@ def residuals_of(result: Result) -> list[Residuals]:
 
     if not result.solutions:
         return []
-    table = residual_table(result.problem, result.best.vector)
+    table = residual_table(result.problem, result.best.vector, result.best.nodes)
     if isinstance(table, Failure):
         return []
     return [

@@ -1,0 +1,379 @@
+"""Condensing: the linearised problem without its inner nodes (section 2.3).
+
+The backward recursion (12) multiplies the Wronskians of all intervals; along an unstable
+trajectory of many Lyapunov times the product overflows every number format, and the forward
+recursion (14) amplifies rounding as much. Here inner nodes are eliminated as well, but in
+pairs of neighbouring stretches, by orthogonal transformations (S. J. Wright, Stable parallel
+algorithms for two-point boundary value problems, 1992): what decays comes from the left, what
+grows from the right, so every coefficient stays bounded where the boundary value problem is
+well posed. All pairs of a level are eliminated at once; K nodes take log2 K levels, and work in
+proportion to K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from odefit.problem.algebras import Array
+
+Indices = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """Which neighbouring stretches are joined, as positions in the list of the level before.
+
+    Attributes
+    ----------
+    first, second
+        Joined, the end of the first being the start of the second.
+    middle
+        The node between them.
+    alone
+        Those that stay as they are.
+    order
+        Puts the joined ones and then the others into the order of time again.
+    """
+
+    first: Indices
+    second: Indices
+    middle: Indices
+    alone: Indices
+    order: Indices
+
+
+class Chains:
+    """How the nodes hang together, and in which order they are eliminated.
+
+    Parameters
+    ----------
+    lengths
+        Number of nodes of each chain; the nodes of all chains are numbered one after the other.
+    size, unknowns
+        Values of a node, N, and number of unknowns, n.
+    row_nodes
+        The node that the interval of each residual begins with, shape (r,).
+    kept
+        Nodes that are not to be eliminated, beside the first and the last of each chain.
+
+    Attributes
+    ----------
+    size, unknowns, row_nodes
+        As given.
+    nodes
+        How many there are.
+    firsts, lasts
+        The first and the last node of each chain.
+    left
+        Where the intervals begin that end at a node, shape (I,): interval i leads from node
+        ``left[i]`` to the next.
+    kept
+        All nodes that stay, increasing.
+    levels
+        Of the elimination.
+    runs
+        Neighbouring kept nodes: what is left in the end.
+    blocks
+        Nodes by the number of their residuals.
+    """
+
+    def __init__(
+        self,
+        lengths: Sequence[int],
+        size: int,
+        unknowns: int,
+        row_nodes: Indices,
+        kept: Sequence[int] = (),
+    ) -> None:
+        self.size, self.unknowns, self.row_nodes = size, unknowns, row_nodes
+        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp)
+        self.nodes = int(starts[-1])
+        self.firsts, self.lasts = starts[:-1], starts[1:] - 1
+        inner = np.ones(self.nodes, dtype=bool)
+        inner[self.lasts] = False
+        self.left = np.flatnonzero(inner)
+        stays = ~inner
+        stays[self.firsts] = True
+        stays[np.asarray(kept, dtype=np.intp)] = True
+        self.kept = np.flatnonzero(stays)
+        self.levels, self.runs = _plan([(int(i), int(i) + 1) for i in self.left], stays)
+        self.blocks = _blocks(row_nodes, size + unknowns)
+
+
+def _plan(
+    stretches: list[tuple[int, int]], stays: npt.NDArray[np.bool_]
+) -> tuple[list[Level], list[tuple[int, int]]]:
+    levels: list[Level] = []
+    while True:
+        joined: list[tuple[int, int]] = []
+        alone: list[int] = []
+        k = 0
+        while k < len(stretches):
+            end = stretches[k][1]
+            if k + 1 < len(stretches) and stretches[k + 1][0] == end and not stays[end]:
+                joined.append((k, k + 1))
+                k += 2
+            else:
+                alone.append(k)
+                k += 1
+        if not joined:
+            return levels, stretches
+        new = [(stretches[a][0], stretches[b][1]) for a, b in joined]
+        new += [stretches[k] for k in alone]
+        order = sorted(range(len(new)), key=new.__getitem__)
+        pairs = np.array(joined, dtype=np.intp)
+        middle = np.array([stretches[a][1] for a, _ in joined], dtype=np.intp)
+        levels.append(
+            Level(
+                pairs[:, 0],
+                pairs[:, 1],
+                middle,
+                np.array(alone, dtype=np.intp),
+                np.array(order, dtype=np.intp),
+            )
+        )
+        stretches = [new[k] for k in order]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Nodes with the same number of residuals.
+
+    Attributes
+    ----------
+    nodes
+        Shape (b,).
+    rows
+        Their residuals, shape (b, count).
+    """
+
+    nodes: Indices
+    rows: Indices
+
+
+def _blocks(row_nodes: Indices, width: int) -> list[Block]:
+    order = np.argsort(row_nodes, kind="stable")
+    nodes, first, counts = np.unique(row_nodes[order], return_index=True, return_counts=True)
+    found = []
+    for count in np.unique(counts):
+        chosen = np.flatnonzero(counts == count)
+        rows = order[first[chosen, None] + np.arange(count)]
+        found.append(Block(nodes[chosen], rows))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """What is needed to carry further right-hand sides through a level.
+
+    `to_ends` is C in s_middle = C (s_left, s_right, q) + c.
+    """
+
+    orthogonal: Array
+    triangle: Array
+    to_ends: Array
+    first_rows: Array
+    second_rows: Array
+    rows_orthogonal: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Right-hand sides without the inner nodes.
+
+    Attributes
+    ----------
+    conditions
+        By run, shape (runs, N).
+    rows
+        By run, shape (runs, k).
+    last_rows
+        Of the residuals at the last node of each chain, shape (chains, l).
+    constants
+        By level, c in s_middle = C (s_left, s_right, q) + c.
+    """
+
+    conditions: Array
+    rows: Array
+    last_rows: Array
+    constants: tuple[Array, ...]
+
+
+class Condensed:
+    """The linearised problem without its inner nodes (13).
+
+    Parameters
+    ----------
+    chains
+        The structure.
+    by_node, by_unknown
+        Of the intervals that end at a node: derivatives of the end by the node and by the
+        unknowns, shapes (I, N, N) and (I, N, n).
+    rows_by_node, rows_by_unknown
+        Derivatives of the residuals by the node of their interval and by the unknowns, shapes
+        (r, N) and (r, n).
+
+    Attributes
+    ----------
+    conditions
+        Equations between the ends of each run, shape (runs, N, 2 N + n): coefficients of the
+        left node, the right node, and the unknowns.
+    rows
+        Least squares rows in the same columns, shape (runs, k, 2 N + n).
+    last_rows
+        Those at the last node of each chain, shape (chains, l, N + n): coefficients of the
+        node and the unknowns.
+    """
+
+    def __init__(
+        self,
+        chains: Chains,
+        by_node: Array,
+        by_unknown: Array,
+        rows_by_node: Array,
+        rows_by_unknown: Array,
+    ) -> None:
+        self.chains = chains
+        size, n = chains.size, chains.unknowns
+        count = len(chains.left)
+        self._compressed: list[Array | None] = []
+        blocks = self._compress(np.concatenate([rows_by_node, rows_by_unknown], axis=1))
+        height = blocks.shape[1]
+        self._height = height
+        self.last_rows = blocks[chains.lasts]
+        # Stretches of one interval: left, right, unknowns.
+        conditions = np.zeros((count, size, 2 * size + n))
+        conditions[:, :, :size] = by_node
+        conditions[:, :, size : 2 * size] = -np.eye(size)
+        conditions[:, :, 2 * size :] = by_unknown
+        rows = np.zeros((count, height, 2 * size + n))
+        rows[:, :, :size] = blocks[chains.left, :, :size]
+        rows[:, :, 2 * size :] = blocks[chains.left, :, size:]
+        self._steps: list[_Step] = []
+        for level in chains.levels:
+            conditions, rows = self._join(level, conditions, rows)
+        self.conditions, self.rows = conditions, rows
+
+    def reduce(self, conditions: Array, rows: Array) -> Sides:
+        """The right-hand sides `conditions`, shape (I, N), and `rows`, shape (r,), condensed."""
+        chains, size = self.chains, self.chains.size
+        blocks = np.zeros((chains.nodes, self._height))
+        for block, orthogonal in zip(chains.blocks, self._compressed, strict=True):
+            own = rows[block.rows]
+            if orthogonal is not None:
+                own = np.einsum("bij,bi->bj", orthogonal, own)
+            blocks[block.nodes, : own.shape[1]] = own
+        e, z = conditions, blocks[chains.left]
+        constants = []
+        for level, step in zip(chains.levels, self._steps, strict=True):
+            stacked = np.concatenate([e[level.first], e[level.second]], axis=1)
+            turned = np.einsum("bij,bi->bj", step.orthogonal, stacked)
+            c = np.linalg.solve(step.triangle, turned[:, :size, None])[:, :, 0]
+            constants.append(c)
+            new = np.concatenate(
+                [
+                    z[level.first] - np.einsum("bij,bj->bi", step.first_rows, c),
+                    z[level.second] - np.einsum("bij,bj->bi", step.second_rows, c),
+                ],
+                axis=1,
+            )
+            alone = z[level.alone]
+            if step.rows_orthogonal is not None:
+                new = np.einsum("bij,bi->bj", step.rows_orthogonal, new)
+            width = max(new.shape[1], alone.shape[1])
+            z = np.concatenate([_padded(new, width), _padded(alone, width)])[level.order]
+            e = np.concatenate([turned[:, size:], e[level.alone]])[level.order]
+        return Sides(e, z, blocks[chains.lasts], tuple(constants))
+
+    def expand(self, nodes: Array, unknowns: Array, sides: Sides | None) -> None:
+        """Fill in the inner nodes.
+
+        Parameters
+        ----------
+        nodes
+            Shape (nodes, N), those that are kept known.
+        unknowns
+            Shape (n,).
+        sides
+            Whose right-hand sides apply; None for none.
+        """
+        ends = self._ends()
+        for number in range(len(self._steps) - 1, -1, -1):
+            step, middle = self._steps[number], self.chains.levels[number].middle
+            left, right = ends[number]
+            known = np.concatenate(
+                [nodes[left], nodes[right], np.broadcast_to(unknowns, (len(left), len(unknowns)))],
+                axis=1,
+            )
+            values = np.einsum("bij,bj->bi", step.to_ends, known)
+            nodes[middle] = values if sides is None else values + sides.constants[number]
+
+    def _ends(self) -> list[tuple[Indices, Indices]]:
+        """By level, the nodes at the ends of the joined stretches."""
+        left, right = self.chains.left, self.chains.left + 1
+        found = []
+        for level in self.chains.levels:
+            a, b = left[level.first], right[level.second]
+            found.append((a, b))
+            left = np.concatenate([a, left[level.alone]])[level.order]
+            right = np.concatenate([b, right[level.alone]])[level.order]
+        return found
+
+    def _compress(self, rows: Array) -> Array:
+        """Residuals by node, shape (nodes, height, N + n), no more than there are columns."""
+        chains, width = self.chains, rows.shape[1]
+        height = max((min(b.rows.shape[1], width) for b in chains.blocks), default=0)
+        blocks = np.zeros((chains.nodes, height, width))
+        for block in chains.blocks:
+            own = rows[block.rows]
+            orthogonal = None
+            if own.shape[1] > width:
+                orthogonal, own = np.linalg.qr(own)
+            self._compressed.append(orthogonal)
+            blocks[block.nodes, : own.shape[1]] = own
+        return blocks
+
+    def _join(self, level: Level, conditions: Array, rows: Array) -> tuple[Array, Array]:
+        """Eliminate the nodes in the middle of a level."""
+        size, n = self.chains.size, self.chains.unknowns
+        first, second = conditions[level.first], conditions[level.second]
+        middle = np.concatenate([first[:, :, size : 2 * size], second[:, :, :size]], axis=1)
+        orthogonal, triangle = np.linalg.qr(middle, mode="complete")
+        triangle = triangle[:, :size]
+        rest = np.zeros((len(level.first), 2 * size, 2 * size + n))
+        rest[:, :size, :size] = first[:, :, :size]
+        rest[:, :size, 2 * size :] = first[:, :, 2 * size :]
+        rest[:, size:, size:] = second[:, :, size:]
+        rest = orthogonal.transpose(0, 2, 1) @ rest
+        to_ends = -np.linalg.solve(triangle, rest[:, :size])
+        a, b = rows[level.first], rows[level.second]
+        on_first, on_second = a[:, :, size : 2 * size], b[:, :, :size]
+        upper = on_first @ to_ends
+        upper[:, :, :size] += a[:, :, :size]
+        upper[:, :, 2 * size :] += a[:, :, 2 * size :]
+        lower = on_second @ to_ends
+        lower[:, :, size:] += b[:, :, size:]
+        new = np.concatenate([upper, lower], axis=1)
+        rows_orthogonal = None
+        if new.shape[1] > new.shape[2]:
+            rows_orthogonal, new = np.linalg.qr(new)
+        self._steps.append(
+            _Step(orthogonal, triangle, to_ends, on_first, on_second, rows_orthogonal)
+        )
+        alone = rows[level.alone]
+        height = max(new.shape[1], alone.shape[1])
+        rows = np.concatenate([_padded(new, height), _padded(alone, height)])[level.order]
+        conditions = np.concatenate([rest[:, size:], conditions[level.alone]])[level.order]
+        return conditions, rows
+
+
+def _padded(rows: Array, height: int) -> Array:
+    """With rows of zeros up to `height`."""
+    missing = height - rows.shape[1]
+    if not missing:
+        return rows
+    return np.concatenate([rows, np.zeros((len(rows), missing, *rows.shape[2:]))], axis=1)

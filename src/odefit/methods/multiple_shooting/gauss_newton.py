@@ -1,0 +1,208 @@
+"""The damped generalised Gauss-Newton iteration (7) with natural level functions (15) to (18)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from odefit.methods.multiple_shooting.linear_problem import Conditions, LinearProblem
+from odefit.methods.multiple_shooting.shooting import Linearised, Point, Shooting
+from odefit.problem.algebras import Array
+from odefit.simulation import Failure
+
+LEAST_DAMPING = 1e-4
+"""Damping below which a step is given up: no endless halving."""
+
+CONTRADICTION = 1e-6
+"""Part of the equality conditions, relative to the sizes, that no step can satisfy."""
+
+CURVED = 1.0
+"""eta in lambda = eta / (omega |dw|): 1 where the linear prediction is off by half a step."""
+
+
+@dataclass(frozen=True, eq=False)
+class Iteration:
+    """One step of the iteration.
+
+    Attributes
+    ----------
+    objective
+        Of the discontinuous trajectory it began at.
+    gap
+        Its largest discontinuity, relative to the sizes of the states.
+    level
+        Natural level function there: the length of the undamped step.
+    damping
+        The fraction of the step that was taken; 0 for none.
+    undetermined
+        How many directions nothing determined.
+    point
+        Where it began.
+    """
+
+    objective: float
+    gap: float
+    level: float
+    damping: float
+    undetermined: int
+    point: Point
+
+
+@dataclass(frozen=True, eq=False)
+class End:
+    """Where the iteration ended.
+
+    Attributes
+    ----------
+    at
+        The last point with F and its derivatives; None if the start failed.
+    problem
+        Linearised there.
+    converged
+        Whether the last step was negligible.
+    message
+        In words.
+    iterations
+        One for each step.
+    """
+
+    at: Linearised | None
+    problem: LinearProblem | None
+    converged: bool
+    message: str
+    iterations: list[Iteration] = field(default_factory=list)
+
+
+def iterate(
+    shooting: Shooting,
+    start: Point,
+    sizes: Callable[[Array], Array],
+    equations: Callable[[Linearised], Conditions],
+    inequalities: Callable[[Linearised], Conditions],
+    *,
+    tolerance: float,
+    most: int,
+    stop: Callable[[], bool],
+    report: Callable[[Iteration, int], None] = lambda iteration, number: None,
+) -> End:
+    """Solve the nonlinear problem from `start`.
+
+    Parameters
+    ----------
+    sizes
+        Typical sizes of the coordinates at a point, both of shape (n,).
+    equations, inequalities
+        Of the user, linearised at a point.
+    tolerance
+        Largest component of a step, relative to the sizes, that counts as none.
+    most
+        Steps at most.
+    stop
+        Asked before each evaluation; True ends with what there is.
+    report
+        Called after each step with it and its number.
+    """
+    at = shooting.linearised(start)
+    if isinstance(at, Failure):
+        return End(None, None, False, str(at))
+    done: list[Iteration] = []
+    curvature = 0.0
+    while True:
+        user = equations(at), inequalities(at)
+        problem = LinearProblem(shooting, at, sizes(at.point.coordinates), *user)
+        step = problem.step(at, *user)
+        level = problem.length(step)
+        converged = problem.largest(step) <= tolerance
+        reason = _reason_to_end(problem, at, user[0], level, converged)
+        if not reason and len(done) >= most:
+            reason = f"stopped after {most} iterations"
+        taken = None
+        if not reason:
+            search = _Damping(shooting, problem, at, step, level, equations, inequalities)
+            taken = search.run(curvature, stop)
+            curvature, reason = search.curvature, search.reason
+        done.append(
+            Iteration(
+                at.evaluation.objective,
+                float(np.abs(at.gaps / shooting.sizes).max(initial=0.0)),
+                level,
+                0.0 if taken is None else search.damping,
+                problem.inverse.undetermined.shape[1],
+                at.point,
+            )
+        )
+        report(done[-1], len(done))
+        if taken is None:
+            return End(at, problem, converged and problem.feasible, reason, done)
+        at = taken
+
+
+def _reason_to_end(
+    problem: LinearProblem, at: Linearised, equations: Conditions, level: float, converged: bool
+) -> str:
+    if not problem.feasible:
+        return "no step satisfies bounds and inequalities"
+    if len(equations.values) and problem.contradiction(at, equations) > CONTRADICTION:
+        return "the equality conditions contradict each other"
+    if not math.isfinite(level):
+        return "the linearised problem has no finite solution"
+    return "the steps have become negligible" if converged else ""
+
+
+class _Damping:
+    """The search for the fraction of a step that lowers the natural level function (16).
+
+    Predicted from the curvature omega of the path, and corrected by what it turns out to be where
+    that was too long (17), (18).
+    """
+
+    def __init__(
+        self,
+        shooting: Shooting,
+        problem: LinearProblem,
+        at: Linearised,
+        step: Point,
+        level: float,
+        equations: Callable[[Linearised], Conditions],
+        inequalities: Callable[[Linearised], Conditions],
+    ) -> None:
+        self._shooting, self._problem, self._at = shooting, problem, at
+        self._step, self._level = step, level
+        self._user = equations, inequalities
+        self.damping = 0.0
+        self.curvature = 0.0
+        self.reason = ""
+
+    def run(self, curvature: float, stop: Callable[[], bool]) -> Linearised | None:
+        """The next point; None if there is none, `reason` then says why."""
+        problem, level = self._problem, self._level
+        damping = min(1.0, CURVED / (curvature * level)) if curvature > 0 else 1.0
+        # The prediction is from another step: it is not to end the search by itself.
+        damping = max(damping, 10 * LEAST_DAMPING)
+        failure = None
+        while damping > LEAST_DAMPING:
+            if stop():
+                self.reason = "stopped from outside"
+                return None
+            trial = self._shooting.linearised(self._at.point.moved(self._step, damping))
+            if isinstance(trial, Failure):
+                failure = trial
+                damping *= 0.25
+                continue
+            equations, inequalities = self._user
+            new = problem.correction(trial, equations(trial), inequalities(trial))
+            # Along the straight path the correction would be (1 - damping) times the step.
+            bend = problem.length(new.moved(self._step, damping - 1))
+            self.curvature = 2 * bend / (damping * level) ** 2
+            if problem.length(new) < (1 - 0.25 * damping) * level:
+                self.damping = damping
+                return trial
+            failure = None
+            damping = min(0.5 * damping, CURVED / (self.curvature * level))
+        self.reason = "no damped step lowers the level function"
+        if failure is not None:
+            self.reason = f"trial steps cannot be integrated: {failure}"
+        return None

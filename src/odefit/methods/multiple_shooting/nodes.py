@@ -1,0 +1,130 @@
+"""Where the shooting nodes are, and what they begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+
+import numpy as np
+
+from odefit.methods.options import whole
+from odefit.methods.states import data_size, states_from_data
+from odefit.problem.algebras import Array
+from odefit.problem.condition import Condition
+from odefit.problem.errors import InputError
+from odefit.problem.problem import Problem
+
+Given = int | Sequence[float] | Mapping[str, Sequence[float]] | None
+"""How nodes can be given: see :class:`MultipleShooting`."""
+
+REDUNDANCY = 2.0
+"""Measured values in an interval over the values of a node, where nodes are chosen.
+
+With fewer an interval says nothing of states that are not measured; with more it is longer, and
+the trajectory in it less linear in where it begins."""
+
+LEAST_INTERVALS = 10
+"""Intervals that are not given up for that, as long as the data times suffice."""
+
+
+def check(nodes: Given) -> None:
+    """Refuse what can never be nodes.
+
+    Raises
+    ------
+    InputError
+        Naming the option.
+    """
+    if nodes is None:
+        return
+    if isinstance(nodes, Integral):
+        whole(nodes, "MultipleShooting, nodes")
+        return
+    groups = nodes.values() if isinstance(nodes, Mapping) else [nodes]
+    for times in groups:
+        given = _array(times)
+        if given is None or not np.isfinite(given).all() or (np.diff(given) <= 0).any():
+            raise InputError(
+                "MultipleShooting, nodes: expected their number, or their times, increasing (by "
+                f"name of the experiment, if there are several), got {nodes!r}"
+            )
+
+
+def _array(times: object) -> Array | None:
+    try:
+        given = np.asarray(times, dtype=float)
+    except (TypeError, ValueError):
+        return None
+    return given if given.ndim == 1 else None
+
+
+def cuts(problem: Problem, condition: Condition, nodes: Given, size: int) -> Array:
+    """Times of the nodes of a condition, the first at t0.
+
+    Parameters
+    ----------
+    size
+        Values of a node, N.
+
+    Raises
+    ------
+    InputError
+        Nodes outside the data, or for an experiment that there is not.
+    """
+    last = float(condition.times[-1])
+    if isinstance(nodes, Sequence | Mapping | np.ndarray):
+        return _given(problem, condition, nodes)
+    times = condition.times[(condition.times > condition.t0) & (condition.times < last)]
+    if nodes is None:
+        measured = condition.size / max(len(condition.times), 1)
+        stride = int(np.ceil(REDUNDANCY * size / measured))
+        stride = max(1, min(stride, len(times) // LEAST_INTERVALS))
+        inner = times[stride - 1 :: stride]
+    else:
+        # About equally many measurements between them.
+        count = min(nodes - 1, len(times))
+        places = np.linspace(-1, len(times), count + 2)[1:-1]
+        inner = times[np.unique(np.round(places).astype(int))] if count else times[:0]
+    return np.concatenate([[condition.t0], inner])
+
+
+def _given(
+    problem: Problem, condition: Condition, nodes: Sequence[float] | Mapping[str, Sequence[float]]
+) -> Array:
+    if isinstance(nodes, Mapping):
+        names = [c.name for c in problem.conditions]
+        unknown = [name for name in nodes if name not in names]
+        if unknown:
+            raise InputError(
+                f'MultipleShooting, nodes: there is no experiment "{unknown[0]}"; '
+                f"there are {', '.join(names)}"
+            )
+        if condition.name not in nodes:
+            return np.array([condition.t0])
+        times = np.asarray(nodes[condition.name], dtype=float)
+    elif len(problem.conditions) > 1:
+        raise InputError(
+            "MultipleShooting, nodes: give times by name of the experiment; there are several"
+        )
+    else:
+        times = np.asarray(nodes, dtype=float)
+    last = float(condition.times[-1])
+    outside = times[(times < condition.t0) | (times >= last)]
+    if len(outside):
+        raise InputError(
+            f"MultipleShooting, nodes: t = {outside[0]:g} is outside the data of "
+            f'"{condition.name}"; nodes lie from t0 = {condition.t0:g} to before the last '
+            f"measurement at t = {last:g}"
+        )
+    return np.unique(np.concatenate([[condition.t0], times]))
+
+
+def node_sizes(problem: Problem, names: Sequence[str], unknowns: Array) -> Array:
+    """Typical sizes of the values of a node, from the data, shape (N,)."""
+    rough = np.zeros(len(names))
+    largest = 0.0
+    for condition in problem.conditions:
+        values = states_from_data(problem, condition, names, unknowns, condition.times)
+        rough = np.maximum(rough, np.abs(values).max(axis=0))
+        largest = max(largest, data_size(condition))
+    return np.where(rough > 0, rough, largest)

@@ -1,0 +1,169 @@
+"""What an answer on nodes is worth: the problem seen from its unknowns alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+
+import numpy as np
+
+from odefit.methods.multiple_shooting.constraints import (
+    Constraint,
+    Parsed,
+    linearised,
+    node_times,
+    parsed,
+)
+from odefit.methods.multiple_shooting.linear_problem import Conditions, LinearProblem
+from odefit.methods.multiple_shooting.nodes import node_sizes
+from odefit.methods.multiple_shooting.shooting import Linearised, Point, Shooting
+from odefit.methods.starts import ranges
+from odefit.problem.algebras import Array
+from odefit.problem.problem import Problem
+from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.nodes import Nodes, node_names
+
+EXACT = 1e-7
+"""Standard deviation, relative to the largest, that stands for none.
+
+What continuity alone determines, such as the unstable part of initial values, has none at all."""
+
+ROUNDING = 1e-12
+"""Part of a step, relative to the sizes, that is nothing but rounding.
+
+Standard errors can be far below that: what is left of a step is then many of them."""
+
+
+def evaluate_on_nodes(
+    problem: Problem, vector: Array, nodes: Nodes
+) -> tuple[Evaluation, float] | Failure:
+    """A problem at an answer on nodes, seen from its unknowns alone.
+
+    Parameters
+    ----------
+    vector
+        Unknowns, shape (n,).
+
+    Returns
+    -------
+    evaluation
+        Its Gauss-Newton matrix is that of the condensed problem, so that covariances hold under
+        continuity and constraints.
+    gap
+        The largest discontinuity, relative to the sizes of the states.
+    """
+    forward = ForwardMap(problem)
+    given = zip(nodes.constraints, nodes.experiments, strict=True)
+    constraints = parsed(problem, [Constraint(text, name) for text, name in given])
+    shooting = on_times(forward, nodes.times, constraints, vector)
+    point = Point(shooting.scaling.coordinates(vector), np.concatenate(list(nodes.values)))
+    at = shooting.linearised(point)
+    if isinstance(at, Failure):
+        return at
+    equations, inequalities = (linearise(at) for linearise in linearisers(shooting, constraints))
+    z = at.point.coordinates
+    linear = LinearProblem(shooting, at, units(shooting, z, z, 0.01), equations, inequalities)
+    step = linear.step(at, equations, inequalities)
+    gap = float(np.abs(at.gaps / shooting.sizes).max(initial=0.0))
+    return seen_from_unknowns(shooting, at, linear, step), gap
+
+
+def on_times(
+    forward: ForwardMap,
+    times: Sequence[Array],
+    constraints: Sequence[Parsed],
+    vector: Array,
+    executor: Executor | None = None,
+) -> Shooting:
+    """The problem on nodes at these times, those of the constraints among them."""
+    problem = forward.problem
+    names = node_names(forward.field, problem.conditions)
+    sizes = node_sizes(problem, names, vector)
+    kept = [
+        (i, int(np.argmin(np.abs(times[i] - t))))
+        for i in range(len(times))
+        for t in node_times(constraints, i)
+    ]
+    return Shooting(forward, times, sizes, kept, executor)
+
+
+Lineariser = Callable[[Linearised], Conditions]
+
+
+def linearisers(shooting: Shooting, constraints: Sequence[Parsed]) -> tuple[Lineariser, Lineariser]:
+    """Equations and inequalities of the user as functions of the point."""
+    equations = [c for c in constraints if c.kind == "equation"]
+    inequalities = [c for c in constraints if c.kind == "inequality"]
+    return (
+        lambda at: linearised(shooting, at, equations),
+        lambda at: linearised(shooting, at, inequalities),
+    )
+
+
+def units(shooting: Shooting, coordinates: Array, first: Array, part: float) -> Array:
+    """Typical sizes of coordinates: their own, at least a `part` of where starts lie; decades.
+
+    Parameters
+    ----------
+    first
+        Where the search began, shape (n,).
+    """
+    middle = np.array([abs(float(r.at(np.array(0.5)))) for r in ranges(shooting.problem)])
+    sizes = np.maximum(np.abs(coordinates), part * np.maximum(middle, np.abs(first)))
+    sizes[sizes == 0.0] = 1.0
+    return np.where(shooting.scaling.logarithmic, 1.0, sizes)
+
+
+def seen_from_unknowns(
+    shooting: Shooting, at: Linearised, problem: LinearProblem, step: Point
+) -> Evaluation:
+    """The evaluation whose Gauss-Newton matrix is that of the problem without its nodes.
+
+    Parameters
+    ----------
+    problem
+        Linearised at `at`.
+    step
+        Its increment, what is left to do.
+
+    Returns
+    -------
+    Jacobian and residuals have as many rows as directions that are determined; the covariance is
+    that of the condensed problem.
+    """
+    n = len(at.point.coordinates)
+    vector = shooting.scaling.natural(at.point.coordinates)
+    slope = shooting.scaling.slope(vector)
+    inverse = problem.inverse
+    root = inverse.covariance_root()[:n]
+    lost = _basis(inverse.undetermined[:n])
+    root = root - lost @ (lost.T @ root)
+    u, s, _ = np.linalg.svd(root, full_matrices=True)
+    seen = s > EXACT * s.max(initial=0.0)
+    # What is left has no variance: it follows from the equations.
+    rest = u[:, np.append(~seen, np.ones(n - len(s), dtype=bool))]
+    exact = _basis(rest - lost @ (lost.T @ rest))
+    u = np.concatenate([u[:, : len(s)][:, seen], exact], axis=1)
+    s = np.concatenate([s[seen], np.full(exact.shape[1], EXACT * (s.max(initial=0.0) or 1.0))])
+    jacobian = (u / s).T / problem.unit
+    left = np.where(np.abs(step.coordinates) > ROUNDING * problem.unit, step.coordinates, 0.0)
+    residuals = -(jacobian @ left)
+    evaluation = at.evaluation
+    return Evaluation(
+        evaluation.cost,
+        residuals,
+        jacobian / slope,
+        evaluation.objective,
+        evaluation.log_likelihood,
+    )
+
+
+def determined(problem: LinearProblem, unknowns: int) -> int:
+    """How many directions of the unknowns data, continuity and constraints determine."""
+    return unknowns - _basis(problem.inverse.undetermined[:unknowns]).shape[1]
+
+
+def _basis(directions: Array) -> Array:
+    """Orthonormal basis of what columns span, rounding aside."""
+    u, s, _ = np.linalg.svd(directions, full_matrices=False)
+    return np.asarray(u[:, s > 1e-6])

@@ -1,0 +1,87 @@
+"""Intervals over an executor: for models whose intervals no compiled integrator takes together."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
+
+import numpy as np
+
+from odefit.problem.algebras import Array
+from odefit.problem.problem import Problem
+from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.engines import EngineName
+from odefit.simulation.intervals import IntervalMap
+from odefit.simulation.nodes import node_names
+from odefit.simulation.trajectory import Trajectory
+
+CHUNKS = 16
+"""Pieces of work for each sweep over the intervals of a condition."""
+
+
+class Spread:
+    """Integrates intervals of one condition over an executor.
+
+    Parameters
+    ----------
+    executor
+        Of processes, or machines: integrators serve one thread at a time.
+    problem, engine, tolerance
+        As of :class:`ForwardMap`.
+    condition
+        Its number.
+    cuts, sizes
+        As of :class:`IntervalMap`.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        problem: Problem,
+        engine: EngineName,
+        tolerance: float | None,
+        condition: int,
+        cuts: Array,
+        sizes: Array,
+    ) -> None:
+        self._executor = executor
+        self._task = pickle.dumps((problem, engine, tolerance, condition, cuts, sizes))
+
+    def __call__(
+        self, intervals: Sequence[int], vector: Array, nodes: Array
+    ) -> Iterable[Trajectory | Failure]:
+        """Their trajectories, in order."""
+        chunks = [c for c in np.array_split(np.array(intervals), CHUNKS) if len(c)]
+        futures = [
+            self._executor.submit(_integrated, self._task, c.tolist(), vector, nodes[c])
+            for c in chunks
+        ]
+        return [found for future in futures for found in future.result()]
+
+
+class _Kept(threading.local):
+    """What a worker compiled last: an integrator serves one thread at a time."""
+
+    task: bytes | None = None
+    intervals: IntervalMap | None = None
+
+
+_kept = _Kept()
+
+
+def _integrated(
+    task: bytes, which: Sequence[int], vector: Array, nodes: Array
+) -> list[Trajectory | Failure]:
+    if _kept.task != task or _kept.intervals is None:
+        problem, engine, tolerance, number, cuts, sizes = pickle.loads(task)  # noqa: S301 - own
+        forward = ForwardMap(problem, engine, tolerance)
+        names = node_names(forward.field, problem.conditions)
+        condition = problem.conditions[number]
+        _kept.intervals = IntervalMap(
+            forward.field, condition, forward.engines, cuts, sizes, len(problem.unknowns), names
+        )
+        _kept.task = task
+    with np.errstate(all="ignore"):
+        return [_kept.intervals.alone(i, vector, n) for i, n in zip(which, nodes, strict=True)]
