@@ -13,11 +13,13 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
+from odefit.assessment.continuity import assess_continuity
 from odefit.assessment.parts import Assessment, Bounds, Discretisation
 from odefit.problem.errors import InputError
 from odefit.reporting.html import report_html
 from odefit.result import Result
 from odefit.result_file import from_mapping, load_result, save_result, to_mapping
+from odefit.simulation.nodes import Nodes
 from tests.reporting import examples
 
 RESULTS = [examples.alpha_pinene(), examples.troubled(), examples.failed()]
@@ -41,7 +43,9 @@ def test_the_file_is_strict_json_with_the_documented_keys(result: Result, tmp_pa
     assert list(data) == KEYS
     assert data["format"] == 1
     assert data["problem"] == result.problem.name
-    assert list(data["assessment"]) == ["local", "complete", "global", "discretisation"]
+    assert list(data["assessment"]) == [
+        "local", "complete", "global", "discretisation", "continuity",
+    ]  # fmt: skip
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -89,6 +93,69 @@ def test_bounds_and_discretisation_come_back_and_are_reported(error: float, tmp_
     page = report_html(back)
     assert bounds.sentence in page
     assert mesh.sentence in page
+
+
+def on_nodes() -> Result:
+    """Two nodes and one, a constraint, numbers that are no short decimals."""
+    result = examples.alpha_pinene()
+    random = np.random.default_rng(0)
+    nodes = Nodes(
+        (np.array([0.0, 1 / 3]), np.array([0.0])),
+        (random.normal(size=(2, 5)), random.normal(size=(1, 5))),
+        ("p1 = 2*p2", "x1@0 = 100"),
+        ("run 1", "run 1"),
+    )
+    best = replace(result.solutions[0], nodes=nodes)
+    starts = [replace(s, nodes=nodes) for s in result.starts]
+    assessment = replace(result.assessment, continuity=assess_continuity(nodes, 1e-13))
+    return replace(
+        result,
+        solutions=(best, *result.solutions[1:]),
+        starts=tuple(starts),
+        assessment=assessment,
+    )
+
+
+def test_an_answer_on_nodes_comes_back_to_the_last_bit(tmp_path: Path) -> None:
+    result = on_nodes()
+    save_result(result, tmp_path / "result.json")
+    back = load_result(tmp_path / "result.json")
+    assert to_mapping(back) == to_mapping(result)
+    assert back.assessment.continuity == result.assessment.continuity
+    mine, read = result.best.nodes, back.best.nodes
+    assert mine is not None
+    assert read is not None
+    for one, other in zip((*mine.times, *mine.values), (*read.times, *read.values), strict=True):
+        assert np.array_equal(one, other)
+        assert one.shape == other.shape
+    assert tuple(read.constraints) == mine.constraints
+    assert tuple(read.experiments) == mine.experiments
+    assert read.count == 3
+
+
+def test_files_from_before_there_were_nodes_are_still_read() -> None:
+    data = to_mapping(examples.alpha_pinene())
+    del data["assessment"]["continuity"]
+    for entry in (*data["solutions"], *data["starts"]):
+        del entry["nodes"]
+    back = from_mapping(data)
+    assert back.best.nodes is None
+    assert back.assessment.continuity is None
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"times": 3}, "nodes.times"),
+        ({"values": [[1.0, "a"]]}, "nodes.values"),
+        ({"constraints": [1]}, "nodes.constraints"),
+    ],
+)
+def test_damaged_nodes_are_refused_with_their_place(change: dict[str, Any], place: str) -> None:
+    data = to_mapping(on_nodes())
+    data["solutions"][0]["nodes"] |= change
+    with pytest.raises(InputError, match=place):
+        from_mapping(data)
 
 
 def test_standard_errors_and_intervals_are_found_by_key() -> None:

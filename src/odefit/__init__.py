@@ -29,6 +29,7 @@ from odefit.simulation import Failure, ForwardMap, simulate
 
 if TYPE_CHECKING:
     from odefit.methods.algebraic import Algebraic
+    from odefit.methods.integral_matching import IntegralMatching
     from odefit.methods.multiple_shooting import Constraint, MultipleShooting
     from odefit.methods.transcription import (
         AdaptiveMesh,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         SoftCons,
         Transcription,
     )
+    from odefit.simulation.lyapunov import lyapunov_exponents
     from odefit.structure.findings import StructuralIdentifiability
     from odefit.structure.identifiability import structural_identifiability as identifiability
 
@@ -48,11 +50,13 @@ _LATER = {
     "Collocation": "odefit.methods.transcription",
     "Constraint": "odefit.methods.multiple_shooting",
     "ExtraTol": "odefit.methods.transcription",
+    "IntegralMatching": "odefit.methods.integral_matching",
     "MultipleShooting": "odefit.methods.multiple_shooting",
     "SoftCons": "odefit.methods.transcription",
     "StructuralIdentifiability": "odefit.structure.findings",
     "Transcription": "odefit.methods.transcription",
     "identifiability": "odefit.structure.identifiability:structural_identifiability",
+    "lyapunov_exponents": "odefit.simulation.lyapunov",
 }
 """Names whose modules load much (SciPy, CasADi): only when they are asked for.
 
@@ -72,6 +76,7 @@ __all__ = [
     "Failure",
     "ForwardMap",
     "InputError",
+    "IntegralMatching",
     "Model",
     "MultiStart",
     "MultipleShooting",
@@ -93,6 +98,7 @@ __all__ = [
     "library",
     "load",
     "load_result",
+    "lyapunov_exponents",
     "simulate",
 ]
 

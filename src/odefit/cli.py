@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 DONE, UNUSABLE, NO_FIT, TIME_LIMIT, INTERRUPTED = 0, 2, 3, 4, 130
 """Exit statuses."""
 
-METHODS = ("multi-start", "single-shooting", "transcription", "algebraic", "multiple-shooting")
+METHODS = (
+    "multi-start",
+    "single-shooting",
+    "transcription",
+    "algebraic",
+    "multiple-shooting",
+    "integral-matching",
+)
 """What ``--method`` takes."""
 
 
@@ -257,6 +264,10 @@ def _method(options: argparse.Namespace) -> Method:
         from odefit.methods.multiple_shooting import MultipleShooting
 
         return MultipleShooting(starts=starts, **given)
+    if name == "integral-matching":
+        from odefit.methods.integral_matching import IntegralMatching
+
+        return IntegralMatching(starts=starts)
     if name == "algebraic":
         if options.starts is not None:
             raise InputError("--starts: the algebraic method has none: it finds all solutions")

@@ -129,7 +129,8 @@ def fit(
             if best.nodes is not None:
                 forward = ForwardMap(problem, nodes=best.nodes)
             local = assess_local(forward, best.vector, evaluation)
-            uncertainty = assess_uncertainty(forward, best.vector, evaluation, level)
+            conditions = 0 if best.nodes is None else best.nodes.equations
+            uncertainty = assess_uncertainty(forward, best.vector, evaluation, level, conditions)
             solutions = _solutions(forward, best, estimate, uncertainty)
             assessment = Assessment(
                 local=local,

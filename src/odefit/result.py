@@ -39,7 +39,8 @@ class Solution:
     hits
         How many starts ended here.
     nodes
-        Where its trajectories begin anew, if no single integration can follow them.
+        Where its trajectories begin anew, if no single integration can follow them, or if it
+        satisfies conditions beside the data.
     """
 
     vector: Array

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ import pytest
 from odefit import Control, ForwardMap, InputError, MultiStart, Problem, Start, Status
 from odefit.methods.checkpoint import Checkpoint, ForeignCheckpointError, fingerprint
 from odefit.methods.estimate import Estimate
+from odefit.simulation.nodes import Nodes
 from tests.methods.problems import decay, oscillator
 from tests.methods.test_multi_start import essence
 
@@ -66,6 +68,28 @@ def test_a_start_comes_back_to_the_last_bit(tmp_path: Path) -> None:
     assert found.vector.tolist() == start().vector.tolist()
     for name in ("index", "objective", "status", "message", "evaluations", "cost", "failures"):
         assert getattr(found, name) == getattr(start(), name)
+
+
+def test_its_nodes_come_back_to_the_last_bit(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    random = np.random.default_rng(0)
+    nodes = Nodes(
+        (np.array([0.0, 1 / 3, 0.1 + 0.2]), np.array([-1.0])),
+        (random.normal(size=(3, 2)) * 1e-300, np.array([[np.pi, -0.0]])),
+        ("x@0 = x@10", "k <= 1"),
+        ("a", "b"),
+    )
+    Checkpoint(path, "me").add(replace(start(), nodes=nodes))
+    Checkpoint(path, "me").add(start(1))
+    found = Checkpoint(path, "me").starts
+    assert found[1].nodes is None
+    back = found[0].nodes
+    assert back is not None
+    for one, other in zip((*nodes.times, *nodes.values), (*back.times, *back.values), strict=True):
+        assert one.tobytes() == other.tobytes()
+        assert one.shape == other.shape
+    assert back.constraints == nodes.constraints
+    assert back.experiments == nodes.experiments
 
 
 def test_nothing_is_written_before_there_is_something_to_keep(tmp_path: Path) -> None:

@@ -25,10 +25,10 @@ def assess_continuity(nodes: Nodes | None, gap: float) -> Continuity | None:
     if not fine:
         said += ": it is broken"
     if held:
-        said += f"; held exactly: {', '.join(held)}"
+        said += f"; it satisfies {', '.join(held)}"
     else:
         said += (
-            ". No single integration from the initial values follows it so far: rounding grows "
-            "too fast"
+            ". No single integration from the initial values follows it to the end: rounding "
+            "grows too fast"
         )
     return Continuity(nodes.count, gap, held, fine, f"{said}.")

@@ -24,7 +24,11 @@ Of the Jacobian with columns of unit length. Sensitivities are good to about 1e-
 
 
 def assess_uncertainty(
-    forward: ForwardMap, vector: Array, evaluation: Evaluation, level: float = 0.95
+    forward: ForwardMap,
+    vector: Array,
+    evaluation: Evaluation,
+    level: float = 0.95,
+    conditions: int = 0,
 ) -> Uncertainty:
     """Covariance from the Gauss-Newton (Fisher) matrix at the solution.
 
@@ -38,6 +42,8 @@ def assess_uncertainty(
         The solution, shape (n,).
     level
         Of the confidence intervals, between 0 and 1.
+    conditions
+        Equations that hold beside the data: directions that they determine were not fitted.
     """
     problem = forward.problem
     n = len(vector)
@@ -76,7 +82,7 @@ def assess_uncertainty(
         good = np.array([problem.keys[k] not in trouble for k in free])
         if not forward.given_noise:
             # A direction that does not matter has not been fitted.
-            degrees = float(_measurements(forward) - rank)
+            degrees = float(_measurements(forward) - max(rank - conditions, 0))
             variance = evaluation.objective / degrees if degrees > 0 else math.nan
         inverse = (vt[known].T / s[known] ** 2) @ vt[known]
         inverse = variance * inverse / np.outer(norms[free], norms[free])

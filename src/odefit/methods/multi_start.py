@@ -296,7 +296,7 @@ class MultiStart:
         best, hits = levels.best(starts)
         failed = [s for s in starts if s.status is Status.FAILED]
         if best is None:
-            if not starts:
+            if not failed:
                 early = Status.TIME_LIMIT if control.out_of_time else Status.INTERRUPTED
                 return Estimate((), early, "stopped before the first start was finished")
             return Estimate(starts, Status.FAILED, _all_failed(failed))
@@ -335,6 +335,8 @@ def _prefix(finished: dict[int, Start]) -> list[Start]:
 def _all_failed(failed: list[Start]) -> str:
     reasons = Counter(s.message for s in failed)
     listed = "; ".join(f"{reason} ({n} times)" for reason, n in reasons.most_common(3))
+    if len(failed) == 1:
+        return f"the only start failed: {failed[0].message}"
     return (
         f"all {len(failed)} starts failed: {listed}. Give narrower bounds or a guess near which "
         "the model can be integrated"

@@ -31,6 +31,11 @@ class Nodes:
     experiments: Sequence[str] = ()
 
     @property
+    def equations(self) -> int:
+        """How many of the constraints are equations."""
+        return sum(not {"<", ">"} & set(text) for text in self.constraints)
+
+    @property
     def count(self) -> int:
         """Of all conditions."""
         return sum(len(t) for t in self.times)

@@ -67,6 +67,8 @@ class End:
         In words.
     iterations
         One for each step.
+    impossible
+        Whether bounds and constraints cannot hold together there.
     """
 
     at: Linearised | None
@@ -74,8 +76,10 @@ class End:
     converged: bool
     message: str
     iterations: list[Iteration] = field(default_factory=list)
+    impossible: bool = False
 
 
+@np.errstate(all="ignore")  # far from any sensible answer, squares overflow
 def iterate(
     shooting: Shooting,
     start: Point,
@@ -108,6 +112,8 @@ def iterate(
     at = shooting.linearised(start)
     if isinstance(at, Failure):
         return End(None, None, False, str(at))
+    if not (equations(at).finite and inequalities(at).finite):
+        return End(None, None, False, "a constraint has no finite value at the start")
     done: list[Iteration] = []
     curvature = 0.0
     while True:
@@ -116,7 +122,12 @@ def iterate(
         step = problem.step(at, *user)
         level = problem.length(step)
         converged = problem.largest(step) <= tolerance
-        reason = _reason_to_end(problem, at, user[0], level, converged)
+        impossible = _impossible(problem, at, user[0])
+        reason = impossible
+        if not reason and not math.isfinite(level):
+            reason = "the linearised problem has no finite solution"
+        elif not reason and converged:
+            reason = "the steps have become negligible"
         if not reason and len(done) >= most:
             reason = f"stopped after {most} iterations"
         taken = None
@@ -136,20 +147,21 @@ def iterate(
         )
         report(done[-1], len(done))
         if taken is None:
-            return End(at, problem, converged and problem.feasible, reason, done)
+            if converged and not impossible:
+                # Negligible as it is, an unstable interval multiplies it: what is left of it goes.
+                last = shooting.linearised(at.point.moved(step, 1.0))
+                at = last if not isinstance(last, Failure) else at
+            return End(at, problem, converged and not impossible, reason, done, bool(impossible))
         at = taken
 
 
-def _reason_to_end(
-    problem: LinearProblem, at: Linearised, equations: Conditions, level: float, converged: bool
-) -> str:
+def _impossible(problem: LinearProblem, at: Linearised, equations: Conditions) -> str:
+    """Why no step satisfies all conditions, if none does."""
     if not problem.feasible:
         return "no step satisfies bounds and inequalities"
     if len(equations.values) and problem.contradiction(at, equations) > CONTRADICTION:
         return "the equality conditions contradict each other"
-    if not math.isfinite(level):
-        return "the linearised problem has no finite solution"
-    return "the steps have become negligible" if converged else ""
+    return ""
 
 
 class _Damping:
@@ -182,27 +194,29 @@ class _Damping:
         damping = min(1.0, CURVED / (curvature * level)) if curvature > 0 else 1.0
         # The prediction is from another step: it is not to end the search by itself.
         damping = max(damping, 10 * LEAST_DAMPING)
-        failure = None
+        failure = ""
         while damping > LEAST_DAMPING:
             if stop():
                 self.reason = "stopped from outside"
                 return None
             trial = self._shooting.linearised(self._at.point.moved(self._step, damping))
             if isinstance(trial, Failure):
-                failure = trial
+                failure = f"trial steps cannot be integrated: {trial}"
                 damping *= 0.25
                 continue
-            equations, inequalities = self._user
-            new = problem.correction(trial, equations(trial), inequalities(trial))
+            equations, inequalities = (linearise(trial) for linearise in self._user)
+            if not (equations.finite and inequalities.finite):
+                failure = "constraints have no finite values at trial steps"
+                damping *= 0.25
+                continue
+            new = problem.correction(trial, equations, inequalities)
             # Along the straight path the correction would be (1 - damping) times the step.
             bend = problem.length(new.moved(self._step, damping - 1))
             self.curvature = 2 * bend / (damping * level) ** 2
             if problem.length(new) < (1 - 0.25 * damping) * level:
                 self.damping = damping
                 return trial
-            failure = None
+            failure = ""
             damping = min(0.5 * damping, CURVED / (self.curvature * level))
-        self.reason = "no damped step lowers the level function"
-        if failure is not None:
-            self.reason = f"trial steps cannot be integrated: {failure}"
+        self.reason = failure or "no damped step lowers the level function"
         return None

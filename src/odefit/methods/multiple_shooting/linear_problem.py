@@ -30,6 +30,12 @@ class Conditions:
     by_unknown: Array
     by_node: dict[int, Array]
 
+    @property
+    def finite(self) -> bool:
+        """Whether they can be used."""
+        parts = (self.values, self.by_unknown, *self.by_node.values())
+        return all(np.isfinite(part).all() for part in parts)
+
     @classmethod
     def none(cls, unknowns: int) -> Conditions:
         """No conditions."""

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import Literal
 
 import numpy as np
@@ -32,7 +33,7 @@ from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.starts import guess, sample
 from odefit.methods.states import states_from_data
 from odefit.problem.algebras import Array
-from odefit.problem.errors import InputError
+from odefit.problem.errors import InputError, did_you_mean
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines import EngineName
@@ -113,6 +114,10 @@ class MultipleShooting:
 
     def __post_init__(self) -> None:
         placing.check(self.nodes)
+        if isinstance(self.nodes, Integral):
+            object.__setattr__(self, "nodes", int(self.nodes))
+        if isinstance(self.nodes, Mapping):
+            object.__setattr__(self, "nodes", dict(self.nodes))
         engines = ("auto", "heyoka", "casadi", "local-linearization")
         if self.integrator not in engines:
             raise InputError(
@@ -128,8 +133,20 @@ class MultipleShooting:
             raise InputError(
                 f"MultipleShooting, start: expected values by name of unknown, got {self.start!r}"
             )
+        if self.start is not None:
+            for key, value in self.start.items():
+                number(value, f"MultipleShooting, start, {key}")
+            object.__setattr__(self, "start", dict(self.start))  # views cannot be pickled
         if isinstance(self.constraints, str | Constraint):
             object.__setattr__(self, "constraints", (self.constraints,))
+        given = self.constraints
+        if not (
+            isinstance(given, Sequence) and all(isinstance(c, str | Constraint) for c in given)
+        ):
+            raise InputError(
+                "MultipleShooting, constraints: expected a list of texts such as "
+                f'"k1 + k2 = 1", or of Constraint, got {given!r}'
+            )
         number(self.tolerance, "MultipleShooting, tolerance", least=math.ulp(0.0))
         whole(self.iterations, "MultipleShooting, iterations")
         if self.starts is not None:
@@ -190,6 +207,12 @@ class MultipleShooting:
             shooting,
         )
 
+    def on_data(self, forward: ForwardMap, vector: Array) -> tuple[Shooting, Array]:
+        """The problem on this method's nodes, and where these begin, shape (nodes, N)."""
+        constraints, times = self._parts(forward)
+        shooting = on_times(forward, times, constraints, vector)
+        return shooting, self._nodes(shooting, vector)
+
     # One start --------------------------------------------------------------------------------
 
     def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
@@ -209,7 +232,7 @@ class MultipleShooting:
         start = np.clip(start, forward.problem.lower, forward.problem.upper)
         shooting, end = self._iterated(forward, start, control, index)
         found = self._on_nodes(shooting, end, index, start, control)
-        if not self.constraints and not control.should_stop():
+        if not self.constraints:
             found = self._followed(forward, shooting, found, end, control)
         return replace(
             found,
@@ -225,16 +248,18 @@ class MultipleShooting:
         at, levels = end.at, Levels.of(shooting.forward)
         steps = max(len(end.iterations) - 1, 0)
         begun = "relaxed, then " if self.states == "relaxed" and shooting.nodes > 1 else ""
-        message = f"{begun}{steps} Gauss-Newton steps on {shooting.nodes} nodes: {end.message}"
+        taken = f"{_count(steps, 'Gauss-Newton step')} on {_count(shooting.nodes, 'node')}"
+        message = f"{begun}{taken}: {end.message}"
         if at is None:
             lost = (math.inf, Status.FAILED, message, 0, 0.0, math.inf)
             return Start(index, start, start, *lost)
         vector = shooting.scaling.natural(at.point.coordinates)
         continuous = end.iterations[-1].gap < CONTINUOUS
-        if not end.converged and not continuous:
-            # What a broken trajectory fits is no answer.
-            lost = (math.inf, Status.FAILED, message, 0, 0.0, math.inf)
-            return Start(index, start, vector, *lost)
+        if not end.converged and (end.impossible or not continuous):
+            # What a broken trajectory fits is no answer, nor what breaks a condition.
+            stopped = control.should_stop() and not end.impossible
+            status = _stopped(control) if stopped else Status.FAILED
+            return Start(index, start, vector, math.inf, status, message, 0, 0.0, math.inf)
         status = Status.CONVERGED if end.converged else _stopped(control)
         evaluation = at.evaluation
         exact = evaluation.cost <= levels.zero(shooting.forward.accuracy)
@@ -254,8 +279,12 @@ class MultipleShooting:
             most = found.cost + max(
                 FOLLOWED * abs(found.cost), levels.zero(forward.accuracy), levels.absolute
             )
-            followed = isinstance(whole, Evaluation) and whole.cost <= most
-            if followed and end.problem is not None and _resolves(whole, end.problem):
+            assert end.problem is not None
+            if (
+                isinstance(whole, Evaluation)
+                and whole.cost <= most
+                and _resolves(whole, end.problem)
+            ):
                 best = replace(found, objective=whole.objective, cost=whole.cost, nodes=None)
             else:
                 best = self._sharpened(forward.problem, found, control)
@@ -264,6 +293,12 @@ class MultipleShooting:
             origin = found.start
         else:
             best, origin = found, found.vector
+            if end.iterations:
+                # Where nothing determines a direction, the iteration may run away along it.
+                begun = shooting.scaling.natural(end.iterations[0].point.coordinates)
+                origin = min((origin, begun), key=forward.cost)
+        if control.should_stop():
+            return best
         again = SEARCH.run(forward, found.index, origin, control)
         if again.status is Status.FAILED or again.cost >= best.cost:
             return best
@@ -378,6 +413,13 @@ class MultipleShooting:
         if base is None:
             base = sample(problem, 0, 1, 0)[0]
         given = self.start or {}
+        # Fixed values are no harm: results have them too.
+        known = {*problem.keys, *problem.parameters, *problem.model.states}
+        for key in given:
+            if key not in known and key.partition("[")[0] not in known:
+                raise InputError(
+                    f"MultipleShooting, start: there is no {key!r}{did_you_mean(key, problem.keys)}"
+                )
         return np.array([given.get(k, v) for k, v in zip(problem.keys, base, strict=True)])
 
 
@@ -392,6 +434,10 @@ def _resolves(whole: Evaluation, problem: LinearProblem) -> bool:
     values = np.linalg.svd(scaled, compute_uv=False)
     told = int(np.sum(values > RESOLVED * values.max(initial=0.0)))
     return told >= determined(problem, whole.jacobian.shape[1])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _sparse(forward: ForwardMap, nodes: int) -> bool:

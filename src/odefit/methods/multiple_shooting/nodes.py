@@ -72,7 +72,7 @@ def cuts(problem: Problem, condition: Condition, nodes: Given, size: int) -> Arr
         Nodes outside the data, or for an experiment that there is not.
     """
     last = float(condition.times[-1])
-    if isinstance(nodes, Sequence | Mapping | np.ndarray):
+    if nodes is not None and not isinstance(nodes, int):
         return _given(problem, condition, nodes)
     times = condition.times[(condition.times > condition.t0) & (condition.times < last)]
     if nodes is None:

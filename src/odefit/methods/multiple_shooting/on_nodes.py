@@ -103,12 +103,17 @@ def linearisers(shooting: Shooting, constraints: Sequence[Parsed]) -> tuple[Line
 def units(shooting: Shooting, coordinates: Array, first: Array, part: float) -> Array:
     """Typical sizes of coordinates: their own, at least a `part` of where starts lie; decades.
 
+    Initial values count at least as that part of their state: zero is a value like any other.
+
     Parameters
     ----------
     first
         Where the search began, shape (n,).
     """
     middle = np.array([abs(float(r.at(np.array(0.5)))) for r in ranges(shooting.problem)])
+    for k, unknown in enumerate(shooting.problem.unknowns):
+        if unknown.kind == "initial":
+            middle[k] = max(middle[k], shooting.sizes[shooting.names.index(unknown.name)])
     sizes = np.maximum(np.abs(coordinates), part * np.maximum(middle, np.abs(first)))
     sizes[sizes == 0.0] = 1.0
     return np.where(shooting.scaling.logarithmic, 1.0, sizes)
@@ -160,7 +165,7 @@ def seen_from_unknowns(
 
 def determined(problem: LinearProblem, unknowns: int) -> int:
     """How many directions of the unknowns data, continuity and constraints determine."""
-    return unknowns - _basis(problem.inverse.undetermined[:unknowns]).shape[1]
+    return unknowns - len(_basis(problem.inverse.undetermined[:unknowns]).T)
 
 
 def _basis(directions: Array) -> Array:

@@ -75,7 +75,7 @@ def _integrated(
     task: bytes, which: Sequence[int], vector: Array, nodes: Array
 ) -> list[Trajectory | Failure]:
     if _kept.task != task or _kept.intervals is None:
-        problem, engine, tolerance, number, cuts, sizes = pickle.loads(task)  # noqa: S301 - own
+        problem, engine, tolerance, number, cuts, sizes = pickle.loads(task)
         forward = ForwardMap(problem, engine, tolerance)
         names = node_names(forward.field, problem.conditions)
         condition = problem.conditions[number]

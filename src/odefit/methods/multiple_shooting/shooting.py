@@ -144,6 +144,9 @@ class Shooting:
     def linearised(self, point: Point) -> Linearised | Failure:
         """F and its derivatives at `point`, or why there are none."""
         self.evaluations += 1
+        # Steps that end at a bound may miss it by rounding.
+        inside = np.clip(point.coordinates, self.scaling.lower, self.scaling.upper)
+        point = Point(inside, point.nodes)
         sweeps = self.sweeps(point)
         if isinstance(sweeps, Failure):
             return sweeps

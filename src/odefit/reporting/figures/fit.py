@@ -113,9 +113,9 @@ def draw_panel(axes: Axes, curve: Curve, several: bool) -> None:
         axes.set_yscale("log", nonpositive="mask")
     if curve.log_time:
         axes.set_xscale("log", nonpositive="mask")
-    start = min([curve.times[0], *curve.model_times[:1]])
+    shown = [*curve.times, *curve.model_times]
     for time in curve.events:
-        if start <= time <= curve.times[-1]:
+        if min(shown) <= time <= max(shown):
             axes.axvline(time, color=MUTED, linewidth=0.7, linestyle=(0, (3, 3)), zorder=1)
     _draw_model(axes, curve)
     _draw_data(axes, curve)

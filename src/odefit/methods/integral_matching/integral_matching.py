@@ -1,0 +1,226 @@
+"""Integral matching: parameters without integrating, linear ones without a guess.
+
+I. Dattner, S. Gugushvili, H. Ship and E. O. Voit, Separable nonlinear least-squares parameter
+estimation for complex dynamic systems.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from odefit.methods.control import Control
+from odefit.methods.estimate import Estimate, Start, Status
+from odefit.methods.integral_matching.matching import Match, Matching
+from odefit.methods.integral_matching.separation import Penalty
+from odefit.methods.levels import Levels
+from odefit.methods.multi_start import MultiStart
+from odefit.methods.multiple_shooting import MultipleShooting
+from odefit.methods.options import number, whole
+from odefit.methods.single_shooting import SingleShooting
+from odefit.methods.smoothing import SmoothingSpline
+from odefit.methods.smoothing.smoother import Smoother
+from odefit.methods.starts import guess, sample
+from odefit.problem.algebras import Array
+from odefit.problem.errors import InputError, did_you_mean
+from odefit.problem.problem import Problem
+from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation.engines import EngineName
+
+SEARCH = SingleShooting(evaluations=300, tolerance=1e-8, step=1e-7, patience=30)
+"""How a match is improved on the true trajectories."""
+
+
+@dataclass(frozen=True)
+class IntegralMatching:
+    """Smoothed data put into the integrated equations; linear unknowns in closed form.
+
+    Attributes
+    ----------
+    separable
+        Whether unknowns that enter linearly are solved for (8); otherwise all are searched (6).
+    linear
+        Names of the unknowns to take for the linear ones; None for a largest possible set.
+    smoother
+        Of every measured series.
+    ridge, lasso
+        Penalties on linear unknowns, see :class:`Penalty`.
+    start
+        Values of unknowns by name to start from; linear ones need none.
+    polish
+        Whether each answer is improved on the true (integrated) trajectories. Without it, the
+        answer is the match itself.
+    starts
+        How many starts; None for one where all unknowns are linear, elsewhere as many as the
+        evidence asks for, see :class:`MultiStart`.
+    engine
+        Of the true trajectories.
+
+    Raises
+    ------
+    InputError
+        An option makes no sense; from :meth:`solve`, data are too few to be smoothed, or no
+        unknown acts in any equation.
+
+    Examples
+    --------
+    >>> import odefit
+    >>> problem = odefit.library.load("seasonal-lotka-volterra")
+    >>> odefit.fit(problem, odefit.IntegralMatching()).status.value
+    'converged'
+    """
+
+    separable: bool = True
+    linear: Sequence[str] | None = None
+    smoother: Smoother = field(default_factory=SmoothingSpline)
+    ridge: float = 0.0
+    lasso: float = 0.0
+    start: Mapping[str, float] | None = field(default=None, hash=False)
+    polish: bool = True
+    starts: int | None = None
+    engine: EngineName = "auto"
+
+    def __post_init__(self) -> None:
+        number(self.ridge, "IntegralMatching, ridge", least=0.0)
+        number(self.lasso, "IntegralMatching, lasso", least=0.0)
+        if not hasattr(self.smoother, "fit"):
+            raise InputError(
+                "IntegralMatching, smoother: expected an object such as SmoothingSpline(), got "
+                f"{self.smoother!r}"
+            )
+        if isinstance(self.linear, str):
+            object.__setattr__(self, "linear", (self.linear,))
+        elif self.linear is not None:
+            object.__setattr__(self, "linear", tuple(self.linear))
+        if self.start is not None and not isinstance(self.start, Mapping):
+            raise InputError(
+                f"IntegralMatching, start: expected values by name of unknown, got {self.start!r}"
+            )
+        for name, value in (self.start or {}).items():
+            number(value, f"IntegralMatching, start, {name}")
+        if self.starts is not None:
+            whole(self.starts, "IntegralMatching, starts")
+
+    @property
+    def name(self) -> str:
+        """For results."""
+        return "IntegralMatching" if self.separable else "IntegralMatching(not separable)"
+
+    def solve(self, problem: Problem, control: Control) -> Estimate:
+        """Estimate; results depend on the seed, never on the number of workers."""
+        starts = self.starts
+        matching = self.matching(problem)
+        if starts is None and not matching.nonlinear and matching.route != "assimilation":
+            starts = 1
+        first = None if self.start is None else tuple(self._given(problem, control.seed).tolist())
+        one = replace(self, starts=None)
+        search = MultiStart(one, starts=starts, screening=1, first=first)
+        return search.solve(problem, control)
+
+    def match(self, problem: Problem, *, seed: int = 0) -> Match:
+        """One match from the guess, without any integration.
+
+        Raises
+        ------
+        InputError
+            Data are too few to be smoothed, or unusable.
+        """
+        return self.matching(problem).match(self._given(problem, seed), Control(seed).should_stop)
+
+    def matching(self, problem: Problem) -> Matching:
+        """The problem smoothed and separated."""
+        linear = None
+        _check_names("start", self.start or {}, problem)
+        if self.linear is not None:
+            _check_names("linear", self.linear, problem)
+            linear = tuple(problem.keys.index(name) for name in self.linear)
+        penalty = Penalty(self.ridge, self.lasso)
+        return Matching(problem, self.smoother, linear, self.separable, penalty, self.engine)
+
+    def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
+        """One start; never raises for an integration that fails.
+
+        Parameters
+        ----------
+        forward
+            The problem's forward map.
+        index
+            Its number.
+        start
+            Unknowns in natural units, shape (n,).
+        """
+        began = time.perf_counter()
+        forward.engines.reset()
+        kept = _kept.setdefault(forward, {})
+        if self not in kept:
+            kept[self] = self.matching(forward.problem)
+        match = kept[self].match(start, control.should_stop, forward)
+        seconds = time.perf_counter() - began
+        if not math.isfinite(match.cost):
+            lost = (math.inf, Status.FAILED, match.message, match.evaluations, seconds, math.inf)
+            return Start(index, start, match.vector, *lost)
+        if self.polish:
+            end = self._polished(forward, index, match.vector, control)
+            return replace(
+                end,
+                start=start,
+                message=f"{match.message}; then {end.message}",
+                evaluations=end.evaluations + match.evaluations,
+                seconds=time.perf_counter() - began,
+            )
+        found = forward.evaluate(match.vector)
+        whole = isinstance(found, Evaluation)
+        cost = found.cost if isinstance(found, Evaluation) else math.inf
+        return Start(
+            index,
+            start,
+            match.vector,
+            found.objective if isinstance(found, Evaluation) else math.inf,
+            (Status.CONVERGED if match.converged else Status.NOT_CONVERGED)
+            if whole
+            else Status.FAILED,
+            match.message if isinstance(found, Evaluation) else f"{match.message}; {found}",
+            match.evaluations,
+            time.perf_counter() - began,
+            cost,
+            {},
+            cost <= Levels.of(forward).zero(forward.accuracy),
+        )
+
+    def _polished(self, forward: ForwardMap, index: int, vector: Array, control: Control) -> Start:
+        """The better end of single and multiple shooting from a match.
+
+        Single shooting alone loses what is chaotic, however good the match.
+        """
+        single = SEARCH.run(forward, index, vector, control)
+        single = replace(single, message=f"single shooting: {single.message}")
+        if single.exact or control.should_stop():
+            return single
+        multiple = MultipleShooting().run(forward, index, vector, control)
+        better = multiple.status is not Status.FAILED and multiple.cost < single.cost
+        best = multiple if better else single
+        return replace(best, evaluations=single.evaluations + multiple.evaluations)
+
+    def _given(self, problem: Problem, seed: int) -> Array:
+        _check_names("start", self.start or {}, problem)
+        base = guess(problem)
+        if base is None:
+            base = sample(problem, 0, 1, seed)[0]
+        given = self.start or {}
+        return np.array([given.get(k, v) for k, v in zip(problem.keys, base, strict=True)])
+
+
+def _check_names(option: str, names: Iterable[str], problem: Problem) -> None:
+    for name in names:
+        if name not in problem.keys:
+            hint = did_you_mean(str(name), problem.keys)
+            raise InputError(f"IntegralMatching, {option}: there is no unknown {name!r}{hint}")
+
+
+_kept: WeakKeyDictionary[ForwardMap, dict[IntegralMatching, Matching]] = WeakKeyDictionary()
+"""Smoothed problems in use, so that every start of a fit uses the same."""

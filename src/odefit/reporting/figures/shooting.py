@@ -1,0 +1,185 @@
+"""An iteration of multiple shooting: the trajectory in its pieces (Figure 1 of the paper)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from odefit.problem.algebras import Array
+from odefit.problem.condition import Condition
+from odefit.problem.errors import InputError
+from odefit.reporting.curves import Curve, ends, spreads_over_decades, standard_deviations
+from odefit.reporting.figures.fit import MOST_PANELS, draw_panel
+from odefit.reporting.figures.style import (
+    DATA,
+    INK,
+    MODEL,
+    SMALL,
+    Plot,
+    empty,
+    new_figure,
+    plain,
+    plain_style,
+    shorten,
+)
+
+if TYPE_CHECKING:
+    from odefit.methods.multiple_shooting import History
+    from odefit.simulation import Simulation
+
+WIDE = (6.6, 1.75)
+"""Width and height of a panel, in inches, where they are one below the other."""
+
+NARROW = (4.4, 1.9)
+"""The same where two are side by side."""
+
+ONE_COLUMN = 3
+"""Panels up to which they are one below the other."""
+
+
+def plot_shooting(history: History, iteration: int = -1, experiment: str | None = None) -> Plot:
+    """The trajectory of an iteration, discontinuous at its nodes, with the data.
+
+    Every observable has a panel, and so has every state that is not itself an observable; those
+    show no data. A ring is a node: there the line ends and begins anew.
+
+    Parameters
+    ----------
+    history
+        From :meth:`odefit.MultipleShooting.follow`.
+    iteration
+        Its number: 0 is where Gauss-Newton began, -1 the last.
+    experiment
+        Its name; None for the first.
+
+    Raises
+    ------
+    InputError
+        There is no such iteration or experiment.
+
+    Examples
+    --------
+    >>> import odefit
+    >>> from odefit.reporting.figures.shooting import plot_shooting
+    >>> problem = odefit.library.load("henon-heiles")
+    >>> history = odefit.MultipleShooting(states="data").follow(problem)
+    >>> figure = plot_shooting(history, iteration=0)
+    >>> [axes.get_title(loc="left") for axes in figure.axes]
+    ['x', 'y', 'px', 'py']
+    """
+    problem = history.problem
+    condition = problem.condition(experiment)
+    count = len(history.iterations)
+    if not -count <= iteration < count:
+        raise InputError(
+            f"plot_shooting, iteration: expected 0 to {count - 1}, or -1 for the last, "
+            f"got {iteration}"
+        )
+    try:
+        path = history.trajectory(iteration, condition.name)
+    except RuntimeError as error:
+        return empty(str(error))
+    curves = _curves(history, iteration, condition, path)
+    nodes = history.shooting.cuts[problem.conditions.index(condition)]
+    # Where a node is, the trajectory has two entries: the gap, and the beginning of an interval.
+    begins = np.searchsorted(path.times, nodes, side="right") - 1
+    shown = curves[:MOST_PANELS]
+    columns = 1 if len(shown) <= ONE_COLUMN else 2
+    rows = math.ceil(len(shown) / columns)
+    width, height = WIDE if columns == 1 else NARROW
+    with plain_style():
+        figure = new_figure(width * columns, height * rows + 0.55)
+        for index, curve in enumerate(shown):
+            axes = figure.add_subplot(rows, columns, index + 1)
+            _draw_nodes(axes, nodes, curve.model[begins])
+            draw_panel(axes, curve, several=False)
+            if index < len(shown) - columns:
+                axes.set_xlabel("")
+        figure.suptitle(
+            _title(history, iteration, condition), fontsize=9.5, color=INK, parse_math=False
+        )
+        _explain(figure)
+    return figure
+
+
+def _curves(
+    history: History, iteration: int, condition: Condition, path: Simulation
+) -> list[Curve]:
+    """A curve for each observable, then for each state that is not itself an observable."""
+    problem = history.problem
+    point = history.iterations[iteration].point
+    vector = history.shooting.scaling.natural(point.coordinates)
+    observables = problem.model.observables
+    alone = {expression.name for expression in observables.values()}
+    lines = [*path.observables.items(), *((k, v) for k, v in path.states.items() if k not in alone)]
+    found = []
+    for number, (name, values) in enumerate(lines):
+        series = condition.series.get(name) if number < len(observables) else None
+        noise = problem.noise.get(name)
+        transform = None if noise is None or series is None else noise.transform
+        spread = None
+        if series is not None:
+            sds = standard_deviations(problem, condition, name, vector, {})
+            spread = None if sds is None else ends(series.values, sds, transform)
+        found.append(
+            Curve(
+                experiment=condition.name,
+                observable=name,
+                times=np.zeros(0) if series is None else condition.times[series.rows],
+                measured=np.zeros(0) if series is None else series.values,
+                spread=spread,
+                model_times=path.times,
+                model=values,
+                failure="",
+                events=tuple(sorted({time for time, _ in condition.events})),
+                transform=transform,
+                log_time=spreads_over_decades(condition.times),
+                time_unit=problem.time_unit,
+            )
+        )
+    return found
+
+
+def _draw_nodes(axes: Axes, times: Array, values: Array) -> None:
+    axes.plot(
+        times,
+        np.where(np.isfinite(values), values, np.nan),
+        linestyle="none",
+        marker="o",
+        markersize=5.0 if len(times) <= 60 else 3.4,
+        markerfacecolor="none",
+        markeredgecolor=MODEL,
+        markeredgewidth=0.7,
+        zorder=3,
+    )
+
+
+def _title(history: History, iteration: int, condition: Condition) -> str:
+    """What is seen, in a line."""
+    at = history.iterations[iteration]
+    last = len(history.iterations) - 1
+    number = range(last + 1)[iteration]
+    several = len(history.problem.conditions) > 1
+    said = f"iteration {number} of {last}: objective {at.objective:.3g}, gap {at.gap:.1g}"
+    return plain(f"{shorten(condition.name, 24)} · {said}" if several else said)
+
+
+def _explain(figure: Plot) -> None:
+    """A legend below all panels."""
+    line = Line2D([], [], color=MODEL, linewidth=1.4, label="trajectory")
+    node = Line2D(
+        [], [], linestyle="none", marker="o", markersize=5.0, markerfacecolor="none", color=MODEL
+    )
+    node.set_label("node")
+    data = Line2D([], [], linestyle="none", marker="o", markersize=3.6, color=DATA, label="data")
+    figure.legend(
+        handles=[line, node, data],
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        fontsize=SMALL,
+    )

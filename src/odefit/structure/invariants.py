@@ -1,0 +1,67 @@
+"""Combinations of equations that do not see states that are not measured.
+
+Where a sum of right-hand sides with constant weights depends on measured states alone, its
+integral gives the same sum of states: S + I of an SIR model, from I. As many such sums as there
+are hidden states give them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.expressions import TIME
+from odefit.problem.problem import Problem
+from odefit.simulation.field import VectorField
+from odefit.structure.stages import stages
+
+POINTS = 12
+"""Random points, each with random values of everything."""
+
+ROUNDING = 1e-10
+"""Singular values that count as zero, relative to the largest."""
+
+
+def invariants(problem: Problem, hidden: Sequence[str]) -> Array | None:
+    """Weights of the states in as many sums as there are `hidden` ones.
+
+    Returns
+    -------
+    Shape (hidden, states), the columns of the hidden states an identity; None if there are no
+    such sums.
+    """
+    states = problem.model.states
+    if not hidden:
+        return np.zeros((0, len(states)))
+    field = VectorField.of(problem.model, problem.conditions)
+    # At random points a kink may not be seen; with nothing measured nothing could be matched.
+    if field.algebraic or not field.smooth or len(hidden) == len(states):
+        return None
+    rng = np.random.default_rng(0)
+    rows = []
+    with np.errstate(all="ignore"):
+        for condition in problem.conditions:
+            for _ in range(POINTS):
+                vector = rng.uniform(0.5, 1.5, len(problem.unknowns))
+                unknowns = [Dual(v) for v in vector]
+                names = [TIME, *states, *problem.model.inputs]
+                known = {name: Dual(rng.uniform(0.5, 1.5)) for name in names}
+                known |= {s: Dual(known[s].value, {i: 1.0}) for i, s in enumerate(hidden)}
+                others = {name: Dual(value.value) for name, value in known.items()}
+                for _, scalars in stages(condition, unknowns, others, DUAL):
+                    rates = field.rhs({**known, **scalars}, DUAL)
+                    rows.append(np.array([r.gradient(len(hidden)) for r in rates]).T)
+    matrix = np.concatenate(rows)
+    if not np.isfinite(matrix).all():
+        return None
+    _, s, vt = np.linalg.svd(matrix)
+    s = np.append(s, np.zeros(len(vt) - len(s)))
+    null = vt[s <= ROUNDING * max(float(s[0]), 1e-300)]
+    columns = [states.index(name) for name in hidden]
+    if len(null) < len(hidden) or np.linalg.matrix_rank(null[:, columns], tol=1e-8) < len(hidden):
+        return None
+    weights = np.linalg.lstsq(null[:, columns].T, np.eye(len(hidden)), rcond=None)[0].T @ null
+    weights[np.abs(weights) < ROUNDING] = 0.0
+    return np.asarray(weights)

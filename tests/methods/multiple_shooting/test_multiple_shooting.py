@@ -1,0 +1,498 @@
+"""The method as users meet it: what it finds, what it says, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import odefit
+from odefit import (
+    Control,
+    Event,
+    Experiment,
+    ForwardMap,
+    InputError,
+    Model,
+    MultipleShooting,
+    MultiStart,
+    Problem,
+    Progress,
+    Result,
+    Status,
+    library,
+)
+from odefit.methods.estimate import Start
+from odefit.reporting.figures.residuals import residuals_of
+from odefit.simulation import Failure
+from odefit.simulation.forward import residual_table
+from odefit.simulation.nodes import Nodes
+from tests.methods.multiple_shooting.instances import LORENZ, bock, columns, exchange, lorenz
+from tests.methods.multiple_shooting.test_on_nodes import noisy, scaled, switched
+from tests.methods.problems import decay, explosive, oscillator
+from tests.methods.test_multi_start import essence
+from tests.simulation.numerics import simulated
+from tests.simulation.zoo import ZOO
+
+NAN = float("nan")
+ONE = MultipleShooting(starts=1)
+
+
+def fitted(problem: Problem, **options: Any) -> Result:
+    arguments: dict[str, Any] = {"starts": 1, **options}
+    return odefit.fit(problem, MultipleShooting(**arguments), jobs=1)
+
+
+# What it finds -----------------------------------------------------------------------------------
+
+
+PUBLISHED = ("bock", "henon-heiles", "rikitake", "fitzhugh-nagumo-v", "sir", "lotka-volterra-f")
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_exact_data_give_the_exact_values_from_one_start(name: str) -> None:
+    result = fitted(library.load(name))
+    assert result.status is Status.CONVERGED
+    wanted = library.reference(name).parameters
+    found = {k: result.best.parameters[k] for k in wanted}
+    assert found == pytest.approx(wanted, rel=1e-6)
+
+
+SHARED: dict[str, Callable[[], Problem]] = {
+    "exchange": exchange,
+    "decay": decay,
+    "oscillator": oscillator,
+    "scales, prior, estimated noise": scaled,
+    "doses and switches": switched,
+    "lotka-volterra": lambda: noisy("lotka-volterra-f"),
+    "sir": lambda: noisy("sir", 0.02),
+    "alpha-pinene": lambda: library.load("alpha-pinene"),
+    "fitzhugh-nagumo": lambda: noisy("fitzhugh-nagumo-v"),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_the_answer_is_that_of_single_shooting(name: str) -> None:
+    problem = SHARED[name]()
+    single = odefit.fit(problem, jobs=1)
+    result = odefit.fit(problem, MultipleShooting(starts=2), jobs=1)
+    assert result.status is Status.CONVERGED
+    assert result.objective == pytest.approx(single.objective, rel=1e-5)
+    assert result.best.vector == pytest.approx(single.best.vector, rel=1e-3, abs=1e-6)
+    assert result.uncertainty is not None
+    assert single.uncertainty is not None
+    errors = single.uncertainty.standard_errors
+    assert result.uncertainty.standard_errors == pytest.approx(errors, rel=1e-2)
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 5, 1000, [0.3, 3.33, 7.0]])
+@pytest.mark.parametrize("states", ["relaxed", "data", "simulation"])
+def test_the_answer_does_not_hang_on_nodes_and_where_they_begin(nodes: Any, states: str) -> None:
+    result = fitted(exchange(), nodes=nodes, states=states)
+    assert result.status is Status.CONVERGED
+    assert result.objective == pytest.approx(0.010545993130, rel=1e-8)
+
+
+@pytest.mark.parametrize("integrator", ["auto", "heyoka", "casadi", "local-linearization"])
+def test_nor_on_the_integrator(integrator: str) -> None:
+    result = fitted(exchange(), integrator=integrator)
+    assert result.status is Status.CONVERGED
+    assert result.objective == pytest.approx(0.010545993130, rel=1e-6)
+    named = "" if integrator == "auto" else f"({integrator})"
+    assert f"MultipleShooting{named}" in result.method
+
+
+@pytest.mark.parametrize("name", ["kinks", "linear algebra", "nonlinear algebra"])
+def test_what_only_the_stiff_engine_integrates_is_fitted_too(name: str) -> None:
+    """More data than unknowns, made from the case's own values."""
+    problem, vector = ZOO[name]()
+    measured = columns(problem)
+    times = np.linspace(0.0, float(np.max(measured["t"])), 9)
+    path = simulated(problem, vector, times)
+    full = {"t": times, **{k: path.observables[k] for k in measured if k != "t"}}
+    again = Problem(problem.model, full, problem.parameters, problem.initial)
+    start = dict(zip(problem.keys, 1.1 * vector, strict=True))
+    result = fitted(again, nodes=3, start=start)
+    scale = sum(float(v @ v) for k, v in full.items() if k != "t")
+    assert result.objective < 1e-10 * scale
+
+
+def test_the_voltage_alone_tells_all_from_twenty_far_starts() -> None:
+    """FitzHugh and Nagumo's parameters off by up to a factor of five, and noise."""
+    exact = library.load("fitzhugh-nagumo-v")
+    reference = library.reference("fitzhugh-nagumo-v")
+    data = columns(exact)
+    data["V"] += 0.1 * np.random.default_rng(5).normal(size=len(data["V"]))
+    problem = Problem(exact.model, data, exact.parameters, exact.initial, t0=0.0)
+    random = np.random.default_rng(0)
+    forward = ForwardMap(problem)
+    objectives = []
+    for index in range(20):
+        start = {k: reference.parameters[k] * 5 ** random.uniform(-1, 1) for k in "abc"}
+        vector = problem.vector({**start, "V": -1.0, "R": 0.0})
+        end = MultipleShooting().run(forward, index, vector, Control())
+        assert end.status is Status.CONVERGED
+        assert "then single shooting" not in end.message
+        objectives.append(end.objective)
+    assert objectives == pytest.approx([0.7305536065] * 20, rel=1e-7)
+
+
+@pytest.mark.parametrize("mu", [60.0, 120.0])
+def test_what_grows_beyond_all_precision_is_an_answer_on_nodes(mu: float) -> None:
+    result = fitted(bock(mu))
+    assert result.status is Status.CONVERGED
+    assert result.best.vector == pytest.approx([np.pi], rel=1e-12)
+    assert result.best.nodes is not None
+    times = np.linspace(0.0, 1.0, 101)
+    path = result.simulate(times)
+    assert path["x1"].to_numpy() == pytest.approx(np.sin(np.pi * times), abs=1e-6)
+
+
+# An answer on nodes ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def chaos() -> Result:
+    """Lorenz' equations over thirty Lyapunov times."""
+    return fitted(lorenz(33.0, step=0.1))
+
+
+def test_chaos_over_thirty_lyapunov_times_is_fitted(chaos: Result) -> None:
+    assert chaos.status is Status.CONVERGED
+    assert chaos.best.nodes is not None
+    assert chaos.assessment.local is not None
+    assert chaos.assessment.local.optimal
+    assert chaos.uncertainty is not None
+    errors = chaos.uncertainty.standard_errors
+    assert np.isfinite(errors).all()
+    truth = np.array([LORENZ[k] for k in chaos.problem.keys])
+    assert (np.abs(chaos.best.vector - truth) < 3 * errors).all()
+    assert errors[0] < 0.2
+    # As many squares as measurements, within four of their standard deviations.
+    size = chaos.problem.size
+    assert chaos.objective == pytest.approx(size, abs=4 * np.sqrt(2 * size))
+
+
+def test_it_says_that_its_trajectory_passes_nodes(chaos: Result) -> None:
+    continuity = chaos.assessment.continuity
+    assert continuity is not None
+    assert continuity.fine
+    assert chaos.best.nodes is not None
+    assert continuity.nodes == chaos.best.nodes.count
+    assert continuity.gap < 1e-9
+    assert continuity.sentence in " ".join(str(chaos).split())
+
+
+def test_its_residuals_and_curves_are_those_of_the_trajectory_on_nodes(chaos: Result) -> None:
+    assert {t.observable for t in residuals_of(chaos)} == {"x", "y", "z"}
+    tables = residual_table(chaos.problem, chaos.best.vector, chaos.best.nodes)
+    assert not isinstance(tables, Failure)
+    squares = sum(float(np.sum(t.standardized**2)) for t in tables)
+    assert squares == pytest.approx(chaos.objective, rel=1e-8)
+    path = chaos.simulate()
+    for name in "xyz":
+        assert np.abs(path[name].to_numpy() - chaos.problem.data()[name]).max() < 6.0
+
+
+def test_its_trajectory_is_continuous_to_rounding_between_the_data(chaos: Result) -> None:
+    assert chaos.best.nodes is not None
+    cuts = chaos.best.nodes.times[0][1:]
+    times = np.unique(np.concatenate([cuts - 1e-7, cuts, cuts + 1e-7]))
+    path = chaos.simulate(times)["x"].to_numpy()
+    assert np.abs(np.diff(path.reshape(-1, 3), axis=1)).max() < 1e-4
+
+
+def test_it_is_saved_loaded_and_reported(chaos: Result, tmp_path: Path) -> None:
+    chaos.save(tmp_path / "r.json")
+    back = odefit.load_result(tmp_path / "r.json")
+    assert back.best.nodes is not None
+    assert chaos.best.nodes is not None
+    for mine, read in zip(chaos.best.nodes.values, back.best.nodes.values, strict=True):
+        assert np.array_equal(mine, read)
+    assert np.array_equal(back.simulate().to_numpy(), chaos.simulate().to_numpy())
+    assert back.assessment.continuity == chaos.assessment.continuity
+    back.report(tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "continuous there" in page
+
+
+def test_where_a_single_integration_follows_there_are_no_nodes() -> None:
+    result = fitted(lorenz(3.0))
+    assert result.best.nodes is None
+    assert result.assessment.continuity is None
+
+
+def test_sensitivities_that_differ_by_rounding_alone_are_not_relied_on() -> None:
+    """After twenty Lyapunov times the trajectory still follows, what it is worth does not."""
+    result = fitted(lorenz(24.0, step=0.1))
+    assert result.best.nodes is not None
+    assert result.uncertainty is not None
+    assert result.uncertainty.rank == 6
+    assert not result.uncertainty.trouble
+
+
+# What it says of problems that cannot be solved --------------------------------------------------
+
+
+def test_fewer_data_than_unknowns_are_refused() -> None:
+    problem = Problem(
+        Model(ode={"x": "-k*x", "y": "k*x"}),
+        {"t": [0.0, 1.0], "x": [1.0, 0.5]},
+        {"k": {}},
+        {"x": {}, "y": {}},
+    )
+    with pytest.raises(InputError, match="2 measurements cannot determine 3 unknowns"):
+        fitted(problem)
+
+
+def test_a_state_that_nobody_sees_is_said_to_be_undetermined() -> None:
+    t = np.linspace(0.0, 6.0, 25)
+    random = np.random.default_rng(0)
+    problem = Problem(
+        Model(ode={"x": "-k*x", "y": "k*x - m*y"}),
+        {"t": t, "x": 2 * np.exp(-0.5 * t) + 0.02 * random.normal(size=25)},
+        {"k": {"lower": 0.0, "upper": 5.0}, "m": {"lower": 0.0, "upper": 5.0}},
+        {"x": {}, "y": {}},
+    )
+    history = MultipleShooting().follow(problem)
+    assert history.converged
+    assert (history.table()["undetermined"] == 2).all()
+    result = fitted(problem)
+    assert result.status is Status.CONVERGED
+    assert result.best.parameters["k"] == pytest.approx(0.5, abs=0.05)
+    assert result.uncertainty is not None
+    assert result.uncertainty.trouble == {"m": "no effect", "y": "no effect"}
+
+
+def test_the_same_on_nodes() -> None:
+    """A constraint keeps the nodes; what nobody sees is said all the same."""
+    t = np.linspace(0.0, 6.0, 25)
+    problem = Problem(
+        Model(ode={"x": "-k*x", "y": "k*x - m*y"}),
+        {"t": t, "x": 2 * np.exp(-0.5 * t) + 0.01 * np.cos(9 * t)},
+        {"k": {"lower": 0.0, "upper": 5.0}, "m": {"lower": 0.0, "upper": 5.0}},
+        {"x": {}, "y": {}},
+    )
+    result = fitted(problem, constraints=["k = 0.49"])
+    assert result.status is Status.CONVERGED
+    assert result.best.nodes is not None
+    assert result.uncertainty is not None
+    assert result.uncertainty.trouble == {"m": "no effect", "y": "no effect"}
+
+
+def test_a_product_that_is_all_the_data_see_is_said() -> None:
+    result = odefit.fit(decay(initial={"x": {"lower": 0.0, "upper": 9.0}}), MultipleShooting())
+    best = result.best
+    assert best.parameters["s"] * best.initial["x"] == pytest.approx(2.0, abs=0.1)
+    assert result.uncertainty is not None
+    assert set(result.uncertainty.trouble) == {"s", "x"}
+    (direction,) = result.uncertainty.directions
+    assert set(direction.keys) == {"s", "x"}
+
+
+def test_starts_that_blow_up_fail_with_time_and_reason_after_one_evaluation() -> None:
+    problem = Problem(
+        Model(ode={"x": "exp(k*x)"}),
+        {"t": np.linspace(0.0, 4.0, 9), "x": np.linspace(1.0, 9.0, 9)},
+        {"k": {"lower": 1.0, "upper": 3.0}},
+        {"x": {}},
+    )
+    result = odefit.fit(problem, MultipleShooting(starts=3), jobs=1)
+    assert result.status is Status.FAILED
+    assert 'experiment "data", t = ' in result.message
+    assert "grows without bound or is not defined" in result.message
+    assert [s.evaluations for s in result.starts] == [1, 1, 1]
+
+
+def test_starts_that_blow_up_do_not_keep_others_from_the_answer() -> None:
+    result = odefit.fit(explosive(30.0), MultipleShooting(), jobs=1)
+    assert result.status is Status.CONVERGED
+    assert result.best.vector == pytest.approx([0.1])
+    assert any("failed" in w for w in result.warnings)
+
+
+# How it ends -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [1e-6, 0.02, 0.2])
+def test_a_time_limit_is_kept_and_called_by_its_name(limit: float) -> None:
+    began = time.perf_counter()
+    result = odefit.fit(
+        noisy("fitzhugh-nagumo-v"), MultipleShooting(starts=500), time_limit=limit, jobs=1
+    )
+    assert time.perf_counter() - began < limit + 10.0
+    assert result.status is Status.TIME_LIMIT
+    assert "narrower bounds" not in result.message
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+def test_an_interrupt_gives_the_best_so_far() -> None:
+    def interrupt(progress: Progress) -> None:
+        if progress.done == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    problem, method = noisy("fitzhugh-nagumo-v"), MultipleShooting(starts=5000)
+    result = odefit.fit(problem, method, jobs=1, progress=interrupt)
+    assert result.status is Status.INTERRUPTED
+    assert result.solutions
+    assert len(result.starts) < 50
+
+
+def test_the_same_seed_is_the_same_answer_whatever_the_jobs() -> None:
+    problem = noisy("fitzhugh-nagumo-v")
+    method = MultipleShooting(starts=3)
+    one = method.solve(problem, Control(seed=3, jobs=1))
+    two = method.solve(problem, Control(seed=3, jobs=2))
+    other = method.solve(problem, Control(seed=4, jobs=1))
+    assert essence(one) == essence(two)
+    assert essence(one) != essence(other)
+
+
+def test_a_checkpoint_goes_on_with_the_same_answer(tmp_path: Path) -> None:
+    problem = lorenz(5.0, step=0.2)
+    path = tmp_path / "kept"
+    method = MultipleShooting(starts=3, start={"r": 20.0}, constraints=["s <= 12"])
+    plain = method.solve(problem, Control(seed=1, jobs=1))
+    MultipleShooting(starts=1, start={"r": 20.0}, constraints=["s <= 12"]).solve(
+        problem, Control(seed=1, jobs=1, checkpoint=path)
+    )
+    assert path.read_bytes().count(b"\n") == 2
+    resumed = method.solve(problem, Control(seed=1, jobs=1, checkpoint=path))
+    assert essence(resumed) == essence(plain)
+    for a, b in zip(plain.starts, resumed.starts, strict=True):
+        assert (a.nodes is None) == (b.nodes is None)
+        if a.nodes is not None and b.nodes is not None:
+            assert np.array_equal(a.nodes.values[0], b.nodes.values[0])
+            assert a.nodes.constraints == b.nodes.constraints == ("s <= 12",)
+    assert path.read_bytes().count(b"\n") == 4
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"nodes": np.array([2.0, 4.0])},
+        {"nodes": np.int64(4)},
+        {"nodes": {"data": (2.0, 4.0)}},
+        {"start": MappingProxyType({"k1": 0.5})},
+        {"constraints": [odefit.Constraint("k1 <= 2")]},
+    ],
+    ids=["array", "numpy integer", "mapping", "view of a mapping", "constraint"],
+)
+def test_options_of_any_kind_go_to_checkpoints_and_workers(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    import pickle
+
+    method = MultipleShooting(starts=1, **options)
+    found = method.solve(exchange(), Control(jobs=1, checkpoint=tmp_path / "kept"))
+    again = method.solve(exchange(), Control(jobs=1, checkpoint=tmp_path / "kept"))
+    assert essence(found) == essence(again)
+    assert isinstance(pickle.loads(pickle.dumps(method.search(exchange()))), MultiStart)
+
+
+# Options -----------------------------------------------------------------------------------------
+
+
+SENSELESS: list[tuple[dict[str, Any], str]] = [
+    ({"integrator": "rk4"}, "integrator: expected one of auto, heyoka"),
+    ({"integrator": None}, "integrator: expected one of"),
+    ({"states": "x"}, 'states: expected "relaxed"'),
+    ({"start": 3}, "start: expected values by name"),
+    ({"start": {"k1": "a"}}, "start, k1: expected a finite number"),
+    ({"start": {"k1": NAN}}, "start, k1: expected a finite number"),
+    ({"tolerance": 0}, "tolerance: expected a number above 0"),
+    ({"tolerance": -1.0}, "tolerance: expected a number above 0"),
+    ({"tolerance": "a"}, "tolerance: expected a number above 0"),
+    ({"tolerance": float("inf")}, "tolerance: expected a number above 0"),
+    ({"iterations": 0}, "iterations: expected a whole number of at least 1"),
+    ({"iterations": 1.5}, "iterations: expected a whole number"),
+    ({"starts": 0}, "starts: expected a whole number of at least 1"),
+    ({"nodes": 0}, "nodes: expected a whole number of at least 1"),
+]
+
+
+@pytest.mark.parametrize(("options", "said"), SENSELESS, ids=lambda v: str(v)[:30])
+def test_senseless_options_are_refused_at_once(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=f"MultipleShooting, {said}"):
+        MultipleShooting(**options)
+
+
+def test_a_start_for_something_that_there_is_not_is_refused() -> None:
+    with pytest.raises(InputError, match="start: there is no 'k3'"):
+        fitted(exchange(), start={"k3": 1.0})
+
+
+def test_the_values_of_another_result_can_be_started_from() -> None:
+    """Fixed ones, and initial values, are among them."""
+    problem = exchange(parameters={"k1": {}, "k2": {"fixed": 0.4}})
+    single = odefit.fit(problem, jobs=1)
+    start = {**single.best.parameters, **single.best.initial}
+    result = fitted(problem, start=start)
+    assert result.starts[0].start == pytest.approx(single.best.vector)
+    assert result.objective == pytest.approx(single.objective)
+
+
+def test_a_start_beyond_bounds_begins_at_them() -> None:
+    result = fitted(exchange(), start={"k1": -3.0, "k2": 50.0})
+    assert result.starts[0].start[:2].tolist() == [0.0, 5.0]
+    assert result.objective == pytest.approx(0.010545993130, rel=1e-7)
+
+
+def test_few_iterations_end_without_convergence_or_by_single_shooting() -> None:
+    history = MultipleShooting(iterations=1, states="data").follow(exchange())
+    assert not history.converged
+    assert history.message == "stopped after 1 iterations"
+    result = fitted(exchange(), iterations=1, states="data")
+    assert "then single shooting" in result.starts[0].message
+    assert result.objective == pytest.approx(0.010545993130, rel=1e-7)
+
+
+def test_a_broken_trajectory_is_no_answer() -> None:
+    """With constraints there is no single shooting to go on with."""
+    result = fitted(exchange(), iterations=1, states="data", constraints=["k1 + k2 = 1"])
+    assert result.status is Status.FAILED
+    assert not result.solutions
+    assert "stopped after 1 iterations" in result.message
+
+
+def test_progress_is_reported_step_by_step() -> None:
+    said: list[str] = []
+    odefit.fit(exchange(), ONE, jobs=1, progress=lambda p: said.append(p.message))
+    assert any("iteration 1: level" in message for message in said)
+
+
+def test_several_experiments_with_events_and_values_of_their_own() -> None:
+    random = np.random.default_rng(0)
+    t = np.linspace(0.0, 5.0, 16)
+
+    def data(x0: float, dose: float) -> dict[str, Any]:
+        x = x0 * np.exp(-0.7 * t) + np.where(t > 2.3, dose * np.exp(-0.7 * (t - 2.3)), 0.0)
+        return {"t": t, "x": x + 0.01 * random.normal(size=16)}
+
+    problem = Problem(
+        Model(ode={"x": "-k*x"}, constants={"D": 0.0}),
+        parameters={"k": {"lower": 0.0, "upper": 9.0}, "f": {"lower": 0.0, "upper": 9.0}},
+        initial={"x": {"per_experiment": True, "lower": 0.0}},
+        experiments=[
+            Experiment("a", data(1.0, 2.0), events=[Event((2.3,), {"x": "x + f*2"})]),
+            Experiment("b", data(3.0, 0.0)),
+        ],
+    )
+    single = odefit.fit(problem, jobs=1)
+    result = fitted(problem)
+    assert result.best.vector == pytest.approx(single.best.vector, rel=1e-5)
+    assert result.best.parameters["f"] == pytest.approx(1.0, abs=0.05)
+
+
+def test_an_answer_keeps_nothing_of_nodes_in_what_is_compared() -> None:
+    start = Start(0, np.zeros(1), np.zeros(1), 0.0, Status.CONVERGED, "", 1, 0.0)
+    assert start.nodes is None
+    nodes = Nodes((np.array([0.0, 1.0]), np.array([0.0])), (np.zeros((2, 1)), np.zeros((1, 1))))
+    assert nodes.count == 3
