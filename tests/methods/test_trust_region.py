@@ -404,3 +404,20 @@ def test_the_promised_decrease_is_that_of_the_bounded_quadratic(seed: int, n: in
     bounded = promised_decrease(r, j, x, x - random.random(n), x + random.random(n))
     assert -1e-12 <= bounded <= free + 1e-12
     assert promised_decrease(r, j, x, x, x) == pytest.approx(0.0, abs=1e-15)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_step_within_bounds_is_that_of_bounded_least_squares(seed: int) -> None:
+    """Against the active set method of SciPy, from points at bounds too."""
+    from scipy.optimize import lsq_linear
+
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 9))
+    jacobian = rng.normal(size=(n + int(rng.integers(0, 6)), n)) * 10.0 ** rng.uniform(-2, 2, n)
+    residuals = rng.normal(size=len(jacobian))
+    lower = -rng.uniform(0, 1, n) * (rng.random(n) < 0.7)
+    lower[rng.random(n) < 0.2] = -np.inf
+    upper = rng.uniform(0.1, 1, n)
+    promised = promised_decrease(residuals, jacobian, np.zeros(n), lower, upper)
+    best = lsq_linear(jacobian, -residuals, (lower, upper), method="bvls", tol=1e-14)
+    assert promised == pytest.approx(0.5 * residuals @ residuals - best.cost, rel=1e-8, abs=1e-10)

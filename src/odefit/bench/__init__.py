@@ -10,8 +10,10 @@ from __future__ import annotations
 from odefit.bench.alpha_pinene import ALPHA_PINENE
 from odefit.bench.campaign import Campaign, Record
 from odefit.bench.library_fits import LIBRARY
+from odefit.bench.multiple_shooting import MULTIPLE_SHOOTING
 from odefit.bench.rational import RATIONAL, RATIONAL_NOISE
 from odefit.bench.recovery import RECOVERY
+from odefit.bench.separable import SEPARABLE
 from odefit.bench.transcription_study import TRANSCRIPTION_STUDY, TRANSCRIPTION_STUDY_QUICK
 from odefit.problem.errors import InputError, did_you_mean
 
@@ -20,8 +22,8 @@ __all__ = ["CAMPAIGNS", "Campaign", "Record", "campaign"]
 CAMPAIGNS: dict[str, Campaign] = {
     c.name: c
     for c in (
-        *(ALPHA_PINENE, LIBRARY, RATIONAL, RATIONAL_NOISE, RECOVERY),
-        *(TRANSCRIPTION_STUDY, TRANSCRIPTION_STUDY_QUICK),
+        *(ALPHA_PINENE, LIBRARY, MULTIPLE_SHOOTING, RATIONAL, RATIONAL_NOISE, RECOVERY),
+        *(SEPARABLE, TRANSCRIPTION_STUDY, TRANSCRIPTION_STUDY_QUICK),
     )
 }
 """All campaigns by name."""

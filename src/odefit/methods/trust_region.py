@@ -22,10 +22,14 @@ from typing import Protocol
 
 import numpy as np
 
+from odefit.methods.scaling import Flags
 from odefit.problem.algebras import Array
 
 STRAIGHT_STEPS = 12
 """Steps after which a problem that has not converged counts as curved."""
+
+CHANGES = 3
+"""Changes of the set of held components in a step, for each component, at most."""
 
 LEAST_EFFECT = 1e-3
 """Effect of a relative change that every unknown counts for, relative to the largest."""
@@ -236,30 +240,64 @@ class _Model:
         return bend
 
     def step(self, radius: float) -> Array:
-        """The step to the minimum of the model within the radius and the bounds."""
-        d = np.zeros(len(self._weight))
+        """The step to the minimum of the model within the radius and the bounds.
+
+        An active set: components that would leave their intervals stop at the bounds, the rest
+        of the step is solved again, and a component is let go when the model then falls on the
+        way back.
+        """
         free = self._free.copy()
-        held = np.zeros(len(d))
-        while free.any():
-            rhs = self._rhs + self._r @ (held * self._weight)
-            left = radius**2 - float(np.sum((held * self._weight) ** 2))
-            if left <= 0:
+        held = np.zeros(len(self._weight))
+        best, most = held, 0.0
+        for _ in range(CHANGES * len(held) + 1):
+            d, solver, damping = self._solved(free, held, radius)
+            if solver is not None:
+                out = free & ((d < self._low) | (d > self._high))
+                if out.any():
+                    # Hold the component that would leave its interval first.
+                    with np.errstate(divide="ignore", invalid="ignore"):
+                        room = np.where(d > 0, self._high / d, self._low / d)
+                    first = int(np.argmin(np.where(out, room, math.inf)))
+                    held[first] = self._high[first] if d[first] > 0 else self._low[first]
+                    free[first] = False
+                    continue
+                self._last = (free.copy(), solver, damping)
+            d = np.clip(d, self._low, self._high)
+            decrease = self.decrease(d)
+            if decrease > most:
+                best, most = d, decrease
+            wrong = self._wrong(d, free, damping)
+            if wrong is None:
                 break
-            solver = _Damped(self._r[:, free])
-            damping = solver.damping(rhs, math.sqrt(left))
-            self._last = (free.copy(), solver, damping)
-            d = held.copy()
-            d[free] = solver.solve(rhs, damping) / self._weight[free]
-            out = free & ((d < self._low) | (d > self._high))
-            if not out.any():
-                return d
-            # Hold the component that would leave its interval first.
-            with np.errstate(divide="ignore", invalid="ignore"):
-                room = np.where(d > 0, self._high / d, self._low / d)
-            first = int(np.argmin(np.where(out, room, math.inf)))
-            held[first] = self._high[first] if d[first] > 0 else self._low[first]
-            free[first] = False
-        return np.clip(held, self._low, self._high)
+            free[wrong], held[wrong] = True, 0.0
+        return best
+
+    def _solved(
+        self, free: Flags, held: Array, radius: float
+    ) -> tuple[Array, _Damped | None, float]:
+        """The step with some components held; nothing to solve for gives no solver."""
+        d = held.copy()
+        left = radius**2 - float(np.sum((held * self._weight) ** 2))
+        if not free.any() or left <= 0:
+            return d, None, 0.0
+        rhs = self._rhs + self._r @ (held * self._weight)
+        solver = _Damped(self._r[:, free])
+        damping = solver.damping(rhs, math.sqrt(left))
+        d[free] = solver.solve(rhs, damping) / self._weight[free]
+        return d, solver, damping
+
+    def _wrong(self, d: Array, free: Flags, damping: float) -> int | None:
+        """The held component whose release lowers the model most; None if there is none."""
+        scaled = d * self._weight
+        slope = self._r.T @ (self._r @ scaled + self._rhs) + damping * scaled
+        inward = np.where(d <= self._low, -slope, 0.0)
+        inward = np.where(d >= self._high, np.maximum(inward, slope), inward)
+        # A component that cannot move at all stays.
+        inward[free | (self._high <= self._low)] = 0.0
+        # Rounding of the slopes is no reason.
+        least = 1e-12 * float(np.linalg.norm(self._rhs))
+        found = int(np.argmax(inward)) if len(inward) else 0
+        return found if len(inward) and inward[found] > least else None
 
 
 class _Damped:

@@ -7,7 +7,7 @@ everywhere, with probability one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,29 +88,30 @@ def _interactions(problem: Problem) -> tuple[Flags, Flags]:
     field = VectorField.of(problem.model, problem.conditions)
     with np.errstate(all="ignore"):
         for number in range(len(problem.conditions)):
-            base = rng.uniform(0.5, 1.5, n)
+            # Row 0 is the base; in row k + 1, unknown k has another value.
+            vectors = np.tile(rng.uniform(0.5, 1.5, n), (n + 1, 1))
+            vectors[1:] += np.diag(rng.uniform(0.2, 0.4, n))
             for low, high in RANGES:
                 known = _random_states(problem, rng, low, high)
-                first = _slopes(field, problem, number, known, base)
-                if np.isfinite(first).all():
+                base = _slopes(field, problem, number, known, vectors[:1])
+                if all(np.isfinite(slopes).all() for _, _, slopes in base):
                     break
-            usable = np.isfinite(first).all(axis=(0, 2, 3))
-            # What is not a number is not zero either.
-            acts[number] = (first != 0).any(axis=(0, 2))
+            for state, keys, slopes in _slopes(field, problem, number, known, vectors):
+                rows = slopes[[0, *(k + 1 for k in keys)]]
+                first, second = rows[0], rows[1:]
+                # What is not a number is not zero either.
+                own = (first != 0).any(axis=0)
+                acts[number, state, keys] |= own
+                size = np.maximum(np.abs(first), np.abs(second)).max(axis=1, keepdims=True)
+                differs = (np.abs(second - first) > ROUNDING * size).any(axis=1)
+                # What cannot be evaluated at random values is not known to be linear.
+                differs |= ~np.isfinite(second).all(axis=1) & own[:, None]
+                if not np.isfinite(first).all():
+                    differs |= own[:, None] & own
+                together[np.ix_(keys, keys)] |= differs
             for state, (inside, kinked) in enumerate(_kinks(field, problem, number)):
                 acts[number, state, sorted(inside)] = True
                 together[np.ix_(sorted(kinked), sorted(inside))] = True
-            for k in range(n):
-                moved = base.copy()
-                moved[k] += rng.uniform(0.2, 0.4)
-                second = _slopes(field, problem, number, known, moved)
-                size = np.maximum(np.abs(first), np.abs(second)).max(axis=2, keepdims=True)
-                differs = np.abs(second - first) > ROUNDING * size
-                # What cannot be evaluated at random values is not known to be linear.
-                differs |= ~np.isfinite(second)
-                together[k] |= differs.any(axis=(0, 1, 2)) | (
-                    acts[number][~usable].any(axis=0) & acts[number][~usable, k].any()
-                )
     return acts, together | together.T
 
 
@@ -198,26 +199,35 @@ def _random_states(
 
 
 def _slopes(
-    field: VectorField, problem: Problem, number: int, known: dict[str, Array], vector: Array
-) -> Array:
-    """Derivatives of initial values and right-hand sides, shape (., states, POINTS, n).
+    field: VectorField, problem: Problem, number: int, known: dict[str, Array], vectors: Array
+) -> Iterator[tuple[int, list[int], Array]]:
+    """Derivatives of initial values and right-hand sides, state by state.
 
     Algebraic variables that the field eliminates are functions of the unknowns. Where events
     assign parameters or constants, right-hand sides are there before and after.
+
+    Yields
+    ------
+    The state's number, the unknowns that are in the expression, and the derivatives by them,
+    shape (vectors, POINTS, unknowns).
     """
-    condition = problem.conditions[number]
-    n, states = len(vector), problem.model.states
-    unknowns = [Dual(v, {k: 1.0}) for k, v in enumerate(vector)]
-    values = {name: Dual(v) for name, v in known.items()}
-    parts = stages(condition, unknowns, values, DUAL)
-    found = np.empty((1 + len(parts), len(states), POINTS, n))
-    for i, state in enumerate(states):
+    condition, count = problem.conditions[number], len(vectors)
+    unknowns = [Dual(np.repeat(v, POINTS), {k: 1.0}) for k, v in enumerate(vectors.T)]
+    values = {name: Dual(np.tile(v, count)) for name, v in known.items()}
+
+    def slopes(value: Dual) -> tuple[list[int], Array]:
+        keys = list(value.partials)
+        found = np.empty((count * POINTS, len(keys)))
+        for i, k in enumerate(keys):
+            found[:, i] = value.partials[k]
+        return keys, found.reshape((count, POINTS, len(keys)))
+
+    for i, state in enumerate(problem.model.states):
         start: Dual = bound_value(condition.initial[state], condition.scalars, unknowns, DUAL)
-        found[0, i] = start.gradient(n, POINTS)
-    for part, (_, scalars) in enumerate(parts, start=1):
+        yield i, *slopes(start)
+    for _, scalars in stages(condition, unknowns, values, DUAL):
         for i, value in enumerate(field.rhs({**values, **scalars}, DUAL)):
-            found[part, i] = value.gradient(n, POINTS)
-    return found
+            yield i, *slopes(value)
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,17 @@ again. So errors include what smoothing loses, where those of the least squares 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from odefit.methods.integral_matching.matching import Match
 from odefit.problem.algebras import Array
-from odefit.problem.condition import Condition
+from odefit.problem.condition import Series
 from odefit.problem.errors import InputError
-from odefit.problem.noise import Noise
+from odefit.problem.noise import Noise, Transform
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap
 
@@ -68,12 +69,12 @@ def bootstrap(
     InputError
         The trajectory of the match does not exist, or too few samples can be matched.
     """
-    truth = _simulated(problem, match, forward)
+    truths = _simulated(problem, match, forward)
     rng = np.random.default_rng(seed)
     vectors = []
     for _ in range(samples):
         try:
-            found = again(_resampled(problem, truth, rng), match.vector)
+            found = again(_resampled(problem, truths, rng), match.vector)
         except InputError:
             continue
         if np.isfinite(found.cost):
@@ -95,52 +96,57 @@ def bootstrap(
     )
 
 
-_Series = tuple[Array, Array, str | None]
-"""Predicted values, standard deviations, and the scale on which these are."""
+@dataclass(frozen=True, eq=False)
+class _Truth:
+    """What a series would be without noise, and its noise on the scale of `transform`."""
+
+    series: Series
+    predicted: Array
+    sd: Array
+    transform: Transform | None
+
+    def drawn(self, rng: np.random.Generator) -> Series:
+        noise = self.sd * rng.normal(size=len(self.sd))
+        if self.transform is None:
+            values = self.predicted + noise
+        else:
+            values = self.predicted * (np.exp(noise) if self.transform == "log" else 10.0**noise)
+        return replace(self.series, values=values)
 
 
-def _simulated(
-    problem: Problem, match: Match, forward: ForwardMap
-) -> list[tuple[Condition, dict[str, _Series]]]:
-    found = []
-    for number, condition in enumerate(problem.conditions):
+def _simulated(problem: Problem, match: Match, forward: ForwardMap) -> list[dict[str, _Truth]]:
+    trajectories = []
+    for condition in problem.conditions:
         trajectory = forward.trajectory(match.vector, condition.name, sensitivities=False)
         if isinstance(trajectory, Failure):
             raise InputError(f"standard errors of a match: it has no trajectory: {trajectory}")
-        predicted = forward.predictions(condition, match.vector, trajectory)
+        trajectories.append(trajectory)
+    blocks = forward.blocks(match.vector, trajectories)
+    found: list[dict[str, _Truth]] = []
+    for number, condition in enumerate(problem.conditions):
         smoothed = {n: s for p in match.pieces if p.condition == number for n, s in p.sds.items()}
         own = {}
         for name, series in condition.series.items():
+            block = next(blocks)
+            if isinstance(block, Failure):
+                raise InputError(f"standard errors of a match: {block}")
             noise = problem.noise.get(name, Noise())
-            value = predicted[name].array(len(condition.times))[series.rows]
-            transform = noise.transform
-            if series.sds is not None:
-                sd = series.sds
-            elif noise.relative is not None:
-                sd = noise.relative * np.abs(value)
-            elif isinstance(noise.sd, float):
-                sd = np.full(len(value), noise.sd)
-            else:
+            sd, transform = block.sd.array(len(series.values)), noise.transform
+            if series.sds is None and noise.relative is None and noise.sd in (None, "estimate"):
                 # Where no smoother saw it: what the trajectory leaves.
-                rest = float(np.sqrt(np.mean((series.values - value) ** 2)))
-                sd, transform = np.full(len(value), smoothed.get(name, rest)), None
-            own[name] = (value, sd, transform)
-        found.append((condition, own))
+                rest = float(np.sqrt(np.mean((series.values - block.predicted) ** 2)))
+                sd, transform = np.full(len(sd), smoothed.get(name, rest)), None
+            own[name] = _Truth(series, block.predicted, sd, transform)
+        found.append(own)
     return found
 
 
 def _resampled(
-    problem: Problem,
-    truth: list[tuple[Condition, dict[str, _Series]]],
-    rng: np.random.Generator,
+    problem: Problem, truths: list[dict[str, _Truth]], rng: np.random.Generator
 ) -> Problem:
-    experiments = {e.name: e for e in problem.experiments}
-    drawn: dict[str, Mapping[str, Array]] = {}
-    for condition, series in truth:
-        for name, (value, sd, transform) in series.items():
-            noise = sd * rng.normal(size=len(value))
-            if transform is None:
-                values = value + noise
-            else:
-                values = value * (np.exp(noise) if transform == "log" else 10.0**noise)
-    raise NotImplementedError
+    sampled = copy.copy(problem)
+    sampled.conditions = tuple(
+        replace(c, series={name: truth.drawn(rng) for name, truth in own.items()})
+        for c, own in zip(problem.conditions, truths, strict=True)
+    )
+    return sampled

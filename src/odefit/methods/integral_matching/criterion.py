@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -69,8 +69,12 @@ class Criterion:
                 found[state] = max(found.get(state, 0.0), float(np.abs(values).max()))
         return {state: size or 1.0 for state, size in found.items()}
 
-    def residuals(self, vector: Array, active: Sequence[int]) -> tuple[list[Array], list[Array]]:
+    def residuals(
+        self, vector: Array, active: Sequence[int], wanted: Collection[int] | None = None
+    ) -> tuple[list[Array], list[Array]]:
         """Residuals and their derivatives by the `active` components, equation by equation.
+
+        Of the equations of these numbers alone, in their order, if `wanted` is given.
 
         Returns
         -------
@@ -83,14 +87,23 @@ class Criterion:
         slopes: list[Array] = []
         with np.errstate(all="ignore"):
             for number, piece in enumerate(self.pieces):
+                own = [
+                    state
+                    for k, (of, state) in enumerate(self.equations)
+                    if of == number and (wanted is None or k in wanted)
+                ]
+                if not own:
+                    continue
                 root = self._roots[number]
-                for state, residual in self._piece(number, piece, unknowns).items():
+                for state, residual in self._piece(number, piece, unknowns, own).items():
                     weight = root / self._scales_of[number, state]
                     values.append(weight * residual.array(len(root)))
                     slopes.append(weight[:, None] * residual.gradient(count, len(root)))
         return values, slopes
 
-    def _piece(self, number: int, piece: Piece, unknowns: Sequence[Dual]) -> dict[str, Dual]:
+    def _piece(
+        self, number: int, piece: Piece, unknowns: Sequence[Dual], own: Sequence[str]
+    ) -> dict[str, Dual]:
         model = self.problem.model
         condition = self.problem.conditions[piece.condition]
         parts = stages(condition, unknowns, {}, DUAL)
@@ -103,8 +116,11 @@ class Criterion:
         hidden = [s for s in model.states if s not in piece.states]
         if hidden:
             known |= self._recovered(piece, known, start, hidden)
-        slopes = dict(zip(model.states, self._rates(known), strict=True))
-        return {s: known[s] - start[s] - self._integral(piece, slopes[s]) for s in piece.states}
+        rates = self._rates(known, own)
+        return {
+            s: known[s] - start[s] - self._integral(piece, rate)
+            for s, rate in zip(own, rates, strict=True)
+        }
 
     def before(self, number: int, vector: Array, time: float) -> dict[str, float]:
         """States at `time` from those at the start of a piece, by Runge and Kutta's rule.
@@ -121,7 +137,7 @@ class Criterion:
             known = dict(scalars) | {TIME: Dual(t)}
             known |= {n: Dual(float(i(np.array([t]))[0])) for n, i in condition.inputs.items()}
             known |= {s: Dual(v) for s, v in zip(states, x, strict=True)}
-            return np.array([float(np.asarray(r.value)) for r in self._rates(known)])
+            return np.array([float(np.asarray(r.value)) for r in self._rates(known, states)])
 
         first = float(piece.grid.times[0])
         x = begin = np.array([vector[self.starts[number, s]] for s in states])
@@ -136,10 +152,10 @@ class Criterion:
         found = x if np.isfinite(x).all() else begin
         return dict(zip(states, found.tolist(), strict=True))
 
-    def _rates(self, known: dict[str, Dual]) -> list[Dual]:
+    def _rates(self, known: dict[str, Dual], own: Iterable[str]) -> list[Dual]:
         if self.problem.model.algebraic:
             known = self._field.complete(known, DUAL)
-        return self.problem.model.rhs(known, DUAL)
+        return [self.problem.model.ode[s].evaluate(known, DUAL) for s in own]
 
     def _start(self, number: int, piece: Piece, state: str, unknowns: Sequence[Dual]) -> Dual:
         if not piece.begins:
@@ -160,7 +176,8 @@ class Criterion:
     ) -> dict[str, Dual]:
         """States that are not measured, from combinations whose rates do not depend on them."""
         states = self.problem.model.states
-        rates = self._rates({**known, **{s: Dual(np.ones(len(piece.grid.times))) for s in hidden}})
+        blank = {s: Dual(np.ones(len(piece.grid.times))) for s in hidden}
+        rates = self._rates({**known, **blank}, states)
         found = {}
         for s in hidden:
             # w x(t) = w x(start) + the integral of w f, w one for s and zero for what is hidden.

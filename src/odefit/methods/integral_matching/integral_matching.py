@@ -16,6 +16,7 @@ import numpy as np
 
 from odefit.methods.control import Control
 from odefit.methods.estimate import Estimate, Start, Status
+from odefit.methods.integral_matching.bootstrap import LEAST, MatchErrors, bootstrap
 from odefit.methods.integral_matching.matching import Match, Matching
 from odefit.methods.integral_matching.separation import Penalty
 from odefit.methods.levels import Levels
@@ -54,7 +55,7 @@ class IntegralMatching:
         Values of unknowns by name to start from; linear ones need none.
     polish
         Whether each answer is improved on the true (integrated) trajectories. Without it, the
-        answer is the match itself.
+        answer is the match itself, if ``fit`` is told ``polish=False`` too.
     starts
         How many starts; None for one where all unknowns are linear, elsewhere as many as the
         evidence asks for, see :class:`MultiStart`.
@@ -131,6 +132,35 @@ class IntegralMatching:
             Data are too few to be smoothed, or unusable.
         """
         return self.matching(problem).match(self._given(problem, seed), Control(seed).should_stop)
+
+    def standard_errors(
+        self, problem: Problem, match: Match, *, samples: int = 100, seed: int = 0
+    ) -> MatchErrors:
+        """Standard errors of a match itself, by matching simulated data as often as `samples`.
+
+        With the noise that the problem gives, else with that which the smoothers found.
+
+        Raises
+        ------
+        InputError
+            The match has no trajectory, or too few samples could be matched.
+
+        Examples
+        --------
+        >>> import odefit
+        >>> problem = odefit.library.load("seasonal-lotka-volterra", noise=0.1, seed=1)
+        >>> method = odefit.IntegralMatching()
+        >>> found = method.standard_errors(problem, method.match(problem), samples=10)
+        >>> sorted(found.errors)
+        ['alpha', 'beta', 'delta', 'epsilon', 'gamma', 'omega']
+        """
+        whole(samples, "IntegralMatching, samples", LEAST)
+
+        def again(sampled: Problem, vector: Array) -> Match:
+            return self.matching(sampled).match(vector, lambda: False)
+
+        forward = ForwardMap(problem, self.engine)
+        return bootstrap(problem, match, again, samples, seed, forward)
 
     def matching(self, problem: Problem) -> Matching:
         """The problem smoothed and separated."""

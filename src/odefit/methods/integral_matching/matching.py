@@ -310,8 +310,15 @@ class Matching:
         sds = {name: sd for piece in self._pieces for name, sd in piece.sds.items()}
         vector = vector.copy()
         for k, unknown in enumerate(self.problem.unknowns):
-            sd = sds.get(unknown.name.removesuffix("_sd"), 0.0)
+            name = unknown.name.removesuffix("_sd")
+            sd = sds.get(name, 0.0)
             if unknown.kind == "noise" and sd > 0:
+                noise = self.problem.noise[name]
+                if noise.transform is not None:
+                    # On that scale: relative to a typical value.
+                    series = [c.series[name] for c in self.problem.conditions if name in c.series]
+                    sd /= float(np.median(np.abs(np.concatenate([s.values for s in series]))))
+                    sd /= 1.0 if noise.transform == "log" else np.log(10.0)
                 vector[k] = np.clip(sd, self.problem.lower[k], self.problem.upper[k])
         return vector
 

@@ -8,22 +8,19 @@ L. Kaufman, A variable projection method for solving separable nonlinear least s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from odefit.methods.integral_matching.criterion import Criterion
+from odefit.methods.integral_matching.lasso import lasso
 from odefit.methods.scaling import Flags
 from odefit.methods.trust_region import Minimum, Tolerances, minimise
 from odefit.problem.algebras import Array
 
 SINGULAR = 1e-10
 """Singular values of the linear problem that count as zero, relative, columns of length one."""
-
-
-DESCENTS = 1000
-"""Sweeps of coordinate descent, at most."""
 
 
 @dataclass(frozen=True)
@@ -146,8 +143,8 @@ def _reduced(
     linear, nonlinear = list(block.linear), list(block.nonlinear)
     vector = vector.copy()
     vector[linear] = 0.0
-    values, slopes = criterion.residuals(vector, linear)
-    constant, columns = _stacked(values, slopes, block.equations)
+    values, slopes = criterion.residuals(vector, linear, block.equations)
+    constant, columns = np.concatenate(values), np.concatenate(slopes)
     if not (np.isfinite(constant).all() and np.isfinite(columns).all()):
         return None
     unknowns = criterion.problem.unknowns
@@ -161,23 +158,13 @@ def _reduced(
     residuals = constant + columns @ answer
     jacobian = np.zeros((len(residuals), len(nonlinear)))
     if nonlinear:
-        values, slopes = criterion.residuals(vector, nonlinear)
-        _, own = _stacked(values, slopes, block.equations)
+        own = np.concatenate(criterion.residuals(vector, nonlinear, block.equations)[1])
         if not np.isfinite(own).all():
             return None
         # What the linear unknowns could take up is not the nonlinear ones' to explain.
         jacobian = own - basis @ (basis.T @ own)
     lost = tuple(linear[k] for k in singular)
     return _Reduced(0.5 * float(residuals @ residuals), residuals, jacobian, vector, lost)
-
-
-def _stacked(
-    values: Sequence[Array], slopes: Sequence[Array], equations: Sequence[int]
-) -> tuple[Array, Array]:
-    return (
-        np.concatenate([values[e] for e in equations]),
-        np.concatenate([slopes[e] for e in equations]),
-    )
 
 
 def solve_linear(
@@ -209,7 +196,8 @@ def solve_linear(
         right = np.append(right, np.zeros(count))
     low, high = lower * units, upper * units
     if penalty.lasso > 0:
-        y = _lasso(scaled, right, low, high, np.where(penalised, penalty.lasso, 0.0))
+        thresholds = np.where(penalised, penalty.lasso * float(np.linalg.norm(right)), 0.0)
+        y = lasso(scaled, right, low, high, thresholds)
         free = ((y != 0) | ~penalised) & (y > low) & (y < high)
         return y / units, _span(scaled[:rows, free]), ()
     u, s, vt = np.linalg.svd(scaled, full_matrices=False)
@@ -230,22 +218,3 @@ def solve_linear(
 def _span(columns: Array) -> Array:
     u, s, _ = np.linalg.svd(columns, full_matrices=False)
     return np.asarray(u[:, s > SINGULAR * max(float(s.max(initial=0.0)), 1e-300)])
-
-
-def _lasso(columns: Array, right: Array, low: Array, high: Array, weights: Array) -> Array:
-    """Coordinate descent for |columns y - right|^2 / 2 + |right| weights |y| within bounds."""
-    gram, target = columns.T @ columns, columns.T @ right
-    thresholds = weights * float(np.linalg.norm(right))
-    diagonal = np.where(np.diag(gram) > 0, np.diag(gram), 1.0)
-    y = np.zeros(len(target))
-    for _ in range(DESCENTS):
-        largest = 0.0
-        for k in range(len(y)):
-            pull = target[k] - gram[k] @ y + diagonal[k] * y[k]
-            new = np.sign(pull) * max(abs(pull) - thresholds[k], 0.0) / diagonal[k]
-            new = min(max(new, low[k]), high[k])
-            largest = max(largest, abs(new - y[k]))
-            y[k] = new
-        if largest <= 1e-10 * max(float(np.abs(y).max(initial=0.0)), 1e-300):
-            break
-    return y

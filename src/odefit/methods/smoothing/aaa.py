@@ -13,7 +13,7 @@ from odefit.methods.smoothing.barycentric import Rational
 from odefit.methods.smoothing.criteria import aicc
 from odefit.methods.smoothing.floater_hormann import interpolant
 from odefit.methods.smoothing.noise import noise_level
-from odefit.methods.smoothing.smoother import EPS, Interpolant, fit_normalised
+from odefit.methods.smoothing.smoother import EPS, Interpolant, fit_normalised, refuse_weights
 from odefit.problem.algebras import Array
 
 FOLDS = 5
@@ -68,8 +68,9 @@ class AAA:
         """AAA."""
         return "AAA"
 
-    def fit(self, times: Array, values: Array) -> Interpolant:
+    def fit(self, times: Array, values: Array, sds: Array | None = None) -> Interpolant:
         """Approximate a series of at least 2 points."""
+        refuse_weights(times, sds, self.name)
         return fit_normalised(times, values, self.name, 2, self._fit)
 
     def _fit(self, x: Array, y: Array) -> Interpolant:

@@ -10,7 +10,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from odefit.methods.options import whole
 from odefit.methods.smoothing.barycentric import Rational, quotient
 from odefit.methods.smoothing.noise import noise_level
-from odefit.methods.smoothing.smoother import Interpolant, fit_normalised
+from odefit.methods.smoothing.smoother import Interpolant, fit_normalised, refuse_weights
 from odefit.problem.algebras import Array
 
 
@@ -38,8 +38,9 @@ class FloaterHormann:
         """With its degree."""
         return f"Floater-Hormann {self.degree}"
 
-    def fit(self, times: Array, values: Array) -> Interpolant:
+    def fit(self, times: Array, values: Array, sds: Array | None = None) -> Interpolant:
         """Interpolate a series of at least 2 points."""
+        refuse_weights(times, sds, self.name)
         return fit_normalised(times, values, self.name, 2, self._fit)
 
     def _fit(self, x: Array, y: Array) -> Interpolant:

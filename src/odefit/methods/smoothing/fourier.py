@@ -9,7 +9,7 @@ import numpy as np
 from odefit.methods.options import number, whole
 from odefit.methods.smoothing.basis import Waves
 from odefit.methods.smoothing.regression import Prior, regress
-from odefit.methods.smoothing.smoother import Interpolant, fit_normalised
+from odefit.methods.smoothing.smoother import Interpolant, fit_normalised, refuse_weights
 from odefit.problem.algebras import Array
 
 
@@ -42,8 +42,9 @@ class FourierExtension:
         """Fourier extension."""
         return "Fourier extension"
 
-    def fit(self, times: Array, values: Array) -> Interpolant:
+    def fit(self, times: Array, values: Array, sds: Array | None = None) -> Interpolant:
         """Smooth a series of at least 3 points."""
+        refuse_weights(times, sds, self.name)
         return fit_normalised(times, values, self.name, 3, self._fit)
 
     def _fit(self, x: Array, y: Array) -> Interpolant:

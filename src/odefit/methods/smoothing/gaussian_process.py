@@ -11,7 +11,7 @@ from scipy.special import gammaln
 from odefit.methods.smoothing.basis import Polynomials
 from odefit.methods.smoothing.noise import noise_level
 from odefit.methods.smoothing.regression import Prior, regress
-from odefit.methods.smoothing.smoother import EPS, Interpolant, fit_normalised
+from odefit.methods.smoothing.smoother import EPS, Interpolant, fit_normalised, refuse_weights
 from odefit.problem.algebras import Array
 
 TERMS = 40
@@ -42,8 +42,9 @@ class GaussianProcess:
         """Gaussian process."""
         return "Gaussian process"
 
-    def fit(self, times: Array, values: Array) -> Interpolant:
+    def fit(self, times: Array, values: Array, sds: Array | None = None) -> Interpolant:
         """Smooth a series of at least 3 points."""
+        refuse_weights(times, sds, self.name)
         return fit_normalised(times, values, self.name, 3, self._fit)
 
     def _fit(self, x: Array, y: Array) -> Interpolant:

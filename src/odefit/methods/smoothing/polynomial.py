@@ -11,7 +11,7 @@ from scipy.linalg import solve_triangular
 from odefit.methods.options import whole
 from odefit.methods.smoothing.basis import Polynomials
 from odefit.methods.smoothing.criteria import aicc, bic
-from odefit.methods.smoothing.smoother import Interpolant, fit_normalised
+from odefit.methods.smoothing.smoother import Interpolant, fit_normalised, refuse_weights
 from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError
 
@@ -47,8 +47,9 @@ class Chebyshev:
         """Chebyshev polynomial."""
         return "Chebyshev polynomial"
 
-    def fit(self, times: Array, values: Array) -> Interpolant:
+    def fit(self, times: Array, values: Array, sds: Array | None = None) -> Interpolant:
         """Smooth a series of at least 4 points, or 2 more than the degree."""
+        refuse_weights(times, sds, self.name)
         least = 4 if self.degree is None else self.degree + 2
         return fit_normalised(times, values, self.name, least, self._fit)
 

@@ -38,7 +38,7 @@ class Smoother(Protocol):
     def name(self) -> str:
         """How reports call it."""
 
-    def fit(self, times: Array, values: Array) -> Interpolant:
+    def fit(self, times: Array, values: Array, sds: Array | None = None) -> Interpolant:
         """The function behind a series.
 
         Parameters
@@ -47,11 +47,15 @@ class Smoother(Protocol):
             Strictly increasing, shape (n,); they need not be equidistant.
         values
             Finite, shape (n,); leave out what was not measured.
+        sds
+            Standard deviations of the values, shape (n,); only their ratios matter. None if all
+            are alike.
 
         Raises
         ------
         InputError
-            The series cannot be used: too few points, or not as said above.
+            The series cannot be used: too few points, or not as said above; or the smoother
+            takes all measurements for equally good, and they are not.
         """
 
 
@@ -78,6 +82,49 @@ def check_series(times: Array, values: Array, name: str, least: int) -> None:
         raise InputError(
             f"{name}: needs at least {least} points, got {len(times)}; measure more, or take "
             f"another smoother"
+        )
+
+
+def relative_weights(times: Array, sds: Array | None, name: str) -> Array:
+    """Inverse variances relative to their mean, shape of `times`.
+
+    The least is not taken for less than 1e-8 of the largest: it hardly counts as it is, and
+    rounding asks for it.
+
+    Raises
+    ------
+    InputError
+        Not as many standard deviations as times, or one that is not above 0.
+    """
+    if sds is None:
+        return np.ones(np.shape(times))
+    given = np.asarray(sds, dtype=float)
+    if given.shape != np.shape(times):
+        raise InputError(
+            f"{name}: expected a standard deviation for each time, got shapes {given.shape} and "
+            f"{np.shape(times)}"
+        )
+    if not (np.isfinite(given).all() and (given > 0).all()):
+        raise InputError(
+            f"{name}: standard deviations must be finite and above 0; leave out what is unknown"
+        )
+    weights = np.maximum((given.min(initial=np.inf) / given) ** 2, 1e-8)
+    return np.asarray(weights / weights.mean(), dtype=float) if len(given) else given
+
+
+def refuse_weights(times: Array, sds: Array | None, name: str) -> None:
+    """Refuse standard deviations that differ, for a smoother that has no use for them.
+
+    Raises
+    ------
+    InputError
+        Naming smoothers that have.
+    """
+    weights = relative_weights(times, sds, name)
+    if len(weights) and np.ptp(weights) > 1e-9:
+        raise InputError(
+            f"{name}: takes all measurements for equally good; leave their standard deviations "
+            f"out, or take SmoothingSpline, AdaptiveSpline or LocalPolynomial"
         )
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from odefit.methods.options import whole
+from odefit.methods.smoothing.amount import Criterion, check_criterion, resolved
+from odefit.methods.smoothing.banded import Series
+from odefit.methods.smoothing.banded_curve import BandedCurve
 from odefit.methods.smoothing.basis import Splines
 from odefit.methods.smoothing.evidence import RATIOS, Reduced
 from odefit.methods.smoothing.expansion import Expansion, members, mixture
-from odefit.methods.smoothing.smoother import EPS, Interpolant, fit_normalised
+from odefit.methods.smoothing.smoother import EPS, Interpolant, fit_normalised, relative_weights
 from odefit.problem.algebras import Array
-from odefit.problem.errors import InputError
 
 FINENESS = 4
 """Candidates for the smoothing between two of `evidence.RATIOS`."""
@@ -24,8 +25,8 @@ class SmoothingSpline:
     """Least squares with a penalty on the integral of the squared derivative of an `order`.
 
     Local, unlike the other smoothers: what happens at one time hardly disturbs another. Splines
-    of degree 2 order - 1 on equal intervals; as a mixed model, polynomials of degree below
-    `order` are free, and what deviates from them is a priori Gaussian.
+    of degree 2 order - 1; as a mixed model, polynomials of degree below `order` are free, and
+    what deviates from them is a priori Gaussian.
 
     Attributes
     ----------
@@ -33,38 +34,46 @@ class SmoothingSpline:
         Of the derivative that is penalised: Taylor coefficients exist up to 2 order - 1, and are
         of use to about order.
     size
-        Splines at most; never more than points.
+        Splines at most, on equal intervals, never more than points: for curves that do little,
+        to the last digit. None for as many as the data ask for, up to one for each: for long
+        series, oscillations and noise, with an order of 2 or 3, at a cost proportional to n.
     criterion
         What chooses the smoothing: "reml" (restricted maximum likelihood, averaged over what is
-        likely) or "gcv" (generalised cross-validation), which smooths far too little at times.
+        likely) or "gcv" (generalised cross-validation), which smooths far too little at times with
+        a size, but not without, where its minimum next to the likeliest amount is taken.
     """
 
     order: int = 5
-    size: int = 60
-    criterion: Literal["reml", "gcv"] = "reml"
+    size: int | None = 60
+    criterion: Criterion = "reml"
 
     def __post_init__(self) -> None:
         whole(self.order, "SmoothingSpline, order")
-        whole(self.size, "SmoothingSpline, size", 2 * self.order)
-        if self.criterion not in ("reml", "gcv"):
-            raise InputError(
-                f"SmoothingSpline, criterion: expected 'reml' or 'gcv', got {self.criterion!r}"
-            )
+        if self.size is not None:
+            whole(self.size, "SmoothingSpline, size", 2 * self.order)
+        check_criterion(self.criterion, "SmoothingSpline")
 
     @property
     def name(self) -> str:
         """Smoothing spline."""
         return "smoothing spline"
 
-    def fit(self, times: Array, values: Array) -> Interpolant:
+    def fit(self, times: Array, values: Array, sds: Array | None = None) -> Interpolant:
         """Smooth a series of at least order + 2 points."""
-        return fit_normalised(times, values, self.name, self.order + 2, self._fit)
+        weights = relative_weights(times, sds, self.name)
 
-    def _fit(self, x: Array, y: Array) -> Interpolant:
+        def normalised(x: Array, y: Array) -> Interpolant:
+            if self.size is None:
+                return BandedCurve(resolved(Series(x, y, weights), self.order, self.criterion))
+            return self._few(x, y, np.sqrt(weights), self.size)
+
+        return fit_normalised(times, values, self.name, self.order + 2, normalised)
+
+    def _few(self, x: Array, y: Array, roots: Array, size: int) -> Interpolant:
         n, p = len(x), self.order
-        basis = equal_splines(2 * p - 1, max(min(self.size, n), 2 * p))
+        basis = equal_splines(2 * p - 1, max(min(size, n), 2 * p))
         free, penalised = _split(basis, p)
-        design = basis.values(x)
+        design, y = roots[:, None] * basis.values(x), roots * y
         # Only a small triangle of a long series matters from here on.
         q, triangle = np.linalg.qr(np.hstack([design @ free, design @ penalised]))
         right = q.T @ y

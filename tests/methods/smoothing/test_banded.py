@@ -1,0 +1,109 @@
+"""Banded penalised splines: against the dense formulas, and B-splines against SciPy's."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.interpolate import BSpline
+
+from odefit.methods.smoothing.banded import Penalised, Series
+from odefit.methods.smoothing.local_splines import LocalSplines, Rows, breaks_among
+from odefit.problem.algebras import Array
+
+RNG = np.random.default_rng(0)
+X = np.sort(RNG.uniform(-1, 1, 30))
+SERIES = Series(X, RNG.normal(size=30), RNG.uniform(0.5, 2, 30))
+
+
+def dense(rows: Rows) -> Array:
+    full = np.zeros((rows.values.shape[1], rows.size))
+    np.put_along_axis(full, rows.columns.T, rows.values.T, axis=1)
+    return full
+
+
+def localised(order: int, *, even: bool) -> Penalised:
+    problem = Penalised.in_pieces(SERIES, order, 29)
+    return problem if even else problem.localised(2.0 + np.sin(9 * problem.points))
+
+
+@pytest.mark.parametrize("degree", [1, 3, 5])
+def test_rows_are_those_of_scipy(degree: int) -> None:
+    basis = LocalSplines(np.array([-1.0, -0.3, 0.1, 0.2, 1.0]), degree)
+    x = np.array([-1.2, -1.0, -0.5, 0.1, 0.15, 0.9, 1.0, 1.1])
+    for order in range(degree + 1):
+        theirs = BSpline(basis.knots, np.eye(basis.size), degree)(x, nu=order)
+        assert dense(basis.rows(x, order)) == pytest.approx(theirs, rel=1e-9, abs=1e-9)
+
+
+def test_products_of_rows_are_those_of_the_full_matrix() -> None:
+    rows = LocalSplines(breaks_among(X, 12), 3).rows(X)
+    full = dense(rows)
+    assert rows @ np.arange(15.0) == pytest.approx(full @ np.arange(15.0))
+    assert rows.transposed(SERIES.y) == pytest.approx(full.T @ SERIES.y)
+    gram = full.T @ (SERIES.weights[:, None] * full)
+    for d, band in enumerate(rows.gram(SERIES.weights)):
+        assert band[: 15 - d] == pytest.approx(np.diagonal(gram, d))
+
+
+def test_breaks_have_about_as_many_points_between_them() -> None:
+    breaks = breaks_among(np.geomspace(1, 1e6, 101), 10)
+    assert breaks == pytest.approx(np.geomspace(1, 1e6, 11))
+    assert len(breaks_among(X, 100)) == 30
+
+
+@pytest.mark.parametrize("even", [True, False])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_the_solution_is_that_of_the_dense_formulas(order: int, even: bool) -> None:
+    problem = localised(order, even=even)
+    design, bends = dense(problem.rows), dense(problem.bends)
+    penalty = bends.T @ (problem.weights[:, None] * bends)
+    for ratio in (0.1, 1e3):
+        found = problem.solve(ratio)
+        assert found is not None
+        strength = ratio * problem.unit
+        normal = design.T @ (SERIES.weights[:, None] * design) + strength * penalty
+        c = np.linalg.solve(normal, design.T @ (SERIES.weights * SERIES.y))
+        assert design @ found.coefficients == pytest.approx(design @ c, abs=1e-6)
+        rss = SERIES.weights @ (SERIES.y - design @ c) ** 2
+        assert found.rss == pytest.approx(rss, rel=1e-5)
+        assert found.cost == pytest.approx(rss + strength * c @ penalty @ c, rel=1e-5)
+        hat = design @ np.linalg.solve(normal, design.T * SERIES.weights)
+        assert problem.parameters(ratio) == pytest.approx(np.trace(hat), abs=2e-3)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_likelihoods_compare_across_amounts_and_local_weights(order: int) -> None:
+    # As a mixed model: y = X b + Z u + e, u ~ N(0, 1 / strength), by contrasts that X leaves.
+    ours, theirs = [], []
+    roots = np.sqrt(SERIES.weights)
+    for even in (True, False):
+        problem = localised(order, even=even)
+        bends = dense(problem.bends)
+        penalty = bends.T @ (problem.weights[:, None] * bends)
+        values, vectors = np.linalg.eigh(penalty)
+        design = roots[:, None] * dense(problem.rows)
+        smooth = design @ (vectors[:, order:] / np.sqrt(values[order:]))
+        free = np.linalg.qr(roots[:, None] * np.vander(X, order))[0]
+        for ratio in (0.1, 10.0, 1e3):
+            found = problem.solve(ratio)
+            assert found is not None
+            ours.append(problem.likelihood(found)[0])
+            covariance = np.eye(30) + smooth @ smooth.T / (ratio * problem.unit)
+            inverse = np.linalg.inv(covariance)
+            inner = free.T @ inverse @ free
+            left = inverse - inverse @ free @ np.linalg.solve(inner, free.T @ inverse)
+            quadratic = roots * SERIES.y @ left @ (roots * SERIES.y)
+            logs = np.linalg.slogdet(covariance)[1] + np.linalg.slogdet(inner)[1]
+            theirs.append((30 - order) * np.log(quadratic / (30 - order)) + logs)
+    shifts = np.array(ours) - np.array(theirs)
+    assert all(a == pytest.approx(b, abs=1e-4) for a, b in pairwise(shifts))
+
+
+def test_polynomials_that_are_free_survive_the_strongest_smoothing() -> None:
+    x = np.linspace(-1, 1, 100)
+    line = Series(x, 0.3 + 0.7 * x, np.ones(100))
+    found = (problem := Penalised.in_pieces(line, 3, 99)).solve(1e11)
+    assert found is not None
+    assert problem.rows @ found.coefficients == pytest.approx(line.y, abs=1e-6)
