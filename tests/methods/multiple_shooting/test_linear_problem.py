@@ -202,4 +202,4 @@ def test_equations_between_bounds_that_hold_all_at_once_do_not_contradict() -> N
     step = linear.step(at, equation, none)
     assert linear.feasible
     assert at.point.coordinates[:2] + step.coordinates[:2] == pytest.approx([0.5, 0.5])
-    assert linear.contradiction(at, equation) < 1e-9
+    assert linear.contradiction(at, equation, none) < 1e-9

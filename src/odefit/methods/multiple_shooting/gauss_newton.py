@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -122,7 +122,7 @@ def iterate(
         step = problem.step(at, *user)
         level = problem.length(step)
         converged = problem.largest(step) <= tolerance
-        impossible = _impossible(problem, at, user[0])
+        impossible = _impossible(problem, at, *user)
         reason = impossible
         if not reason and not math.isfinite(level):
             reason = "the linearised problem has no finite solution"
@@ -138,7 +138,7 @@ def iterate(
         done.append(
             Iteration(
                 at.evaluation.objective,
-                float(np.abs(at.gaps / shooting.sizes).max(initial=0.0)),
+                _gap(shooting, at),
                 level,
                 0.0 if taken is None else search.damping,
                 problem.inverse.undetermined.shape[1],
@@ -150,16 +150,31 @@ def iterate(
             if converged and not impossible:
                 # Negligible as it is, an unstable interval multiplies it: what is left of it goes.
                 last = shooting.linearised(at.point.moved(step, 1.0))
-                at = last if not isinstance(last, Failure) else at
+                if not isinstance(last, Failure):
+                    at = last
+                    done[-1] = replace(
+                        done[-1],
+                        objective=at.evaluation.objective,
+                        gap=_gap(shooting, at),
+                        point=at.point,
+                    )
             return End(at, problem, converged and not impossible, reason, done, bool(impossible))
         at = taken
 
 
-def _impossible(problem: LinearProblem, at: Linearised, equations: Conditions) -> str:
+def _gap(shooting: Shooting, at: Linearised) -> float:
+    return float(np.abs(at.gaps / shooting.sizes).max(initial=0.0))
+
+
+def _impossible(
+    problem: LinearProblem, at: Linearised, equations: Conditions, inequalities: Conditions
+) -> str:
     """Why no step satisfies all conditions, if none does."""
     if not problem.feasible:
         return "no step satisfies bounds and inequalities"
-    if len(equations.values) and problem.contradiction(at, equations) > CONTRADICTION:
+    if not len(equations.values):
+        return ""
+    if problem.contradiction(at, equations, inequalities) > CONTRADICTION:
         return "the equality conditions contradict each other"
     return ""
 

@@ -123,11 +123,12 @@ class LinearProblem:
         missing = self._missing(at, inequalities)[self._active]
         return self._expanded(self.inverse.solve(np.concatenate([e, missing]), z), sides)
 
-    def contradiction(self, at: Linearised, equations: Conditions) -> float:
+    def contradiction(
+        self, at: Linearised, equations: Conditions, inequalities: Conditions
+    ) -> float:
         """How much of the equations no step can satisfy, relative to the sizes."""
-        return self.inverse.contradiction(
-            np.concatenate([self._sides(at, equations)[0], np.zeros(int(self._active.sum()))])
-        )
+        held = self._missing(at, inequalities)[self._active]
+        return self.inverse.contradiction(np.concatenate([self._sides(at, equations)[0], held]))
 
     def length(self, step: Point) -> float:
         """Norm of an increment: of level functions, and of steps (17)."""

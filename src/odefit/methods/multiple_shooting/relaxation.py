@@ -27,7 +27,7 @@ from odefit.simulation import Failure
 HELD = (1e-2, 1e-1, 1.0)
 """Weights of the continuity conditions while parameters are held."""
 
-FREE = (1.0, 1e1, 1e2, 1e3, 1e4)
+FREE = (1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
 """Weights afterwards. Residuals as large as constant predictions leave them count one a node, and
 so does, with a weight of 1, a gap as large as the states."""
 
