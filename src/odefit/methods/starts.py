@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -137,6 +138,21 @@ def guess(problem: Problem) -> Array | None:
         ],
         dtype=float,
     )
+
+
+def chosen(problem: Problem, given: Mapping[str, float] | None, seed: int = 0) -> Array:
+    """Where a single start begins: at the guess, or at a first sample if there is none.
+
+    Parameters
+    ----------
+    given
+        Values by name that replace those; names of no unknowns do nothing.
+    """
+    base = guess(problem)
+    if base is None:
+        base = sample(problem, 0, 1, seed)[0]
+    given = given or {}
+    return np.array([given.get(k, v) for k, v in zip(problem.keys, base, strict=True)])
 
 
 def sample(problem: Problem, block: int, count: int, seed: int, design: Design = "latin") -> Array:

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from odefit.methods.control import Control
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.integral_matching.bootstrap import LEAST, MatchErrors, bootstrap
@@ -26,7 +24,7 @@ from odefit.methods.options import number, whole
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.smoothing import SmoothingSpline
 from odefit.methods.smoothing.smoother import Smoother
-from odefit.methods.starts import guess, sample
+from odefit.methods.starts import chosen
 from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError, did_you_mean
 from odefit.problem.problem import Problem
@@ -238,11 +236,7 @@ class IntegralMatching:
 
     def _given(self, problem: Problem, seed: int) -> Array:
         _check_names("start", self.start or {}, problem)
-        base = guess(problem)
-        if base is None:
-            base = sample(problem, 0, 1, seed)[0]
-        given = self.start or {}
-        return np.array([given.get(k, v) for k, v in zip(problem.keys, base, strict=True)])
+        return chosen(problem, self.start, seed)
 
 
 def _check_names(option: str, names: Iterable[str], problem: Problem) -> None:

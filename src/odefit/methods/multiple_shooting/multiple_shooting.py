@@ -30,7 +30,7 @@ from odefit.methods.multiple_shooting.relaxation import relaxed
 from odefit.methods.multiple_shooting.shooting import Linearised, Point, Shooting
 from odefit.methods.options import number, whole
 from odefit.methods.single_shooting import SingleShooting
-from odefit.methods.starts import guess, sample
+from odefit.methods.starts import chosen, guess, sample
 from odefit.methods.states import states_from_data
 from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError, did_you_mean
@@ -409,18 +409,14 @@ class MultipleShooting:
         return np.concatenate(parts)
 
     def _given(self, problem: Problem) -> Array:
-        base = guess(problem)
-        if base is None:
-            base = sample(problem, 0, 1, 0)[0]
-        given = self.start or {}
         # Fixed values are no harm: results have them too.
         known = {*problem.keys, *problem.parameters, *problem.model.states}
-        for key in given:
+        for key in self.start or {}:
             if key not in known and key.partition("[")[0] not in known:
                 raise InputError(
                     f"MultipleShooting, start: there is no {key!r}{did_you_mean(key, problem.keys)}"
                 )
-        return np.array([given.get(k, v) for k, v in zip(problem.keys, base, strict=True)])
+        return chosen(problem, self.start)
 
 
 def _resolves(whole: Evaluation, problem: LinearProblem) -> bool:

@@ -21,7 +21,7 @@ from odefit.methods.levels import Levels
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.options import number, whole
 from odefit.methods.single_shooting import SingleShooting
-from odefit.methods.starts import guess, sample
+from odefit.methods.starts import chosen, guess
 from odefit.methods.transcription.agreement import discretised
 from odefit.methods.transcription.discretisation import Discretisation
 from odefit.methods.transcription.formulations import Baseline, Formulation
@@ -205,7 +205,7 @@ class Transcription:
 
     def search(self, problem: Problem) -> MultiStart:
         """Many starts of this method with its local solver."""
-        first = None if self.start is None else tuple(self._given(problem).tolist())
+        first = None if self.start is None else tuple(chosen(problem, self.start).tolist())
         # Its number of starts is no part of the method of one: checkpoints compare that.
         one = replace(self, starts=None)
         return MultiStart(one, starts=self.starts, screening=self.screening, first=first)
@@ -371,13 +371,6 @@ class Transcription:
     def _informed(self, problem: Problem) -> bool:
         """Whether the first start is somebody's guess and no random point."""
         return self.start is not None or guess(problem) is not None
-
-    def _given(self, problem: Problem) -> Array:
-        base = guess(problem)
-        if base is None:
-            base = sample(problem, 0, 1, 0)[0]
-        given = self.start or {}
-        return np.array([given.get(k, v) for k, v in zip(problem.keys, base, strict=True)])
 
     def limits(self, control: Control) -> Limits:
         """Those of one run of a solver in this process."""
