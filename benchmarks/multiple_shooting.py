@@ -25,8 +25,8 @@ casadi
     the exact one, or L-BFGS. "odefit, same start" has the same nodes (every data time) that begin
     at the data, no relaxation; "odefit" is the default. Seconds are those from the problem to
     the answer: for CasADi building its functions and solving, for odefit all of
-    :func:`odefit.fit`, with standard errors and so on. "Error" is the largest relative error of
-    a parameter.
+    :func:`odefit.fit`, with standard errors and so on; the smallest of the repetitions, so that
+    odefit finds its compiled model again. "Error" is the largest relative error of a parameter.
 library
     One start of multiple shooting, single shooting and transcription from the same point of every
     problem: its guess, or several random points where it has none. Solved are those

@@ -138,6 +138,9 @@ def _grid(stretches: Stretches, chosen: npt.NDArray[np.intp], length: int) -> Ar
     for lane, k in enumerate(chosen):
         own = stretches.grids[k]
         grid[0, lane] = stretches.starts[k]
+        if len(own) == length:
+            grid[1:, lane] = own
+            continue
         grid[1 : len(own), lane] = own[:-1]
         last = grid[len(own) - 1, lane]
         grid[len(own) :, lane] = np.linspace(last, own[-1], length - len(own) + 2)[1:]

@@ -90,7 +90,7 @@ def relaxed(
                 if stop():
                     return at.point
                 cost = _cost(shooting, at, weight, rho)
-                new, damping = _step(shooting, at, weight, rho, damping, sizes, ~mask, cost)
+                new, damping = _step(shooting, at, weight, rho, damping, sizes, ~mask, cost, stop)
                 if new is None:
                     break
                 gain = cost - _cost(shooting, new, weight, rho)
@@ -114,10 +114,13 @@ def _step(
     sizes: Array,
     free: Flags,
     cost: float,
+    stop: Callable[[], bool],
 ) -> tuple[Linearised | None, float]:
     """The next point, and how much to damp there (Levenberg and Marquardt); None if stuck."""
     normal = _normal(shooting, at, weight, rho, sizes)
     for _ in range(ATTEMPTS):
+        if stop():
+            break
         step = _solved(shooting, at, normal, damping, sizes, free)
         if step is not None:
             new = shooting.linearised(at.point.moved(step, 1.0))
