@@ -14,6 +14,7 @@ from zlib import crc32
 import numpy as np
 
 from odefit.bench.campaign import Task
+from odefit.bench.options import read_options
 from odefit.problem.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -150,18 +151,7 @@ class Setting:
         InputError
             No such option, or no such value.
         """
-        meanings = dict(OPTIONS)
-        own: dict[str, Any] = {}
-        for name, text in chosen.items():
-            if name not in meanings:
-                hint = did_you_mean(name, meanings) or ";"
-                have = ", ".join(meanings)
-                raise InputError(f"there is no option {name!r}{hint} options are: {have}")
-            try:
-                own[name] = _read(name, text)
-            except ValueError as error:
-                raise InputError(f"{name}: expected {meanings[name]}; got {text!r}") from error
-        return replace(self, **own)
+        return replace(self, **read_options(chosen, dict(OPTIONS), _read))
 
     def tasks(self) -> Iterator[Task]:
         """A task a batch: example by example, variant by variant."""

@@ -8,13 +8,14 @@ digits. That gives the paper's data sets 0 to 4, which the library has, exactly,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
 
 from odefit.bench.campaign import Task
+from odefit.bench.options import read_options
 from odefit.problem.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -105,17 +106,7 @@ class Setting:
         InputError
             No such option, or no such value.
         """
-        own: dict[str, Any] = {name: getattr(self, name) for name, _ in OPTIONS}
-        for name, text in chosen.items():
-            if name not in own:
-                hint = did_you_mean(name, own) or ";"
-                raise InputError(f"there is no option {name!r}{hint} options are: {', '.join(own)}")
-            try:
-                own[name] = _read(name, text)
-            except ValueError as error:
-                meaning = dict(OPTIONS)[name]
-                raise InputError(f"{name}: expected {meaning}; got {text!r}") from error
-        return Setting(**own)
+        return replace(self, **read_options(chosen, dict(OPTIONS), _read))
 
     def tasks(self) -> Iterator[Task]:
         """A task a run: all models on the first data set, then on the second, ..."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from odefit.bench import separable_paper as paper
 from odefit.bench.campaign import Task
+from odefit.bench.options import read_options
 from odefit.problem.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -164,18 +165,7 @@ class Setting:
         InputError
             No such option, or no such value.
         """
-        meanings = dict(OPTIONS)
-        own: dict[str, Any] = {}
-        for name, text in chosen.items():
-            if name not in meanings:
-                hint = did_you_mean(name, meanings) or ";"
-                have = ", ".join(meanings)
-                raise InputError(f"there is no option {name!r}{hint} options are: {have}")
-            try:
-                own[name] = _read(name, text)
-            except ValueError as error:
-                raise InputError(f"{name}: expected {meanings[name]}; got {text!r}") from error
-        return replace(self, **own)
+        return replace(self, **read_options(chosen, dict(OPTIONS), _read))
 
     def tasks(self) -> Iterator[Task]:
         """A task a chunk of runs: the first runs of all parts and settings, then the next."""

@@ -31,8 +31,8 @@ class Level:
     ----------
     first, second
         Joined, the end of the first being the start of the second.
-    middle
-        The node between them.
+    left, middle, right
+        The nodes at their ends, and between them.
     alone
         Those that stay as they are.
     order
@@ -41,7 +41,9 @@ class Level:
 
     first: Indices
     second: Indices
+    left: Indices
     middle: Indices
+    right: Indices
     alone: Indices
     order: Indices
 
@@ -126,12 +128,15 @@ def _plan(
         new += [stretches[k] for k in alone]
         order = sorted(range(len(new)), key=new.__getitem__)
         pairs = np.array(joined, dtype=np.intp)
+        ends = np.array(new[: len(joined)], dtype=np.intp)
         middle = np.array([stretches[a][1] for a, _ in joined], dtype=np.intp)
         levels.append(
             Level(
                 pairs[:, 0],
                 pairs[:, 1],
+                ends[:, 0],
                 middle,
+                ends[:, 1],
                 np.array(alone, dtype=np.intp),
                 np.array(order, dtype=np.intp),
             )
@@ -301,27 +306,12 @@ class Condensed:
         sides
             Whose right-hand sides apply; None for none.
         """
-        ends = self._ends()
         for number in range(len(self._steps) - 1, -1, -1):
-            step, middle = self._steps[number], self.chains.levels[number].middle
-            left, right = ends[number]
-            known = np.concatenate(
-                [nodes[left], nodes[right], np.broadcast_to(unknowns, (len(left), len(unknowns)))],
-                axis=1,
-            )
+            step, level = self._steps[number], self.chains.levels[number]
+            shared = np.broadcast_to(unknowns, (len(level.left), len(unknowns)))
+            known = np.concatenate([nodes[level.left], nodes[level.right], shared], axis=1)
             values = np.einsum("bij,bj->bi", step.to_ends, known)
-            nodes[middle] = values if sides is None else values + sides.constants[number]
-
-    def _ends(self) -> list[tuple[Indices, Indices]]:
-        """By level, the nodes at the ends of the joined stretches."""
-        left, right = self.chains.left, self.chains.left + 1
-        found = []
-        for level in self.chains.levels:
-            a, b = left[level.first], right[level.second]
-            found.append((a, b))
-            left = np.concatenate([a, left[level.alone]])[level.order]
-            right = np.concatenate([b, right[level.alone]])[level.order]
-        return found
+            nodes[level.middle] = values if sides is None else values + sides.constants[number]
 
     def _compress(self, rows: Array) -> Array:
         """Residuals by node, shape (nodes, height, N + n), no more than there are columns."""

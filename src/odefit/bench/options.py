@@ -1,0 +1,40 @@
+"""Options of campaigns, given as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from odefit.problem.errors import InputError, did_you_mean
+
+
+def read_options(
+    chosen: Mapping[str, str], meanings: Mapping[str, str], read: Callable[[str, str], Any]
+) -> dict[str, Any]:
+    """Values of the chosen options.
+
+    Parameters
+    ----------
+    chosen
+        Text by name.
+    meanings
+        Of every option there is, in words.
+    read
+        From name and text to the value; a ValueError where the text is none.
+
+    Raises
+    ------
+    InputError
+        No such option, or no such value.
+    """
+    found: dict[str, Any] = {}
+    for name, text in chosen.items():
+        if name not in meanings:
+            hint = did_you_mean(name, meanings) or ";"
+            have = ", ".join(meanings)
+            raise InputError(f"there is no option {name!r}{hint} options are: {have}")
+        try:
+            found[name] = read(name, text)
+        except ValueError as error:
+            raise InputError(f"{name}: expected {meanings[name]}; got {text!r}") from error
+    return found
