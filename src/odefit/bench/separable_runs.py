@@ -35,7 +35,7 @@ def rivals() -> Mapping[str, Smoother]:
     return {
         "spline, order 2": SmoothingSpline(order=2, size=None),
         "spline, order 3": SmoothingSpline(order=3, size=None),
-        "spline, order 2, GCV": SmoothingSpline(order=2, size=None, criterion="gcv"),
+        "spline, order 5": SmoothingSpline(),
         "adaptive spline": AdaptiveSpline(),
         "local polynomial": LocalPolynomial(),
     }

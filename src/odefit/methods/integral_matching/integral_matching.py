@@ -22,7 +22,7 @@ from odefit.methods.multi_start import MultiStart
 from odefit.methods.multiple_shooting import MultipleShooting
 from odefit.methods.options import number, whole
 from odefit.methods.single_shooting import SingleShooting
-from odefit.methods.smoothing import SmoothingSpline
+from odefit.methods.smoothing import SplineByNoise
 from odefit.methods.smoothing.smoother import Smoother
 from odefit.methods.starts import chosen
 from odefit.problem.algebras import Array
@@ -76,7 +76,7 @@ class IntegralMatching:
 
     separable: bool = True
     linear: Sequence[str] | None = None
-    smoother: Smoother = field(default_factory=SmoothingSpline)
+    smoother: Smoother = field(default_factory=SplineByNoise)
     ridge: float = 0.0
     lasso: float = 0.0
     start: Mapping[str, float] | None = field(default=None, hash=False)

@@ -2,7 +2,8 @@
 
 Shared by the methods that need derivatives of data: the algebraic one and integral matching.
 For derivatives `AAA` is the default without noise and `GaussianProcess` with it; `noise_level`
-tells. For values between noisy measurements it is `AdaptiveSpline`.
+tells. For values between measurements it is
+`SplineByNoise`, and `AdaptiveSpline` with noise.
 """
 
 from odefit.methods.smoothing.aaa import AAA
@@ -16,6 +17,7 @@ from odefit.methods.smoothing.polynomial import Chebyshev
 from odefit.methods.smoothing.positive import Positive
 from odefit.methods.smoothing.smoother import Interpolant, Smoother
 from odefit.methods.smoothing.spline import SmoothingSpline
+from odefit.methods.smoothing.spline_by_noise import SplineByNoise
 
 __all__ = [
     "AAA",
@@ -29,5 +31,6 @@ __all__ = [
     "Positive",
     "Smoother",
     "SmoothingSpline",
+    "SplineByNoise",
     "noise_level",
 ]
