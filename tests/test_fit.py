@@ -216,6 +216,25 @@ def test_the_last_improvement_can_be_left_out() -> None:
     assert result.objective > 1.01 * odefit.fit(problem, short).objective
 
 
+@dataclass(frozen=True)
+class Final(SingleShooting):
+    """Its answer is the one that is wanted."""
+
+    @property
+    def answer_is_final(self) -> bool:
+        return True
+
+
+def test_a_method_may_ask_for_its_answer_to_be_left_alone() -> None:
+    """Unless the user says what he wants."""
+    problem = decay().with_parameters(k={"guess": 5.0}, s={"guess": 9.0})
+    best = odefit.fit(decay()).objective
+    assert odefit.fit(problem, Final(evaluations=2)).objective > 1.01 * best
+    assert odefit.fit(problem, Final(evaluations=2), polish=False).objective > 1.01 * best
+    told = odefit.fit(problem, Final(evaluations=2), polish=True)
+    assert told.objective == pytest.approx(best, rel=1e-9)
+
+
 def test_a_checkpoint_is_gone_on_with(tmp_path: Path) -> None:
     path = tmp_path / "fit.checkpoint"
     first = odefit.fit(oscillator(), MultiStart(starts=4), seed=1, checkpoint=path)

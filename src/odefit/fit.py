@@ -61,7 +61,7 @@ def fit(
     progress: Callable[[Progress], None] | None = None,
     checkpoint: str | Path | None = None,
     level: float = LEVEL,
-    polish: bool = True,
+    polish: bool | None = None,
 ) -> Result:
     """Estimate the unknowns of `problem`, and say what the answer is worth.
 
@@ -88,8 +88,9 @@ def fit(
     level
         Of the confidence intervals.
     polish
-        Whether the best answer is improved once more on the integrated trajectories. Without
-        it, the answer is the method's own, and so is the status.
+        Whether the best answer is improved once more on the integrated trajectories. If not,
+        the answer is the method's own, and so is the status. None for as the method is meant:
+        with ``IntegralMatching(polish=False)`` it is not, with all others it is.
 
     Raises
     ------
@@ -108,6 +109,9 @@ def fit(
     _check(problem, seed, time_limit, jobs, level)
     seed = int(seed)
     method = method or MultiStart()
+    if polish is None:
+        # A method says so where its own answer is the one that is wanted.
+        polish = not getattr(method, "answer_is_final", False)
     control = Control(
         seed,
         None if time_limit is None else time.time() + time_limit,

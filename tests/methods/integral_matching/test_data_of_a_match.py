@@ -144,14 +144,71 @@ def test_a_dose_begins_a_new_curve() -> None:
     assert worst(found, TRUTH) < 1e-8
 
 
-def test_a_dose_at_the_start_leaves_the_initial_value_to_the_data() -> None:
-    """Which a match does not see: x is then no linear unknown, and polishing finds it."""
-    events = [Event((0.0,), {"x": "x + 1"})]
-    data = {"t": T[1:], "x": 2 * DECAY[1:]}
-    problem = decay(data=None, experiments=[experiment(data, t0=0.0, events=events)])
-    match, found = matched(problem)
-    assert match.linear == ("a",)
-    assert found["a"] == pytest.approx(0.7, abs=1e-7)
+def dosed_at_start(assign: Mapping[str, Any], after: float, first: int = 1, **more: Any) -> Problem:
+    """The chain of decays from x = `after` once an event at t0 is over; no measurement at t0."""
+    data = {"t": T[first:], "x": after * DECAY[first:], "w": after * CHAIN[first:]}
+    start = experiment(data, t0=0.0, events=[Event((0.0,), assign)])
+    return chain(data=None, experiments=[start], **more)
+
+
+@pytest.mark.parametrize(
+    ("assign", "after"),
+    [({"x": "x + 1"}, 2.0), ({"x": "5 + 2*x"}, 7.0), ({"x": "x + a"}, 1.7), ({"w": "w"}, 1.0)],
+)
+@pytest.mark.parametrize("first", [1, 5])
+def test_a_dose_at_the_start_tells_what_was_before(
+    assign: Mapping[str, Any], after: float, first: int
+) -> None:
+    match, found = matched(dosed_at_start(assign, after, first))
+    assert set(match.linear) == {"a", "b"}
+    assert worst(found, {"a": 0.7, "b": 0.7, "x": 1.0, "w": 0.0}) < 1e-5
+    assert "left at the start" not in match.message
+
+
+def test_doses_at_the_start_follow_one_another() -> None:
+    """x = 3 and w = 2 become 8 and 5, x then 4, which is what the curves begin with."""
+    both = np.exp(-0.7 * T)
+    data = {"t": T[1:], "x": 4 * both[1:], "w": (5 * both + 4 * CHAIN)[1:]}
+    events = [Event((0.0,), {"x": "x + 5", "w": "w + x"}), Event((0.0,), {"x": "x/2"})]
+    problem = chain(data=None, experiments=[experiment(data, t0=0.0, events=events)])
+    assert worst(matched(problem)[1], {"x": 3.0, "w": 2.0}) < 1e-5
+
+
+def test_a_dose_of_a_known_state_tells_the_other() -> None:
+    """After w = w + x, with w known, x is told although it is replaced."""
+    events = [Event((0.0,), {"w": "w + x"}), Event((0.0,), {"x": 1.0})]
+    data = {"t": T[1:], "x": DECAY[1:], "w": (3 * DECAY + CHAIN)[1:]}
+    start = experiment(data, t0=0.0, events=events)
+    found = matched(chain(data=None, experiments=[start], initial={"x": {}, "w": 0.5}))[1]
+    assert found["x"] == pytest.approx(2.5, abs=1e-5)
+
+
+@pytest.mark.parametrize("assign", [{"x": 2.0}, {"x": "1 + x^2"}, {"x": "max(x, 2)"}])
+def test_what_a_dose_at_the_start_hides_stays_at_the_start_and_is_named(
+    assign: Mapping[str, Any],
+) -> None:
+    problem = dosed_at_start(assign, 2.0)
+    match, found = matched(problem, start={"x": 0.3, "w": 9.0})
+    assert worst(found, {"a": 0.7, "b": 0.7, "x": 0.3, "w": 0.0}) < 1e-5
+    assert match.message.endswith("; the smoothed data do not tell x: left at the start")
+
+
+def test_a_measurement_at_the_start_is_of_before_a_dose() -> None:
+    data = {"t": T, "x": np.append(0.6, 2 * DECAY[1:]), "w": 2 * CHAIN}
+    start = experiment(data, t0=0.0, events=[Event((0.0,), {"x": 2.0})])
+    match, found = matched(chain(data=None, experiments=[start]))
+    assert worst(found, {"a": 0.7, "b": 0.7, "x": 0.6, "w": 0.0}) < 1e-5
+    assert "left at the start" not in match.message
+
+
+def test_an_experiment_with_a_dose_at_the_start_leaves_shared_values_to_the_others() -> None:
+    """Led back, x would be 2; the curve that begins with x is what the criterion sees."""
+    dosed = {"t": T[1:], "x": 3 * DECAY[1:], "w": 3 * CHAIN[1:]}
+    second = Experiment("B", dosed, t0=0.0, events=[Event((0.0,), {"x": "x + 1"})])
+    first = experiment({"t": T, "x": DECAY, "w": CHAIN})
+    match, found = matched(chain(data=None, experiments=[first, second]))
+    assert {"x", "w"} <= set(match.linear)
+    assert found["x"] == pytest.approx(1.0, abs=1e-6)
 
 
 def test_a_switched_constant_is_in_force_from_then_on() -> None:

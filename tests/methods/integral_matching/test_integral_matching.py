@@ -98,12 +98,15 @@ def test_the_same_seed_gives_the_same_answer() -> None:
 def test_without_polishing_the_answer_is_the_match() -> None:
     problem = saturated(noise=0.05)
     match = IntegralMatching().match(problem)
-    plain = odefit.fit(problem, IntegralMatching(polish=False, starts=1), jobs=1, polish=False)
+    plain = odefit.fit(problem, IntegralMatching(polish=False, starts=1), jobs=1)
     assert [plain.best.parameters[k] for k in ("v", "k")] == pytest.approx(
         [match.vector[problem.keys.index(k)] for k in ("v", "k")], rel=1e-6
     )
     polished = odefit.fit(problem, IntegralMatching(starts=1), jobs=1)
     assert polished.best.objective < plain.best.objective
+    assert plain.status is Status.CONVERGED
+    told = odefit.fit(problem, IntegralMatching(polish=False, starts=1), jobs=1, polish=True)
+    assert told.best.objective == pytest.approx(polished.best.objective, rel=1e-9)
     assert "in closed form, 1 by search; then " in polished.starts[0].message
 
 

@@ -16,7 +16,10 @@ from odefit.methods.integral_matching.lasso import lasso
 from odefit.methods.integral_matching.separation import (
     Block,
     Penalty,
+    Prices,
     _reduced,
+    _searched,
+    prices_at,
     separated,
     solve_linear,
 )
@@ -32,6 +35,7 @@ from tests.methods.integral_matching.courses import (
 )
 
 NONE = Penalty()
+NO_PRICES = Prices(np.zeros(4), np.zeros(4))
 FREE = np.full(4, np.inf)
 ALL = np.ones(4, dtype=bool)
 
@@ -50,7 +54,7 @@ def system(seed: int, rows: int = 30, count: int = 4, alike: float = 0.0) -> tup
 @pytest.mark.parametrize("seed", range(5))
 def test_without_bounds_it_is_least_squares(seed: int) -> None:
     columns, constant = system(seed)
-    found, basis, singular = solve_linear(columns, constant, -FREE, FREE, NONE, ALL)
+    found, basis, singular = solve_linear(columns, constant, -FREE, FREE, NO_PRICES)
     assert found == pytest.approx(np.linalg.lstsq(columns, -constant, rcond=None)[0], rel=1e-8)
     assert basis.T @ basis == pytest.approx(np.eye(4), abs=1e-12)
     assert columns - basis @ (basis.T @ columns) == pytest.approx(0 * columns, abs=1e-9)
@@ -65,7 +69,7 @@ def test_within_bounds_it_is_scipys(seed: int, alike: float) -> None:
     random = np.random.default_rng(100 + seed)
     low = free + np.abs(free) * random.uniform(-1, 0.5, 4)
     high = low + np.abs(free) * random.uniform(0.1, 1, 4)
-    found = solve_linear(columns, constant, low, high, NONE, ALL)[0]
+    found = solve_linear(columns, constant, low, high, NO_PRICES)[0]
     exact = lsq_linear(columns, -constant, (low, high), method="trf", tol=1e-14, lsq_solver="exact")
     assert ((found >= low) & (found <= high)).all()
     cost = 0.5 * float(np.sum((columns @ found + constant) ** 2))
@@ -76,7 +80,7 @@ def test_what_is_held_by_a_bound_is_not_in_the_basis() -> None:
     columns, constant = system(0)
     free = np.linalg.lstsq(columns, -constant, rcond=None)[0]
     low = np.array([free[0] + abs(free[0]), -np.inf, -np.inf, -np.inf])
-    found, basis, _ = solve_linear(columns, constant, low, FREE, NONE, ALL)
+    found, basis, _ = solve_linear(columns, constant, low, FREE, NO_PRICES)
     assert found[0] == pytest.approx(low[0])
     assert basis.shape[1] == 3
 
@@ -94,9 +98,9 @@ def test_columns_that_the_others_replace_are_named(
     columns: list[list[float]], singular: tuple[int, ...]
 ) -> None:
     free = np.full(3, np.inf)
-    every = np.ones(3, dtype=bool)
     right = np.array([1.0, 2.0, -1.0])
-    found, _, named = solve_linear(np.array(columns), right, -free, free, NONE, every)
+    prices = Prices(np.zeros(3), np.zeros(3))
+    found, _, named = solve_linear(np.array(columns), right, -free, free, prices)
     assert named == singular
     assert np.isfinite(found).all()
 
@@ -105,7 +109,8 @@ def test_columns_that_the_others_replace_are_named(
 def test_ridge_is_its_closed_form_and_leaves_initial_values_alone(weight: float) -> None:
     columns, constant = system(1)
     free = np.array([True, False, True, True])
-    found = solve_linear(columns, constant, -FREE, FREE, Penalty(ridge=weight), free)[0]
+    prices = Prices.of(Penalty(ridge=weight), columns, constant, free)
+    found = solve_linear(columns, constant, -FREE, FREE, prices)[0]
     sizes = np.sum(columns**2, axis=0) * free
     exact = np.linalg.solve(columns.T @ columns + weight * np.diag(sizes), -columns.T @ constant)
     assert found == pytest.approx(exact, rel=1e-6)
@@ -158,7 +163,8 @@ def test_lasso_of_orthogonal_columns_is_soft_thresholding() -> None:
 def test_a_heavy_lasso_leaves_what_is_not_penalised() -> None:
     columns, constant = system(2)
     kept = np.array([False, True, True, False])
-    found = solve_linear(columns, constant, -FREE, FREE, Penalty(lasso=10.0), kept)[0]
+    prices = Prices.of(Penalty(lasso=10.0), columns, constant, kept)
+    found = solve_linear(columns, constant, -FREE, FREE, prices)[0]
     assert (found[kept] == 0).all()
     rest = np.linalg.lstsq(columns[:, ~kept], -constant, rcond=None)[0]
     assert found[~kept] == pytest.approx(rest, rel=1e-8)
@@ -175,28 +181,109 @@ def blocks_of(problem: Any, **options: Any) -> tuple[Criterion, Block]:
     return criterion, Block(tuple(range(len(criterion.equations))), linear, rest)
 
 
-def reduced(criterion: Criterion, block: Block, k: float, **bounds: Array) -> tuple[float, Array]:
-    """Reduced criterion at k, and its Gauss-Newton gradient, from one evaluation."""
-    size = criterion.size
-    lower, upper = bounds.get("lower", np.full(size, -np.inf)), np.full(size, np.inf)
-    end = _reduced(criterion, block, np.full(size, k), lower, upper, NONE)
-    assert end is not None
-    return end.cost, end.jacobian.T @ end.residuals
+PENALTIES = [
+    NONE,
+    Penalty(ridge=0.01),
+    Penalty(ridge=0.3),
+    Penalty(lasso=1e-3),
+    Penalty(lasso=0.05),
+    Penalty(ridge=0.01, lasso=0.01),
+]
 
 
 @pytest.mark.parametrize("at", [0.2, 0.5, 1.0, 2.5])
 @pytest.mark.parametrize("bounded", [False, True])
-def test_the_gradient_of_the_reduced_criterion_is_exact(at: float, bounded: bool) -> None:
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_the_gradient_of_the_reduced_criterion_is_exact(
+    at: float, bounded: bool, penalty: Penalty
+) -> None:
     """Kaufman's Jacobian has the exact gradient, also where a linear unknown is at a bound."""
     criterion, block = blocks_of(saturated(noise=0.1))
-    lower = np.full(criterion.size, -np.inf)
+    size = criterion.size
+    lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
     if bounded:
         lower[block.linear[0]] = 5.0
+    prices = prices_at(criterion, block, np.ones(size), penalty)
+
+    def reduced(k: float) -> tuple[float, float]:
+        end = _reduced(criterion, block, np.full(size, k), lower, upper, prices)
+        assert end is not None
+        assert len(end.residuals) == len(end.jacobian)
+        return end.cost, float((end.jacobian.T @ end.residuals)[0])
+
     h = 1e-5
-    _, gradient = reduced(criterion, block, at, lower=lower)
-    up, _ = reduced(criterion, block, at + h, lower=lower)
-    down, _ = reduced(criterion, block, at - h, lower=lower)
-    assert gradient[0] == pytest.approx((up - down) / (2 * h), rel=1e-4, abs=1e-9)
+    slope = (reduced(at + h)[0] - reduced(at - h)[0]) / (2 * h)
+    assert reduced(at)[1] == pytest.approx(slope, rel=1e-4, abs=1e-9)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_the_search_ends_at_the_minimum_over_all_unknowns_together(penalty: Penalty) -> None:
+    """By another algorithm, without any separation; magnitudes as differences y+ - y-."""
+    criterion, block = blocks_of(saturated(noise=0.1))
+    size, linear, count = criterion.size, list(block.linear), len(block.linear)
+    (k,) = block.nonlinear
+    start = np.ones(size)
+    prices = prices_at(criterion, block, start, penalty)
+
+    def whole(z: Array) -> tuple[float, Array]:
+        vector = np.zeros(size)
+        vector[linear], vector[k] = z[:count] - z[count:-1], z[-1]
+        values, slopes = criterion.residuals(vector, range(size))
+        residuals = np.concatenate(values)
+        gradient = np.concatenate(slopes).T @ residuals
+        y, sums = vector[linear], z[:count] + z[count:-1]
+        own = gradient[linear] + prices.squares * y
+        cost = 0.5 * residuals @ residuals + 0.5 * prices.squares @ y**2 + prices.magnitudes @ sums
+        both = [own + prices.magnitudes, -own + prices.magnitudes, gradient[[k]]]
+        return float(cost), np.concatenate(both)
+
+    lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
+    lower[k], upper[k] = 0.01, 5.0
+    tight = Tolerances(cost=1e-12, step=1e-12)
+    found = _searched(criterion, block, start, lower, upper, penalty, tight, lambda: False)
+    ends = [
+        minimize(
+            whole,
+            np.concatenate([np.ones(count), np.zeros(count), [begin]]),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0.0, None)] * (2 * count) + [(0.01, 5.0)],
+            options={"maxiter": 5000, "maxfun": 20000, "ftol": 1e-15, "gtol": 1e-10},
+        )
+        for begin in (0.5, 2.0)
+    ]
+    best = min(ends, key=lambda end: float(end.fun))
+    penalised = found.cost + prices.cost(found.vector[linear])
+    assert found.converged
+    assert penalised == pytest.approx(best.fun, rel=1e-6)
+    assert penalised <= best.fun * (1 + 1e-9)
+    assert found.vector[k] == pytest.approx(best.x[-1], rel=1e-2)
+
+
+def test_the_cost_of_a_match_is_the_criterion_without_penalties() -> None:
+    problem = saturated(noise=0.05)
+    for options in ({"ridge": 0.1}, {"lasso": 0.01}):
+        match, _ = matched(problem, **options)
+        values, _ = IntegralMatching().matching(problem)._criterion.residuals(match.vector, [])
+        assert match.cost == pytest.approx(0.5 * sum(float(v @ v) for v in values), rel=1e-10)
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_what_a_lasso_keeps_is_fitted_without_it(bounded: bool) -> None:
+    """As if the terms it dropped had never been candidates."""
+    bounds = {"v": {"upper": 1.5 if bounded else np.inf}}
+    rates: dict[str, Any] = {"k": {"lower": 0.01, "upper": 5.0, "guess": 1.0}, "f": {}, "e": {}}
+    model = Model(ode={"x": "f - v*x/(k + x) + g*w", "w": "v*x/(k + x) - e*w + h*w^2"})
+    problem = saturated(0.02, model=model, parameters={**bounds, **rates, "g": {}, "h": {}})
+    match, found = matched(problem, lasso=0.003)
+    dropped = {key for key, value in found.items() if value == 0}
+    assert {"g", "h"} & dropped
+    assert not {"v", "x", "w"} & dropped
+    fixed: Any = {key: {"fixed": 0.0} for key in dropped}
+    plain, without = matched(problem.with_parameters(**fixed), start={"k": found["k"]})
+    assert {k: found[k] for k in without} == pytest.approx(without, rel=1e-3)
+    assert match.cost == pytest.approx(plain.cost, rel=1e-6)
+    assert not bounded or found["v"] <= 1.5
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.05])

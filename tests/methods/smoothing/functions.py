@@ -19,6 +19,7 @@ from odefit.methods.smoothing import (
     GaussianProcess,
     Smoother,
     SmoothingSpline,
+    SplineByNoise,
 )
 from odefit.problem.algebras import Array
 
@@ -29,6 +30,7 @@ ALL: tuple[Smoother, ...] = (
     GaussianProcess(),
     Chebyshev(),
     SmoothingSpline(),
+    SplineByNoise(),
 )
 FOR_NOISE = ALL[2:]
 

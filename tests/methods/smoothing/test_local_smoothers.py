@@ -20,6 +20,7 @@ from odefit.methods.smoothing import (
     Positive,
     Smoother,
     SmoothingSpline,
+    SplineByNoise,
 )
 from odefit.problem.algebras import Array
 from tests.methods.smoothing.functions import GRID, LONG, exponential, wave
@@ -31,6 +32,7 @@ SPLINES: tuple[Smoother, ...] = (
     AdaptiveSpline(),
     AdaptiveSpline(criterion="reml"),
     AdaptiveSpline(order=2),
+    SplineByNoise(),
 )
 LOCAL: tuple[Smoother, ...] = (*SPLINES, LocalPolynomial(degree=1), LocalPolynomial())
 

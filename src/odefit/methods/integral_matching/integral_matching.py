@@ -53,7 +53,7 @@ class IntegralMatching:
         Values of unknowns by name to start from; linear ones need none.
     polish
         Whether each answer is improved on the true (integrated) trajectories. Without it, the
-        answer is the match itself, if ``fit`` is told ``polish=False`` too.
+        answer is the match itself, unless ``fit`` is told ``polish=True``.
     starts
         How many starts; None for one where all unknowns are linear, elsewhere as many as the
         evidence asks for, see :class:`MultiStart`.
@@ -109,6 +109,11 @@ class IntegralMatching:
     def name(self) -> str:
         """For results."""
         return "IntegralMatching" if self.separable else "IntegralMatching(not separable)"
+
+    @property
+    def answer_is_final(self) -> bool:
+        """Whether :func:`odefit.fit` leaves the answer as it is."""
+        return not self.polish
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
         """Estimate; results depend on the seed, never on the number of workers."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from odefit.methods.integral_matching.criterion import Criterion
 from odefit.methods.integral_matching.curves import Piece, pieces
+from odefit.methods.integral_matching.doses import before_events
 from odefit.methods.integral_matching.readout import measured_states
 from odefit.methods.integral_matching.separation import Block, Matched, Penalty, separated
 from odefit.methods.scaling import Flags
@@ -50,8 +51,8 @@ class Match:
     vector
         Unknowns, shape (n,).
     cost
-        Half the integral criterion, states in units of their largest magnitude; infinite if
-        there is no match.
+        Half the integral criterion, states in units of their largest magnitude, without
+        penalties; infinite if there is no match.
     converged
         Whether the search for nonlinear unknowns ended at a minimum.
     linear, nonlinear
@@ -237,10 +238,12 @@ class Matching:
             matched = separated(
                 criterion, block, vector, lower, upper, self._penalty, TOLERANCES, stop
             )
-            own = [*block.linear, *block.nonlinear]
-            vector[own] = matched.vector[own]
+            changed = [*block.linear, *block.nonlinear]
+            vector[changed] = matched.vector[changed]
             found.append(matched)
-        vector = self._with_noise(self._led_back(criterion, vector)[:n])
+        own = {k for b in blocks for k in (*b.linear, *b.nonlinear)}
+        at_start = self._at_start(own | self._led_back(criterion, vector, own))
+        vector = self._with_noise(vector[:n])
         cost = float(sum(m.cost for m in found))
         singular = tuple(problem.keys[k] for m in found for k in m.singular if k < n)
         names = tuple(problem.keys[k] for b in blocks for k in b.linear if k < n)
@@ -254,7 +257,7 @@ class Matching:
             singular,
             sum(m.evaluations for m in found),
             criterion.pieces,
-            _words(names, searched, singular, self._separable, cost, self._left),
+            _words(names, searched, singular, self._separable, cost, self._left, at_start),
         )
 
     def _blocks(self, criterion: Criterion, linear: Sequence[int]) -> list[Block]:
@@ -289,21 +292,46 @@ class Matching:
             )
         return [b for b in found if b.linear or b.nonlinear]
 
-    def _led_back(self, criterion: Criterion, vector: Array) -> Array:
-        """With unknown initial values before the first measurement, by following the equations."""
-        vector = vector.copy()
+    def _led_back(self, criterion: Criterion, vector: Array, matched: set[int]) -> set[int]:
+        """Unknown initial values before the first measurement, by following the equations.
+
+        They are written into `vector`, unless they are among the `matched` unknowns.
+
+        Returns
+        -------
+        Those that are found so.
+        """
+        found: set[int] = set()
+        given = vector.copy()
         for number, piece in enumerate(criterion.pieces):
             condition = self.problem.conditions[piece.condition]
-            jumped = any(t == condition.t0 for t, _ in condition.events)
-            if piece.begins or jumped or piece.since > condition.t0:
+            if piece.begins or piece.since > condition.t0:
                 continue
-            for state, value in criterion.before(number, vector, condition.t0).items():
+            states = criterion.before(number, given, condition.t0)
+            if self.route == "assimilation":
+                # Which has found them itself.
+                states = {s: value for s, value in states.items() if s not in self.hidden}
+            if any(t == condition.t0 for t, _ in condition.events):
+                states = before_events(
+                    self.problem.model, condition, given[: len(self.problem.unknowns)], states
+                )
+            for state, value in states.items():
                 bound = condition.initial[state]
-                if not isinstance(bound, float | Expression):
+                if not isinstance(bound, float | Expression) and bound not in matched:
+                    found.add(bound)
                     vector[bound] = np.clip(
                         value, self.problem.lower[bound], self.problem.upper[bound]
                     )
-        return vector
+        return found
+
+    def _at_start(self, found: set[int]) -> list[str]:
+        """Names of unknown initial values that are not among the `found` unknowns."""
+        assimilated = self.hidden if self.route == "assimilation" else ()
+        return [
+            self.problem.keys[k]
+            for k, unknown in enumerate(self.problem.unknowns)
+            if unknown.kind == "initial" and k not in found and unknown.name not in assimilated
+        ]
 
     def _with_noise(self, vector: Array) -> Array:
         """With the smoother's noise where that is an unknown."""
@@ -348,6 +376,7 @@ def _words(
     separable: bool,
     cost: float,
     left: Sequence[str],
+    at_start: Sequence[str],
 ) -> str:
     if not np.isfinite(cost):
         return "the equations cannot be evaluated on the smoothed data"
@@ -362,6 +391,8 @@ def _words(
     if left:
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""
         said += f"; left out: {left[0]}{more}"
+    if at_start:
+        said += f"; the smoothed data do not tell {', '.join(at_start)}: left at the start"
     return said
 
 

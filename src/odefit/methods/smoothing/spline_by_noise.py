@@ -31,7 +31,9 @@ class SplineByNoise:
     def fit(self, times: Array, values: Array, sds: Array | None = None) -> Interpolant:
         """Smooth a series of at least four points."""
         cubic = SmoothingSpline(order=2, size=None, criterion="gcv").fit(times, values, sds)
-        small = NEARLY_EXACT * float(np.std(values))
+        # Relative to the largest value, as squares of large ones overflow.
+        size = float(np.abs(values).max()) or 1.0
+        small = NEARLY_EXACT * size * float(np.std(np.asarray(values) / size))
         if cubic.sd > small:
             return cubic
         order = min(5, max(len(times) - 2, 2))
