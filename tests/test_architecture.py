@@ -24,6 +24,7 @@ LAYERS = (
     "problem",
     "simulation",
     "structure",
+    "enclosure",
     "methods",
     "assessment",
     "result",

@@ -29,8 +29,10 @@ from odefit.simulation import Failure, ForwardMap, simulate
 
 if TYPE_CHECKING:
     from odefit.methods.algebraic import Algebraic
+    from odefit.methods.branch_and_bound import BranchAndBound
     from odefit.methods.integral_matching import IntegralMatching
     from odefit.methods.multiple_shooting import Constraint, MultipleShooting
+    from odefit.methods.outer_approximation import OuterApproximation
     from odefit.methods.transcription import (
         AdaptiveMesh,
         Baseline,
@@ -49,9 +51,11 @@ _LATER = {
     "Baseline": "odefit.methods.transcription",
     "Collocation": "odefit.methods.transcription",
     "Constraint": "odefit.methods.multiple_shooting",
+    "BranchAndBound": "odefit.methods.branch_and_bound",
     "ExtraTol": "odefit.methods.transcription",
     "IntegralMatching": "odefit.methods.integral_matching",
     "MultipleShooting": "odefit.methods.multiple_shooting",
+    "OuterApproximation": "odefit.methods.outer_approximation",
     "SoftCons": "odefit.methods.transcription",
     "StructuralIdentifiability": "odefit.structure.findings",
     "Transcription": "odefit.methods.transcription",
@@ -67,6 +71,7 @@ __all__ = [
     "AdaptiveMesh",
     "Algebraic",
     "Baseline",
+    "BranchAndBound",
     "Collocation",
     "Constraint",
     "Control",
@@ -81,6 +86,7 @@ __all__ = [
     "MultiStart",
     "MultipleShooting",
     "Noise",
+    "OuterApproximation",
     "Parameter",
     "Prior",
     "Problem",

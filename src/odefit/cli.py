@@ -25,6 +25,8 @@ METHODS = (
     "algebraic",
     "multiple-shooting",
     "integral-matching",
+    "outer-approximation",
+    "branch-and-bound",
 )
 """What ``--method`` takes."""
 
@@ -32,8 +34,10 @@ METHODS = (
 _OPTIONS = {
     "transcription": ("scheme", "mesh", "solver"),
     "multiple-shooting": ("nodes", "integrator"),
+    "outer-approximation": ("elements", "bounds"),
+    "branch-and-bound": ("scheme", "mesh", "bounds"),
 }
-"""Options of the command line that belong to one method."""
+"""Options of the command line that belong to some methods."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -105,6 +109,14 @@ def _fit_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--integrator", metavar="NAME", help="of multiple-shooting: local-linearization, ..."
+    )
+    parser.add_argument(
+        "--elements", metavar="N", type=int, help="of outer-approximation: finite elements"
+    )
+    parser.add_argument(
+        "--bounds",
+        choices=["propose"],
+        help="of the two global methods: accept bounds that the data suggest, where there are none",
     )
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the result to this file")
     parser.add_argument("--report", metavar="FILE.html", type=Path, help="write a report")
@@ -251,11 +263,14 @@ def _method(options: argparse.Namespace) -> Method:
 
     name, starts = options.method, options.starts
     given: dict[str, Any] = {}
-    for owner, names in _OPTIONS.items():
-        own = {k: getattr(options, k) for k in names if getattr(options, k) is not None}
-        if own and name != owner:
-            raise InputError(f"--{min(own)}: is an option of --method {owner}")
-        given |= own
+    for option in sorted({o for names in _OPTIONS.values() for o in names}):
+        value = getattr(options, option)
+        if value is None:
+            continue
+        owners = [method for method, names in _OPTIONS.items() if option in names]
+        if name not in owners:
+            raise InputError(f"--{option}: is an option of --method {' or '.join(owners)}")
+        given[option] = value
     if name == "transcription":
         from odefit.methods.transcription import Transcription
 
@@ -268,6 +283,14 @@ def _method(options: argparse.Namespace) -> Method:
         from odefit.methods.integral_matching import IntegralMatching
 
         return IntegralMatching(starts=starts)
+    if name == "outer-approximation":
+        from odefit.methods.outer_approximation import OuterApproximation
+
+        return OuterApproximation(starts=starts, **given)
+    if name == "branch-and-bound":
+        from odefit.methods.branch_and_bound import BranchAndBound
+
+        return BranchAndBound(starts=starts, **given)
     if name == "algebraic":
         if options.starts is not None:
             raise InputError("--starts: the algebraic method has none: it finds all solutions")

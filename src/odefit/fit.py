@@ -132,7 +132,7 @@ def fit(
         if isinstance(evaluation, Evaluation):
             if best.nodes is not None:
                 forward = ForwardMap(problem, nodes=best.nodes)
-            local = assess_local(forward, best.vector, evaluation)
+            local = assess_local(forward, best.vector, evaluation, estimate.certificate)
             conditions = 0 if best.nodes is None else best.nodes.equations
             uncertainty = assess_uncertainty(forward, best.vector, evaluation, level, conditions)
             solutions = _solutions(forward, best, estimate, uncertainty)

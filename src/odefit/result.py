@@ -207,6 +207,12 @@ class Result:
 
         return plot_correlation(self)
 
+    def plot_bounds(self) -> Figure:
+        """Lower and upper bound of the objective against time, for methods that prove them."""
+        from odefit.reporting.figures.bounds import plot_bounds
+
+        return plot_bounds(self)
+
     def report(self, path: str | Path) -> None:
         """Write an HTML report: one file that needs nothing else, with all figures.
 

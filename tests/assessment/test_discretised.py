@@ -32,8 +32,8 @@ def test_open_bounds_are_told_with_their_gap() -> None:
     assert found.gap == pytest.approx(0.8)
     assert found.sentence == (
         "No values within the bounds of the unknowns have an objective below 4 in the problem as "
-        "discretised (trapezoid, M = 11); 20 was found there (gap 80.00%). The bound is SCIP's, "
-        "as exact as its tolerances, and does not speak of continuous time."
+        "discretised (trapezoid, M = 11); 20 was found there (gap 80.00%). The bound was computed by "
+        "SCIP, as exact as its tolerances, and does not speak of continuous time."
     )
 
 
@@ -79,6 +79,29 @@ def test_no_more_is_claimed_than_the_bound_itself(bound: float) -> None:
     said = float(found.sentence.split("below ")[1].split()[0])
     assert said <= bound
     assert said == pytest.approx(bound, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "solver", ["SCIP", "branch and bound over boxes", "outer approximation with HiGHS"]
+)
+@pytest.mark.parametrize("rigorous", [False, True])
+def test_it_is_told_whose_bound_it_is_and_how_exact(solver: str, rigorous: bool) -> None:
+    found = assess_bounds(replace(OPEN, solver=solver, rigorous=rigorous))
+    assert found is not None
+    exact = "with all rounding outwards" if rigorous else "as exact as its tolerances"
+    assert f" The bound was computed by {solver}, {exact}, and does not" in found.sentence
+
+
+def test_bounds_that_are_not_the_problem_s_own_are_told() -> None:
+    found = assess_bounds(replace(OPEN, assumed={"k": (0.0, 14.5), "s": (1e-6, 2.0)}))
+    assert found is not None
+    assert found.sentence.startswith(
+        "No values within the bounds of the unknowns, these as given to the method (k from 0 to "
+        "14.5, s from 1e-06 to 2), have an objective below 4 in the problem"
+    )
+    many = assess_bounds(replace(OPEN, assumed={f"k{i}": (0.0, 1.0) for i in range(30)}))
+    assert many is not None
+    assert "k7 from 0 to 1, and 22 more)," in many.sentence
 
 
 def test_a_bound_in_continuous_time_is_not_played_down() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from odefit import ForwardMap, Model, Problem
 from odefit.assessment import Local
 from odefit.assessment.local import TOLERANCE, assess_local
+from odefit.methods.estimate import Certificate
 from odefit.simulation import Evaluation
 
 TIMES = np.linspace(0.0, 5.0, 12)
@@ -29,11 +31,13 @@ def line(noise: npt.NDArray[np.float64] = NOISE, **fields: Any) -> Problem:
     )
 
 
-def local(problem: Problem, vector: npt.NDArray[np.float64]) -> Local:
+def local(
+    problem: Problem, vector: npt.NDArray[np.float64], certificate: Certificate | None = None
+) -> Local:
     forward = ForwardMap(problem)
     evaluation = forward.evaluate(vector)
     assert isinstance(evaluation, Evaluation)
-    return assess_local(forward, vector, evaluation)
+    return assess_local(forward, vector, evaluation, certificate)
 
 
 def best(problem: Problem) -> npt.NDArray[np.float64]:
@@ -47,6 +51,57 @@ def test_the_solution_of_normal_equations_is_a_local_optimum() -> None:
     assert found.gradient < TOLERANCE
     assert found.sentence.startswith("A local optimum on the integrated trajectories")
     assert "not proved" in found.sentence
+
+
+def certified(share: float, **fields: Any) -> Certificate:
+    """A closed certificate whose lower bound falls short of the optimum by a share."""
+    y = line().data()["x"].to_numpy()
+    least = float(np.sum((DESIGN @ best(line()) - y) ** 2))
+    lower = least * (1 - share)
+    found = Certificate(lower, least, "continuous time", "a proof", True, 0.0, rigorous=True)
+    return replace(found, **fields)
+
+
+UNPROVED = "Whether a better one exists elsewhere is not proved."
+
+
+def test_a_certificate_in_continuous_time_says_what_is_known_of_others() -> None:
+    sentence = local(line(), best(line()), certified(9.01e-4)).sentence
+    assert UNPROVED not in sentence
+    assert sentence.endswith(
+        " No other within the bounds of the unknowns has an objective lower by more than 0.091%."
+    )
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"closed": False},
+        {"scope": "discretised (trapezoid, M = 20)"},
+        {"assumed": {"b": (5.0, 6.0)}},
+    ],
+)
+def test_no_other_certificate_proves_it(fields: dict[str, Any]) -> None:
+    assert local(line(), best(line()), certified(1e-3, **fields)).sentence.endswith(UNPROVED)
+
+
+def test_in_a_box_of_its_own_the_answer_is_the_best() -> None:
+    inside = certified(1e-3, assumed={"b": (0.0, 6.0)})
+    assert UNPROVED not in local(line(), best(line()), inside).sentence
+
+
+def test_where_the_optimum_is_next_to_zero_the_difference_is_absolute() -> None:
+    found = certified(1.0, lower=0.0, negligible=1.0)
+    sentence = local(line(), best(line()), found).sentence
+    said = float(sentence.rsplit(" ", 1)[1].rstrip("."))
+    assert said >= found.upper
+    assert said == pytest.approx(found.upper, rel=0.1)
+
+
+def test_what_is_no_optimum_is_not_said_to_be_the_best() -> None:
+    sentence = local(line(), best(line()) + 0.1, certified(1e-3)).sentence
+    assert sentence.startswith("Not a local optimum")
+    assert "No other" not in sentence
 
 
 @pytest.mark.parametrize("distance", [0.01, 0.5, 10.0])

@@ -12,6 +12,9 @@ from odefit.assessment.parts import AGREES, Bounds, Discretisation
 from odefit.methods.estimate import Certificate, Discretised
 from odefit.problem.algebras import Array
 
+MOST_NAMES = 8
+"""So many bounds a sentence may hold before it says "and n more"."""
+
 
 def assess_bounds(certificate: Certificate | None) -> Bounds | None:
     """The bounds, with what they do and do not say."""
@@ -19,16 +22,31 @@ def assess_bounds(certificate: Certificate | None) -> Bounds | None:
         return None
     c = certificate
     said = (
-        f"No values within the bounds of the unknowns have an objective below {_down(c.lower)} in "
-        f"the problem as {c.scope}; {c.upper:.6g} was found there"
+        f"No values within {_within(c)} have an objective below {_down(c.lower)} in "
+        f"{_where(c.scope)}; {c.upper:.6g} was found there"
     )
     if c.closed and c.upper - c.lower <= c.negligible:
         said += f", as good as equal (they differ by {c.upper - c.lower:.2g})"
     elif c.upper > 0:
         said += f" (gap {(c.upper - c.lower) / c.upper:.2%})"
-    said += f". The bound is {c.solver}'s, as exact as its tolerances"
+    exact = "with all rounding outwards" if c.rigorous else "as exact as its tolerances"
+    said += f". The bound was computed by {c.solver}, {exact}"
     said += ", and does not speak of continuous time." if "discretised" in c.scope else "."
-    return Bounds(c.lower, c.upper, c.scope, said, c.closed)
+    return Bounds(c.lower, c.upper, c.scope, said, c.closed, c.history)
+
+
+def _within(c: Certificate) -> str:
+    """The box; bounds that are not the problem's own are told."""
+    if not c.assumed:
+        return "the bounds of the unknowns"
+    told = [f"{k} from {a:.6g} to {b:.6g}" for k, (a, b) in list(c.assumed.items())[:MOST_NAMES]]
+    if len(c.assumed) > MOST_NAMES:
+        told.append(f"and {len(c.assumed) - MOST_NAMES} more")
+    return f"the bounds of the unknowns, these as given to the method ({', '.join(told)}),"
+
+
+def _where(scope: str) -> str:
+    return f"the problem as {scope}" if "discretised" in scope else f"the problem in {scope}"
 
 
 def assess_discretisation(

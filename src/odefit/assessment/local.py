@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, Context
 
 import numpy as np
 
 from odefit.assessment.parts import Local
+from odefit.methods.estimate import Certificate
 from odefit.methods.levels import Levels
 from odefit.methods.scaling import Scaling
 from odefit.methods.trust_region import promised_decrease
@@ -17,8 +20,15 @@ TOLERANCE = 1e-3
 """Distance to the minimum of the local model, in standard errors, that counts as none."""
 
 
-def assess_local(forward: ForwardMap, vector: Array, evaluation: Evaluation) -> Local:
+def assess_local(
+    forward: ForwardMap,
+    vector: Array,
+    evaluation: Evaluation,
+    certificate: Certificate | None = None,
+) -> Local:
     """First-order conditions and curvature at `vector`, with the bounds.
+
+    What a certificate in continuous time says of other optima is said here, too.
 
     The distance to the minimum of the local quadratic model is measured by the decrease that it
     promises: root(2 decrease), over the residual standard deviation. In that unit it is the
@@ -44,7 +54,10 @@ def assess_local(forward: ForwardMap, vector: Array, evaluation: Evaluation) -> 
     values = np.linalg.svd(scaled, compute_uv=False) if len(vector) else np.ones(1)
     curvature = float(values[-1] / values[0]) if values[0] > 0 else 0.0
     optimal = exact or distance <= TOLERANCE
-    return Local(optimal, distance, TOLERANCE, curvature, _sentence(exact, optimal, distance))
+    said = _sentence(exact, optimal, distance)
+    if optimal and not exact:
+        said += f" {_elsewhere(problem.keys, vector, evaluation.objective, certificate)}"
+    return Local(optimal, distance, TOLERANCE, curvature, said)
 
 
 def _sentence(exact: bool, optimal: bool, distance: float) -> str:
@@ -55,11 +68,36 @@ def _sentence(exact: bool, optimal: bool, distance: float) -> str:
             "but others may fit as well."
         )
     if optimal:
-        return (
-            f"A local optimum {where}: the remaining step is below {TOLERANCE:g} standard errors. "
-            "Whether a better one exists elsewhere is not proved."
-        )
+        step = f"the remaining step is below {TOLERANCE:g} standard errors"
+        return f"A local optimum {where}: {step}."
     return (
         f"Not a local optimum {where}: the local model still promises a step of "
         f"{distance:.2g} standard errors."
     )
+
+
+def _elsewhere(
+    keys: Sequence[str], vector: Array, objective: float, certificate: Certificate | None
+) -> str:
+    """What is known of other optima."""
+    c = certificate
+    known = c is not None and c.closed and "discretised" not in c.scope
+    if c is None or not known or not _inside(keys, vector, c):
+        return "Whether a better one exists elsewhere is not proved."
+    excess = max(objective - c.lower, 0.0)
+    if c.upper - c.lower <= c.negligible or excess >= objective:
+        size = f"{_up(excess):g}"
+    else:
+        size = f"{_up(100 * excess / objective):g}%"
+    return f"No other within the bounds of the unknowns has an objective lower by more than {size}."
+
+
+def _inside(keys: Sequence[str], vector: Array, certificate: Certificate) -> bool:
+    """Whether the answer is in the box that the certificate is about."""
+    at = dict(zip(keys, vector.tolist(), strict=True))
+    return all(a <= at[key] <= b for key, (a, b) in certificate.assumed.items())
+
+
+def _up(value: float) -> float:
+    """Two digits that claim no more than the value itself."""
+    return float(Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(value)))

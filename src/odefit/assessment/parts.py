@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
+from odefit.methods.estimate import BoundStep
 from odefit.problem.algebras import Array
 
 AGREES = 1e-2
@@ -70,6 +71,8 @@ class Bounds:
         All this in words.
     closed
         The bounds have met, for what the method was asked.
+    history
+        How they came together, where the method keeps a log.
     """
 
     lower: float
@@ -77,6 +80,7 @@ class Bounds:
     scope: str
     sentence: str
     closed: bool = False
+    history: tuple[BoundStep, ...] = ()
 
     @property
     def gap(self) -> float:

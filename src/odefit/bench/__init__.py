@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from odefit.bench.alpha_pinene import ALPHA_PINENE
 from odefit.bench.campaign import Campaign, Record
+from odefit.bench.global_campaign import GLOBAL
 from odefit.bench.library_fits import LIBRARY
 from odefit.bench.multiple_shooting import MULTIPLE_SHOOTING
 from odefit.bench.rational import RATIONAL, RATIONAL_NOISE
@@ -22,8 +23,8 @@ __all__ = ["CAMPAIGNS", "Campaign", "Record", "campaign"]
 CAMPAIGNS: dict[str, Campaign] = {
     c.name: c
     for c in (
-        *(ALPHA_PINENE, LIBRARY, MULTIPLE_SHOOTING, RATIONAL, RATIONAL_NOISE, RECOVERY),
-        *(SEPARABLE, TRANSCRIPTION_STUDY, TRANSCRIPTION_STUDY_QUICK),
+        *(ALPHA_PINENE, GLOBAL, LIBRARY, MULTIPLE_SHOOTING, RATIONAL, RATIONAL_NOISE),
+        *(RECOVERY, SEPARABLE, TRANSCRIPTION_STUDY, TRANSCRIPTION_STUDY_QUICK),
     )
 }
 """All campaigns by name."""

@@ -34,6 +34,30 @@ class ForeignCheckpointError(InputError):
     """A checkpoint that belongs to other work."""
 
 
+def header(identity: str) -> str:
+    """The first line of a checkpoint of the work with this :func:`fingerprint`."""
+    return json.dumps({"odefit checkpoint": FORMAT, "of": identity})
+
+
+def check_header(path: Path, line: str, identity: str) -> None:
+    """Refuse a file whose first line says that it is of something else.
+
+    Raises
+    ------
+    ForeignCheckpointError
+        It belongs to other work.
+    InputError
+        It is no checkpoint.
+    """
+    found = _parse(line)
+    if found is None or found.get("odefit checkpoint") != FORMAT:
+        raise InputError(f"{path}: is no checkpoint; name another file or remove it")
+    if found.get("of") != identity:
+        raise ForeignCheckpointError(
+            f"{path}: belongs to another problem, method or seed; name another file or remove it"
+        )
+
+
 class Checkpoint:
     """A file of finished starts, one JSON text a line, the first line saying what of.
 
@@ -63,7 +87,7 @@ class Checkpoint:
 
     @property
     def _header(self) -> str:
-        return json.dumps({"odefit checkpoint": FORMAT, "of": self._identity})
+        return header(self._identity)
 
     def add(self, start: Start) -> None:
         """Keep a finished start."""
@@ -84,14 +108,7 @@ class Checkpoint:
             # Empty, or killed in the first line.
             self.path.unlink()
             return
-        header = _parse(complete[0]) if complete else None
-        if header is None or header.get("odefit checkpoint") != FORMAT:
-            raise InputError(f"{self.path}: is no checkpoint; name another file or remove it")
-        if header.get("of") != self._identity:
-            raise ForeignCheckpointError(
-                f"{self.path}: belongs to another problem, method or seed; "
-                "name another file or remove it"
-            )
+        check_header(self.path, complete[0] if complete else "", self._identity)
         for line in complete[1:]:
             start = _from_json(_parse(line) or {})
             if start is not None:

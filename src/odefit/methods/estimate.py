@@ -68,6 +68,36 @@ class Start:
 
 
 @dataclass(frozen=True)
+class BoundStep:
+    """Where the bounds stood at one time of a search.
+
+    Attributes
+    ----------
+    stage
+        What had been done, e.g. ``"contraction"``.
+    iteration
+        Of that stage, from 1.
+    lower, upper
+        Bounds of the objective.
+    seconds
+        Since the search began.
+    """
+
+    stage: str
+    iteration: int
+    lower: float
+    upper: float
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """``(upper - lower) / |upper|``."""
+        if self.upper == self.lower:
+            return 0.0
+        return (self.upper - self.lower) / abs(self.upper) if self.upper else math.inf
+
+
+@dataclass(frozen=True)
 class Certificate:
     """Bounds that a method proved.
 
@@ -85,6 +115,12 @@ class Certificate:
     negligible
         Difference of objectives that means nothing: where the optimum is zero, bounds do not
         meet in relation to it.
+    history
+        How the bounds came together, where the method keeps a log.
+    rigorous
+        Rounding was outwards throughout: the lower bound holds in exact arithmetic.
+    assumed
+        Bounds by key of unknowns, where they are not the problem's own.
     """
 
     lower: float
@@ -93,6 +129,9 @@ class Certificate:
     solver: str
     closed: bool
     negligible: float
+    history: tuple[BoundStep, ...] = ()
+    rigorous: bool = False
+    assumed: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

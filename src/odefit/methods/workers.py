@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from odefit.methods.control import Control
 from odefit.methods.estimate import Start
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from loky import ProcessPoolExecutor
 
     from odefit.methods.multi_start import MultiStart
+
+T = TypeVar("T")
 
 IDLE = 30.0
 """Seconds without work after which a worker process ends."""
@@ -65,7 +67,7 @@ class Workers:
             )
         return self._own
 
-    def timed(self, work: Callable[[], Start]) -> Start:
+    def timed(self, work: Callable[[], T]) -> T:
         """Do a piece of work here, and remember how long it took."""
         began = time.perf_counter()
         result = work()

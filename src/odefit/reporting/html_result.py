@@ -10,7 +10,7 @@ import numpy as np
 from odefit.problem.problem import Problem
 from odefit.reporting.curves import fit_curves
 from odefit.reporting.equations import inline
-from odefit.reporting.figures import correlation, fit, parameters, residuals, starts
+from odefit.reporting.figures import bounds, correlation, fit, parameters, residuals, starts
 from odefit.reporting.figures.style import Plot
 from odefit.reporting.markup import Markup, element, join
 from odefit.reporting.mathml import Symbols
@@ -285,6 +285,16 @@ def trust(result: Result) -> Markup:
             element("li", mark, element("div", element("strong", found.title), " ", found.sentence))
         )
     parts = [element("ul", *items, class_="findings")]
+    certificate = result.assessment.bounds
+    if certificate is not None and certificate.history:
+        drawing = _figure(
+            bounds.plot_bounds(result),
+            "fig-bounds",
+            "Lower and upper bound of the objective against time",
+            "No answer within the bounds of the unknowns has an objective below the lower bound; "
+            f"the upper one was reached. Both are of the problem in: {certificate.scope}.",
+        )
+        parts.append(subsection("How the bounds came together", drawing))
     uncertainty = result.uncertainty
     if uncertainty is not None and uncertainty.directions:
         sentences = [d.sentence for d in uncertainty.directions]

@@ -99,6 +99,9 @@ class Discretisation:
         Expressions that the rows use.
     rows
         The equality constraints.
+    slopes
+        By the first point of a place, the number of its block of right-hand sides, and the points
+        at which that is evaluated.
     residuals
         Blocks whose first output is a weighted residual, its square part of the objective; a
         second, where there is one, is the logarithm of a standard deviation that depends on
@@ -183,7 +186,7 @@ class Discretisation:
 
     def _constrain(self) -> None:
         self.blocks: list[Block] = []
-        self._slopes: dict[int, tuple[int, IntArray]] = {}  # block and points, by place
+        self.slopes: dict[int, tuple[int, IntArray]] = {}
         self.lower = np.full((self.points, len(self.variables)), -np.inf)
         self.upper = np.full((self.points, len(self.variables)), np.inf)
         rows = _RowBuilder(self)
@@ -251,7 +254,7 @@ class Discretisation:
         used = np.unique(relations.slopes.indices).astype(np.intp)
         self.blocks.append(self._slope_block(place, used))
         number = len(self.blocks) - 1
-        self._slopes[place.first] = number, used
+        self.slopes[place.first] = number, used
         rows.relate(place.first, relations.states, relations.slopes, used, number)
 
     def _slope_block(self, place: Place, used: IntArray) -> Block:
@@ -267,7 +270,7 @@ class Discretisation:
         segment = place.segment
         states, slopes = self.scheme.interpolation(segment.mesh, segment.relations, times)
         used = np.unique(slopes.indices).astype(np.intp)
-        number, have = self._slopes[place.first]
+        number, have = self.slopes[place.first]
         if not np.isin(used, have).all():
             self.blocks.append(self._slope_block(place, used))
             number, have = len(self.blocks) - 1, used

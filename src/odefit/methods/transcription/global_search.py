@@ -45,7 +45,7 @@ def solve_global(method: Transcription, problem: Problem, control: Control) -> E
     d = method.discretisation(forward)
     instance = Instance(d, method.formulation)
     with interruptible(control):
-        warm, true = _warm(method, forward, d, control)
+        warm, true = warm_start(method, forward, d, control)
         start = np.zeros(len(problem.unknowns))
         if warm is not None and warm.unknowns is not None:
             start = warm.unknowns
@@ -101,7 +101,7 @@ def _certificate(
     )
 
 
-def _warm(
+def warm_start(
     method: Transcription, forward: ForwardMap, d: Discretisation, control: Control
 ) -> tuple[Answer | None, Start | None]:
     """The best local solution of the solver's own program that is quickly found.

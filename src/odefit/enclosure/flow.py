@@ -1,0 +1,356 @@
+"""Solutions over whole boxes of unknowns: Taylor models that hold in continuous time.
+
+A step computes the Taylor polynomial in time of the solution, whose coefficients are polynomials in
+the box, and bounds how far it is from solving the equations: from that defect, and from how the
+equations contract or stretch deviations (:mod:`odefit.enclosure.growth`), follows a bound of the
+distance to every true solution. The polynomial may come from anywhere; only the bound has to be,
+and is, rounded upwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.enclosure.growth import Frame, Spread, componentwise, coordinates, framed
+from odefit.enclosure.monomials import Monomials
+from odefit.enclosure.system import Motion, System
+from odefit.enclosure.values import SLACK, TINY, UNIT, Model, Sweep
+from odefit.problem.algebras import Array
+
+SHORT = 2.0**-12
+"""Of a stretch: steps are not made shorter, and are then taken as they are."""
+
+MOST_STEPS = 400
+"""Steps that are tried in a box: where that is not enough, nothing is known of what follows."""
+
+MOST_DOUBTS = 2
+"""Short steps without a confirmed bound of the deviation, after which nothing is known."""
+
+SLOPE_ORDERS = 3
+"""Orders in time to which the Jacobian is expanded; its degree in the box is one."""
+
+TRIES = 4
+"""Attempts at guessing how large the deviation gets during a step."""
+
+STRONG = 1.5
+"""Norm of step times Jacobian for which a step is too long."""
+
+
+@dataclass(frozen=True, eq=False)
+class Position:
+    """States at one time in all boxes.
+
+    Attributes
+    ----------
+    c
+        Polynomials in the box, shape (n, M, B).
+    spread
+        Where the true states are around them.
+    """
+
+    c: Array
+    spread: Spread
+
+    def models(self) -> list[Model]:
+        """As Taylor models, constant in time."""
+        nothing = np.zeros(self.c.shape[2])
+        return [
+            Model(c[:, None, :], None, self.spread.sizes[:, i], nothing)
+            for i, c in enumerate(self.c)
+        ]
+
+
+class Flow:
+    """Solutions of one system over boxes.
+
+    Parameters
+    ----------
+    system
+        The equations.
+    monomials
+        In the unknowns.
+    order
+        Of the Taylor polynomials in time.
+    tolerance
+        Error that shorter steps could avoid, in units of the states, of a whole solution.
+    """
+
+    def __init__(self, system: System, monomials: Monomials, order: int, tolerance: Array) -> None:
+        self._system, self._monomials, self._order = system, monomials, order
+        self._tolerance = tolerance
+        self._low = Monomials.of(monomials.variables, min(1, monomials.degree))
+
+    def advance(
+        self,
+        position: Position,
+        unknowns: Mapping[int, Model],
+        since: float,
+        until: float,
+        steps: Array,
+        effort: Array,
+    ) -> Position:
+        """From one time to another, between which nothing jumps.
+
+        Parameters
+        ----------
+        unknowns
+            Taylor models by entry of the tape.
+        steps
+            Step sizes to try, shape (B,); changed to those that were found good.
+        effort
+            Steps that were tried so far, shape (B,); counted on.
+        """
+        boxes = position.c.shape[2]
+        motion = self._system.motion(since)
+        still = motion.rates.still(self._monomials, unknowns, boxes)
+        low = {i: lowered(m, self._low) for i, m in unknowns.items()}
+        slow = motion.slopes.still(self._low, low, boxes)
+        c, spread = position.c.copy(), position.spread.take(np.arange(boxes))
+        span = until - since
+        now = np.where(np.isfinite(spread.sizes).any(axis=1), since, until)
+        shortest = max(SHORT * span, 4 * float(np.spacing(max(abs(since), abs(until)))))
+        while True:
+            active = np.flatnonzero(now < until)
+            if not len(active):
+                return Position(c, spread)
+            left = until - now[active]
+            count = np.ceil(left / steps[active] - 1e-9)
+            # Steps go from one floating-point time to another: no time is lost by rounding.
+            ends = now[active] + left / np.maximum(count, 1)
+            ends = np.maximum(ends, np.nextafter(now[active], np.inf))
+            ends = np.where(count <= 1, until, np.minimum(ends, until))
+            h = ends - now[active]
+            part = Position(c[:, :, active], spread.take(active))
+            taken = len(active) < boxes
+            step = _Step(
+                self,
+                motion,
+                {i: m.take(active) for i, m in still.items()} if taken else still,
+                {i: m.take(active) for i, m in slow.items()} if taken else slow,
+                part,
+                since,
+                now[active],
+                h,
+                h / span,
+            )
+            effort[active] += np.where(step.doubtful, MOST_STEPS / MOST_DOUBTS, 1.0)
+            tired = effort[active] > MOST_STEPS
+            step.end.spread.forget(tired)
+            fine = step.fine | (h <= shortest) | tired
+            done = active[fine]
+            c[:, :, done] = step.end.c[:, :, fine]
+            spread.put(done, step.end.spread.take(np.flatnonzero(fine)))
+            now[done] = ends[fine]
+            # Nothing is known any more: no use in going on.
+            lost = ~np.isfinite(spread.sizes[done]).any(axis=1)
+            now[done[lost]] = until
+            steps[active[~fine]] = h[~fine] / 2
+            easy = fine & step.easy
+            steps[active[easy]] = np.maximum(steps[active[easy]], 1.5 * h[easy])
+
+
+def lowered(model: Model, low: Monomials) -> Model:
+    """With a lower degree in the box, what is dropped in the remainder."""
+    m = len(low)
+    rest = np.abs(model.c[m:]).sum((0, 1))
+    support = None if model.support is None else frozenset(k for k in model.support if k < m)
+    return Model(model.c[:m], support, model.remainder + rest * SLACK, model.late)
+
+
+class _Step:
+    """One step of some boxes.
+
+    Attributes
+    ----------
+    end
+        Where it leads.
+    fine
+        Boxes in which shorter steps would not gain much.
+    easy
+        Those in which longer ones would do.
+    doubtful
+        Those in which the bound of the deviation cannot be confirmed although the step is short.
+    """
+
+    def __init__(
+        self,
+        flow: Flow,
+        motion: Motion,
+        still: Mapping[int, Model],
+        slow: Mapping[int, Model],
+        begin: Position,
+        since: float,
+        times: Array,
+        h: Array,
+        shares: Array,
+    ) -> None:
+        self._since = since
+        self._flow, self._motion, self._h, self._times = flow, motion, h, times
+        self._boxes = len(h)
+        polynomials, defect, late = self._polynomials(begin, still)
+        self._bound(begin, polynomials, slow, defect)
+        allowed = flow._tolerance[:, None] * shares
+        self.fine &= ((late <= np.maximum(allowed, 0.05 * defect)) | ~np.isfinite(late)).all(0)
+        self.easy &= (late <= 0.02 * allowed).all(0)
+
+    def _given(self, length: int, monomials: Monomials) -> dict[int, Model]:
+        """Time and inputs as polynomials in s."""
+        flow, h, nothing = self._flow, self._h, np.zeros(self._boxes)
+        system = flow._system
+        clock = np.zeros((len(monomials), length, self._boxes))
+        clock[0, 0] = self._times
+        rest = 4 * UNIT * (np.abs(self._times) + h)
+        if length > 1:
+            clock[0, 1] = h
+        else:
+            rest = (rest + h) * SLACK
+        found = {system.time: Model(clock, frozenset([0]), rest, nothing)}
+        for name, entry in system.inputs.items():
+            given = system.condition.inputs[name]
+            rows = given.polynomials()
+            # Between stops there are no knots.
+            place = int(np.searchsorted(given.times, self._since, side="right"))
+            offset = self._times - given.times[max(place - 1, 0)]
+            p = rows[place]
+            shifted = (
+                np.stack(
+                    [
+                        p[0] + offset * (p[1] + offset * (p[2] + offset * p[3])),
+                        p[1] + offset * (2 * p[2] + 3 * offset * p[3]),
+                        p[2] + 3 * offset * p[3],
+                        np.full(self._boxes, p[3]),
+                    ]
+                )
+                * h ** np.arange(4)[:, None]
+            )
+            c = np.zeros((len(monomials), length, self._boxes))
+            kept = min(4, length)
+            c[0, :kept] = shifted[:kept]
+            size = sum(abs(p[j]) * (np.abs(offset) + h) ** j for j in range(4))
+            rest = np.abs(shifted[kept:]).sum(0) + 32 * UNIT * size + TINY
+            found[entry] = Model(c, frozenset([0]), rest * SLACK, nothing)
+        return found
+
+    def _polynomials(
+        self, begin: Position, still: Mapping[int, Model]
+    ) -> tuple[Array, Array, Array]:
+        """Taylor polynomials of the states, shape (n, M, K, B), and their defects times the step.
+
+        These, and the parts of them that shorter steps would lower, have shape (n, B).
+        """
+        flow, h = self._flow, self._h
+        system, order = flow._system, flow._order
+        n, m, boxes = begin.c.shape
+        t = np.zeros((n, m, order, boxes))
+        t[:, :, 0] = begin.c
+        nothing = np.zeros(boxes)
+        values = {**still, **self._given(order, flow._monomials)}
+        for i, entry in enumerate(system.states):
+            values[entry] = Model(t[i], None, nothing, nothing)
+        rates = self._motion.rates
+        sweep = Sweep(rates, flow._monomials, order, values)
+        targets = [sweep.values[term.index] for term in rates.terms]
+        with np.errstate(all="ignore"):
+            for k in range(order):
+                sweep.advance(k)
+                if k + 1 < order:
+                    for i, target in enumerate(targets):
+                        if k < target.c.shape[1]:
+                            t[i, :, k + 1] = target.c[:, k] * (h / (k + 1))
+            sweep.bound()
+            defect, late = np.zeros((n, boxes)), np.zeros((n, boxes))
+            for i, term in enumerate(rates.terms):
+                f = sweep.values[term.index]
+                top = np.abs(f.c[:, order - 1]).sum(0) if f.c.shape[1] == order else nothing
+                late[i] = h * (top + f.late)
+                rounding = 8 * UNIT * order * np.abs(t[i]).sum((0, 1))
+                whole = np.abs(f.c).sum((0, 1)) * 4 * UNIT
+                defect[i] = (h * (top + f.remainder + whole) + rounding) * SLACK + TINY
+        lost = ~np.isfinite(t).all((1, 2)) | np.isnan(defect)
+        if lost.any():
+            defect[lost] = np.inf
+            late[lost] = np.inf
+            t = np.where(np.isfinite(t), t, 0.0)
+        return t, defect, late
+
+    def _bound(self, begin: Position, t: Array, slow: Mapping[int, Model], defect: Array) -> None:
+        """How far true solutions are from the polynomials at the end of the step."""
+        spread = begin.spread
+        end = t.sum(axis=2)
+        steady = defect.T
+        guess = 1.5 * spread.sizes + 2.0 * steady + 4 * TINY
+        for attempt in range(TRIES):
+            middle, upper, variation = self._slopes(t, guess.T, slow)
+            after, during = componentwise(upper, spread.sizes, steady)
+            held = during <= guess
+            if (held | ~np.isfinite(during)).all() or attempt == TRIES - 1:
+                break
+            guess = np.where(held, guess, 1.3 * during + 0.1 * guess)
+        # All is for deviations up to the guess: it has to be the one that was found to hold.
+        trusted = np.all(held & np.isfinite(during), axis=1)
+        rounding = 4 * UNIT * t.shape[2] * np.abs(t).sum((1, 2)).T + TINY
+        frame = Frame(middle)
+        other = framed(frame, variation, spread, steady)
+        sizes = (np.minimum(after, other.sizes) + rounding) * SLACK
+        sizes = np.where(trusted[:, None], sizes, np.inf)
+        known = np.isfinite(sizes).all(axis=1)
+        back = np.abs(np.swapaxes(other.frame, 1, 2))
+        straight = np.full_like(sizes, np.inf)
+        straight[known] = np.matmul(back[known], sizes[known][:, :, None])[:, :, 0]
+        added = np.matmul(back, rounding[:, :, None])[:, :, 0]
+        lengths = np.minimum(
+            (other.lengths + coordinates(other.frame, added * SLACK)) * SLACK,
+            coordinates(other.frame, straight * SLACK),
+        )
+        lengths = np.where(trusted[:, None], lengths, np.inf)
+        norm = np.abs(upper).sum(axis=2).max(axis=1)
+        self.fine = (norm <= STRONG) & trusted
+        # By the middle alone: around it, the Jacobian may be large because of the doubt.
+        centre = np.abs(middle).sum(axis=0).sum(axis=2).max(axis=1)
+        self.doubtful = (centre <= STRONG) & ~trusted
+        self.easy = norm <= 0.5 * STRONG
+        self.end = Position(end, Spread(sizes, other.frame, lengths))
+
+    def _slopes(
+        self, t: Array, guess: Array, slow: Mapping[int, Model]
+    ) -> tuple[Array, Array, Array]:
+        """The Jacobian times the step: at the middle, by order of s; from above; its variation."""
+        flow, h = self._flow, self._h
+        low, n = flow._low, len(t)
+        m, length = len(low), min(SLOPE_ORDERS, t.shape[2])
+        nothing = np.zeros(self._boxes)
+        values = {**slow, **self._given(length, low)}
+        for i, entry in enumerate(flow._system.states):
+            rest = np.abs(t[i, m:]).sum((0, 1)) + np.abs(t[i, :m, length:]).sum((0, 1)) + guess[i]
+            values[entry] = Model(t[i, :m, :length], None, rest * SLACK, nothing)
+        slopes = self._motion.slopes
+        sweep = Sweep(slopes, low, length, values)
+        with np.errstate(all="ignore"):
+            for k in range(length):
+                sweep.advance(k)
+            sweep.bound()
+        middle = np.zeros((length, self._boxes, n, n))
+        upper = np.zeros((self._boxes, n, n))
+        variation = np.zeros((self._boxes, n, n))
+        for number, term in enumerate(slopes.terms):
+            i, j = divmod(number, n)
+            a = sweep.values[term.index]
+            c = np.abs(a.c)
+            own = c[0].sum(0)
+            varying = (c[1:].sum((0, 1)) + a.remainder + 8 * UNIT * own) * SLACK
+            middle[: a.c.shape[1], :, i, j] = a.c[0] * h
+            variation[:, i, j] = varying * h * SLACK + TINY
+            if i == j:
+                # During the step, the orders of s beyond the first add what they can.
+                top = a.c[0, 0] + np.maximum(a.c[0, 1:], 0.0).sum(0) + varying
+            else:
+                top = own + varying
+            top += 16 * UNIT * own
+            upper[:, i, j] = top * h + np.abs(top * h) * (SLACK - 1) + TINY
+        lost = ~np.isfinite(variation)
+        variation = np.where(lost, np.inf, variation)
+        upper = np.where(np.isfinite(upper), upper, np.inf)
+        return middle, upper, variation

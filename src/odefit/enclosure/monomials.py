@@ -1,0 +1,115 @@
+"""Monomials in a few variables, by degree, and which pairs of them multiply to which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from itertools import combinations_with_replacement
+from math import comb
+
+import numpy as np
+
+from odefit.problem.algebras import Array
+from odefit.problem.errors import InputError
+
+MOST = 20_000
+"""Monomials at most: beyond, a single product of two polynomials takes seconds."""
+
+Support = frozenset[int] | None
+"""Monomials whose coefficients may not be zero; None for all."""
+
+
+class Monomials:
+    """All monomials of at most a degree in `variables` variables, those of a lower degree first.
+
+    Parameters
+    ----------
+    variables
+        Their number n.
+    degree
+        The largest D.
+
+    Attributes
+    ----------
+    exponents
+        The variables of each monomial, as often as they occur, in order: () is 1, (0, 0) the
+        square of the first.
+    degrees
+        Shape (M,).
+    parts
+        Slices of the monomials of degree 0 ... D.
+
+    Raises
+    ------
+    InputError
+        There are more than :data:`MOST`.
+    """
+
+    def __init__(self, variables: int, degree: int) -> None:
+        count = comb(variables + degree, degree)
+        if count > MOST:
+            raise InputError(
+                f"{variables} unknowns: polynomials of degree {degree} in them have {count} "
+                "coefficients; take a lower degree, or fix some unknowns"
+            )
+        self.variables, self.degree = variables, degree
+        self.exponents: list[tuple[int, ...]] = []
+        self.parts: list[slice] = []
+        for g in range(degree + 1):
+            begin = len(self.exponents)
+            self.exponents += combinations_with_replacement(range(variables), g)
+            self.parts.append(slice(begin, len(self.exponents)))
+        self._index = {e: i for i, e in enumerate(self.exponents)}
+        self.degrees = np.array([len(e) for e in self.exponents])
+        self._pairs: dict[tuple[Support, Support], Sequence[tuple[int, int, int]]] = {}
+
+    @staticmethod
+    @lru_cache
+    def of(variables: int, degree: int) -> Monomials:
+        """The same object for the same numbers."""
+        return Monomials(variables, degree)
+
+    def __len__(self) -> int:
+        return len(self.exponents)
+
+    def index(self, *variables: int) -> int:
+        """Number of the product of some variables."""
+        return self._index[tuple(sorted(variables))]
+
+    @cached_property
+    def linear(self) -> list[int]:
+        """Numbers of the variables themselves."""
+        return [self.index(k) for k in range(self.variables)] if self.degree else []
+
+    @cached_property
+    def squares(self) -> Array:
+        """Which monomials are the square of a variable, as booleans, shape (M,)."""
+        return np.array([len(e) == 2 and e[0] == e[1] for e in self.exponents])
+
+    @cached_property
+    def contains(self) -> Array:
+        """How often each variable is in each monomial, shape (M, n)."""
+        found = np.zeros((len(self), self.variables))
+        for i, exponent in enumerate(self.exponents):
+            for k in exponent:
+                found[i, k] += 1.0
+        return found
+
+    def pairs(self, left: Support, right: Support) -> Sequence[tuple[int, int, int]]:
+        """Triples (i, j, k): monomial i of `left` times j of `right` is k, if that is one."""
+        key = (left, right)
+        if key not in self._pairs:
+            every = range(len(self))
+            self._pairs[key] = [
+                (i, j, self.index(*self.exponents[i], *self.exponents[j]))
+                for i in (every if left is None else sorted(left))
+                for j in (every if right is None else sorted(right))
+                if self.degrees[i] + self.degrees[j] <= self.degree
+            ]
+        return self._pairs[key]
+
+    def product_support(self, left: Support, right: Support) -> Support:
+        """Of a product."""
+        if left is None or right is None:
+            return None
+        return frozenset(k for _, _, k in self.pairs(left, right))

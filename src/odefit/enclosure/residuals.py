@@ -1,0 +1,357 @@
+"""Weighted residuals of a problem over boxes of unknowns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.enclosure.flow import Flow, Position
+from odefit.enclosure.growth import Spread
+from odefit.enclosure.monomials import Monomials
+from odefit.enclosure.system import System
+from odefit.enclosure.values import SLACK, TINY, UNIT, Model
+from odefit.problem.algebras import Array
+from odefit.problem.condition import Condition
+from odefit.problem.errors import InputError
+from odefit.problem.expressions import Expression
+from odefit.problem.noise import Noise
+from odefit.problem.problem import Problem
+from odefit.structure.tape import Term
+
+ORDER = 10
+"""Of the Taylor polynomials in time."""
+
+ACCURACY = 1e-5
+"""Avoidable error of a solution, relative to the standard deviation of a residual, or to the
+spread of the data where that is not given."""
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Weighted residuals in B boxes: ``sum c[m] d^m + r`` with every d in [-1, 1].
+
+    Attributes
+    ----------
+    c
+        Coefficients, shape (R, M, B).
+    remainder
+        Bound of |r|, shape (R, B); infinite where nothing is known.
+    """
+
+    c: Array
+    remainder: Array
+
+    @staticmethod
+    def empty(size: int, monomials: int, boxes: int) -> Residuals:
+        """Zeros, to be put in."""
+        return Residuals(np.zeros((size, monomials, boxes)), np.zeros((size, boxes)))
+
+    def put(self, places: Sequence[int], part: Residuals) -> None:
+        """Some of them."""
+        self.c[places], self.remainder[places] = part.c, part.remainder
+
+    def least_squares(self) -> Array:
+        """Lower bound of the sum of their squares, each by itself, shape (B,)."""
+        sizes = np.abs(self.c)
+        least = 2 * sizes[:, 0] - sizes.sum(axis=1) * SLACK - self.remainder
+        return np.asarray((np.maximum(np.nan_to_num(least), 0.0) ** 2).sum(axis=0) / SLACK)
+
+    @staticmethod
+    def joined(parts: Sequence[Residuals]) -> Residuals:
+        """One after the other."""
+        return Residuals(
+            np.concatenate([p.c for p in parts]), np.concatenate([p.remainder for p in parts])
+        )
+
+
+class Residual:
+    """Some measurements of one condition at one time, as weighted differences.
+
+    Parameters
+    ----------
+    system
+        Of the condition.
+    row
+        Of its times.
+
+    Attributes
+    ----------
+    places
+        Of its residuals among those of the condition, which go series by series.
+    influence
+        Which unknowns act on them, as zeros and ones, shape (r, n).
+    """
+
+    def __init__(self, system: System, row: int) -> None:
+        condition, problem = system.condition, system.problem
+        time = float(condition.times[row])
+        self._system, self.time = system, time
+        names: list[str] = []
+        values: list[float] = []
+        sds: list[float] = []
+        self.places: list[int] = []
+        begin = 0
+        for name, series in condition.series.items():
+            for k in np.flatnonzero(series.rows == row):
+                names.append(name)
+                self.places.append(begin + int(k))
+                values.append(float(series.values[k]))
+                sds.append(float(standard_deviations(problem, condition, name)[k]))
+            begin += len(series.values)
+        self.names, self._values, self.sds = names, values, np.array(sds)
+        self._program = system.observables(names, time)
+        self.influence = system.influence(self._program)
+
+    def terms(self) -> Iterator[tuple[Term, float, float]]:
+        """What is measured over the tape, the measured value and its standard deviation."""
+        yield from zip(self._program.terms, self._values, self.sds.tolist(), strict=True)
+
+    def of(
+        self, states: Sequence[Model], unknowns: Mapping[int, Model], monomials: Monomials
+    ) -> Residuals:
+        """At the states of that time."""
+        boxes = states[0].c.shape[2]
+        known = known_at(self._system, states, unknowns, monomials, self.time)
+        found = self._program.static(monomials, known, boxes)
+        c = np.zeros((len(self.names), len(monomials), boxes))
+        remainder = np.zeros((len(self.names), boxes))
+        for i, term in enumerate(self._program.terms):
+            model, sd = found[term.index], self.sds[i]
+            c[i] = model.c[:, 0]
+            rounding = 4 * UNIT * (np.abs(c[i]).sum(0) + abs(self._values[i]))
+            c[i, 0] -= self._values[i]
+            c[i] /= sd
+            remainder[i] = (model.remainder + rounding) / sd * SLACK + TINY
+        lost = ~(np.isfinite(remainder) & np.isfinite(c).all(axis=1))
+        return Residuals(np.where(lost[:, None], 0.0, c), np.where(lost, np.inf, remainder))
+
+
+def influences(measured: Sequence[Residual], size: int) -> Array:
+    """Which unknowns act on which residual of a condition, shape (size, n)."""
+    found = np.zeros((size, measured[0].influence.shape[1]))
+    for residual in measured:
+        found[residual.places] = residual.influence
+    return found
+
+
+def known_at(
+    system: System,
+    states: Sequence[Model],
+    unknowns: Mapping[int, Model],
+    monomials: Monomials,
+    time: float,
+) -> dict[int, Model]:
+    """Models of all variables of a tape at one time."""
+    boxes = states[0].c.shape[2]
+    known = dict(unknowns)
+    known |= dict(zip(system.states, states, strict=True))
+    known[system.time] = Model.constant(monomials, np.full(boxes, time))
+    for name, entry in system.inputs.items():
+        known[entry] = Model.number(monomials, system.input_at(name, time), boxes)
+    return known
+
+
+def standard_deviations(problem: Problem, condition: Condition, name: str) -> Array:
+    """Of a series, shape (n,); 1 for plain least squares.
+
+    Raises
+    ------
+    InputError
+        They depend on unknowns, or residuals are not differences.
+    """
+    series, noise = condition.series[name], problem.noise.get(name, Noise())
+    if noise.transform is not None:
+        raise InputError(
+            f'noise.{name}, transform = "{noise.transform}": residuals of logarithms cannot be '
+            "enclosed; take the logarithms of the data for data, or another method"
+        )
+    if series.sds is not None:
+        return series.sds
+    if noise.relative is not None:
+        return noise.relative * np.abs(series.values)
+    if noise.sd == "estimate" or isinstance(noise.sd, Expression):
+        raise InputError(
+            f"noise.{name}.sd: bounds are of a sum of squares with known standard deviations; "
+            "give a number, e.g. that of a local fit"
+        )
+    return np.full(len(series.values), noise.sd if isinstance(noise.sd, float) else 1.0)
+
+
+class Enclosure:
+    """Residuals of a problem over boxes, in continuous time.
+
+    Parameters
+    ----------
+    problem
+        With data; standard deviations must not depend on unknowns.
+    degree
+        Of the polynomials in the unknowns.
+    order
+        Of those in time.
+
+    Attributes
+    ----------
+    monomials
+        Of the residuals.
+    scope
+        What it holds for.
+    size
+        Number of residuals, priors included.
+    floor
+        Lower bound of the objective that holds without any box.
+    influence
+        Which unknowns act on which residual, as zeros and ones, shape (R, n).
+
+    Raises
+    ------
+    InputError
+        The equations or the noise cannot be enclosed.
+    """
+
+    scope = "continuous time"
+    floor = 0.0
+
+    def __init__(self, problem: Problem, degree: int = 2, order: int = ORDER) -> None:
+        self.problem = problem
+        self.monomials = Monomials.of(len(problem.unknowns), degree)
+        self._runs = [_Run(problem, c, self.monomials, order) for c in problem.conditions]
+        self._priors = Priors(problem)
+        self.size = problem.size + self._priors.size
+        self.influence = np.concatenate(
+            [*(r.influence for r in self._runs), self._priors.influence]
+        )
+
+    def __call__(self, lower: Array, upper: Array, radius: float = np.inf) -> Residuals:
+        """Over boxes with these corners, shapes (B, n).
+
+        What follows when the residuals so far exceed `radius` is not computed: nothing is known
+        of it.
+        """
+        models = variables(self.monomials, lower, upper)
+        squares = np.zeros(len(lower))
+        with np.errstate(all="ignore"):
+            parts = [run(models, squares, radius**2) for run in self._runs]
+            return Residuals.joined([*parts, self._priors.of(models)])
+
+
+class Priors:
+    """Residuals of Gaussian priors."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._given = [
+            (k, unknown.parameter.prior)
+            for k, unknown in enumerate(problem.unknowns)
+            if unknown.parameter.prior is not None
+        ]
+        self.size = len(self._given)
+        self.influence = np.zeros((self.size, len(problem.unknowns)))
+        for i, (k, _) in enumerate(self._given):
+            self.influence[i, k] = 1.0
+
+    def of(self, models: Sequence[Model]) -> Residuals:
+        """Of the unknowns."""
+        found = Residuals.empty(self.size, *models[0].c[:, 0].shape)
+        for i, (k, prior) in enumerate(self._given):
+            c = found.c[i]
+            c += models[k].c[:, 0]
+            rounding = 8 * UNIT * (np.abs(c).sum(0) + abs(prior.mean))
+            c[0] -= prior.mean
+            c /= prior.sd
+            found.remainder[i] = (models[k].remainder + rounding) / prior.sd * SLACK + TINY
+        return found
+
+
+def variables(monomials: Monomials, lower: Array, upper: Array) -> list[Model]:
+    """The unknowns themselves, in boxes with corners of shape (B, n)."""
+    with np.errstate(all="ignore"):
+        middle = (lower + upper) / 2
+        radius = np.maximum(upper - middle, middle - lower) * (1 + 4 * UNIT)
+    lost = ~(np.isfinite(middle) & np.isfinite(radius))
+    middle, radius = np.where(lost, 0.0, middle), np.where(lost, 0.0, radius)
+    found = []
+    for k in range(monomials.variables):
+        model = Model.variable(monomials, k, middle[:, k], radius[:, k])
+        model.remainder = np.where(lost[:, k], np.inf, model.remainder)
+        found.append(model)
+    return found
+
+
+class _Run:
+    """One condition: from its initial values through all events to all measurements."""
+
+    def __init__(
+        self, problem: Problem, condition: Condition, monomials: Monomials, order: int
+    ) -> None:
+        self._system = System(problem, condition)
+        self._monomials = monomials
+        self._measured = [Residual(self._system, row) for row in range(len(condition.times))]
+        self.influence = influences(self._measured, condition.size)
+        states = problem.model.states
+        self._flow = Flow(self._system, monomials, order, self._tolerance(len(states)))
+        self._events = [
+            (time, *self._system.jump(assign, time))
+            for time, assign in condition.events
+            if any(name in states for name in assign)
+        ]
+        last = float(condition.times[-1])
+        stops = {t for t in self._system.breaks if t < last} | {float(t) for t in condition.times}
+        self._stops = sorted(t for t in stops if t > condition.t0)
+
+    def _tolerance(self, states: int) -> Array:
+        condition, problem = self._system.condition, self._system.problem
+        sds = [
+            float(np.min(standard_deviations(problem, condition, name)))
+            for name in condition.series
+        ]
+        scale = [float(np.ptp(s.values)) or 1.0 for s in condition.series.values()]
+        given = [
+            min(sd, size) if sd != 1.0 else 1e-1 * size for sd, size in zip(sds, scale, strict=True)
+        ]
+        return np.full(states, ACCURACY * min(given))
+
+    def __call__(self, models: Sequence[Model], squares: Array, most: float) -> Residuals:
+        """Given the squares of earlier residuals, shape (B,), which are added to."""
+        system, condition = self._system, self._system.condition
+        unknowns = dict(zip(system.unknowns, models, strict=True))
+        boxes = models[0].c.shape[2]
+        begun = system.initial.still(self._monomials, unknowns, boxes)
+        start = [begun[term.index] for term in system.initial.terms]
+        sizes = np.stack([m.remainder for m in start], axis=1)
+        position = Position(np.stack([m.c[:, 0] for m in start]), Spread.of(sizes))
+        time = condition.t0
+        span = float(condition.times[-1]) - time
+        steps = np.full(boxes, span / 8 if span > 0 else 1.0)
+        effort = np.zeros(boxes)
+        found = Residuals.empty(condition.size, len(self._monomials), boxes)
+        measured = iter(self._measured)
+        following = next(measured, None)
+        while True:
+            # At an event, a measurement is of before.
+            while following is not None and following.time <= time:
+                own = following.of(position.models(), unknowns, self._monomials)
+                found.put(following.places, own)
+                squares += own.least_squares()
+                following = next(measured, None)
+            if following is None:
+                return found
+            position.spread.forget(squares > most)
+            position = self._jumped(position, unknowns, time)
+            stop = next(t for t in self._stops if t > time)
+            position = self._flow.advance(position, unknowns, time, stop, steps, effort)
+            time = stop
+
+    def _jumped(self, position: Position, unknowns: Mapping[int, Model], time: float) -> Position:
+        for at, places, program in self._events:
+            if at != time:
+                continue
+            states = position.models()
+            known = known_at(self._system, states, unknowns, self._monomials, time)
+            after = program.static(self._monomials, known, position.c.shape[2])
+            c, sizes = position.c.copy(), position.spread.sizes.copy()
+            for place, term in zip(places, program.terms, strict=True):
+                c[place] = after[term.index].c[:, 0]
+                sizes[:, place] = after[term.index].remainder
+            position = Position(c, Spread.of(sizes))
+        return position

@@ -1,0 +1,278 @@
+"""Residuals of a discretised problem over boxes of unknowns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from odefit.enclosure.growth import Spread
+from odefit.enclosure.monomials import Monomials
+from odefit.enclosure.residuals import (
+    Priors,
+    Residual,
+    Residuals,
+    influences,
+    known_at,
+    variables,
+)
+from odefit.enclosure.system import System
+from odefit.enclosure.values import Flags, Indices, Model
+from odefit.methods.branch_and_bound.blocks import Point, Solver, blocks
+from odefit.methods.branch_and_bound.floor import Weights, least_distance
+from odefit.methods.transcription.discretisation import SNAP
+from odefit.methods.transcription.mesh import Mesh, Segment, segments
+from odefit.methods.transcription.schemes import Scheme
+from odefit.problem.algebras import Array
+from odefit.problem.problem import Problem
+
+WORTH = 0.7
+"""Of the boxes: when fewer are left, the others are dropped."""
+
+
+class DiscretisedEnclosure:
+    """Residuals of a discretised problem over boxes, see :class:`odefit.enclosure.Enclosure`.
+
+    Parameters
+    ----------
+    problem
+        With data; standard deviations must not depend on unknowns.
+    scheme, mesh
+        How it is discretised.
+    degree
+        Of the polynomials in the unknowns.
+    """
+
+    def __init__(self, problem: Problem, scheme: Scheme, mesh: Mesh, degree: int = 2) -> None:
+        self.problem = problem
+        self.monomials = Monomials.of(len(problem.unknowns), degree)
+        self._runs = [
+            _Run(problem, number, scheme, mesh, self.monomials)
+            for number in range(len(problem.conditions))
+        ]
+        self._priors = Priors(problem)
+        self.size = problem.size + self._priors.size
+        self.influence = np.concatenate(
+            [*(r.influence for r in self._runs), self._priors.influence]
+        )
+        self.floor = sum(run.floor() for run in self._runs)
+        steps = sum(run.steps for run in self._runs)
+        self.scope = f"discretised ({scheme.name}, M = {steps})"
+
+    def __call__(self, lower: Array, upper: Array, radius: float = np.inf) -> Residuals:
+        """Over boxes with these corners, shapes (B, n).
+
+        What follows when the residuals so far exceed `radius` is not computed: nothing is known
+        of it.
+        """
+        models = variables(self.monomials, lower, upper)
+        squares = np.zeros(len(lower))
+        with np.errstate(all="ignore"):
+            parts = [run(models, squares, radius**2) for run in self._runs]
+            parts.append(self._priors.of(models))
+        return Residuals.joined(parts)
+
+
+class _Run:
+    """One condition, from its initial values to its last measurement."""
+
+    def __init__(
+        self, problem: Problem, number: int, scheme: Scheme, mesh: Mesh, monomials: Monomials
+    ) -> None:
+        condition = problem.conditions[number]
+        self.system, self.monomials = System(problem, condition), monomials
+        inputs = list(problem.model.inputs)
+        self._segments = list(segments(number, condition, inputs, scheme, mesh))
+        self.steps = sum(len(s.mesh) - 1 for s in self._segments)
+        self._measured = [Residual(self.system, row) for row in range(len(condition.times))]
+        self.influence = influences(self._measured, condition.size)
+        self._parts = [
+            _Part(self.system, monomials, segment, scheme, self._of(segment))
+            for segment in self._segments
+        ]
+
+    def floor(self) -> float:
+        """What no polynomials between the points can fit."""
+        pairs = [
+            (residual, (number, weights))
+            for number, part in enumerate(self._parts)
+            for residual, weights in part.measurements()
+        ]
+        measured = [residual for residual, _ in pairs]
+        made_of = [weights for _, weights in pairs]
+        return least_distance(measured, made_of, self.system.states, self.system.unknowns)
+
+    def _of(self, segment: Segment) -> list[Residual]:
+        """What a segment measures."""
+        first, last = segment.mesh[0], segment.mesh[-1]
+        return [m for m in self._measured if first < m.time <= last]
+
+    def __call__(self, models: Sequence[Model], squares: Array, most: float) -> Residuals:
+        """Given the squares of earlier residuals, shape (B,), which are added to."""
+        boxes = _Boxes(self, models, squares, most)
+        found = boxes.found
+        begun = self.system.initial.still(self.monomials, boxes.unknowns, len(squares))
+        start = [begun[term.index] for term in self.system.initial.terms]
+        point = Point(np.stack([m.c[:, 0] for m in start]), np.stack([m.remainder for m in start]))
+        times = self.system.condition.times
+        if len(times) and times[0] == self.system.condition.t0:
+            boxes.measure(self._measured[0], point)
+        for part in self._parts:
+            point = part.jumped(point, boxes.unknowns)
+            point = part(point, boxes)
+            if not len(boxes):
+                break
+        return found
+
+
+class _Boxes:
+    """Those that are still of interest, and what is found about all.
+
+    Attributes
+    ----------
+    unknowns
+        Models by entry of the tape, in the boxes that are left.
+    found
+        Residuals in all boxes.
+    """
+
+    def __init__(self, run: _Run, models: Sequence[Model], squares: Array, most: float) -> None:
+        system = run.system
+        self._monomials, self._most = run.monomials, most
+        self.unknowns = dict(zip(system.unknowns, models, strict=True))
+        self._left = np.arange(len(squares))
+        self._squares = squares
+        self.found = Residuals.empty(system.condition.size, len(run.monomials), len(squares))
+        self.found.remainder[:] = np.inf
+
+    def __len__(self) -> int:
+        return len(self._left)
+
+    def measure(self, measured: Residual, point: Point) -> None:
+        """Residuals at one time."""
+        own = measured.of(_models(point), self.unknowns, self._monomials)
+        self._squares[self._left] += own.least_squares()
+        places = np.ix_(np.array(measured.places), self._left)
+        self.found.remainder[places] = own.remainder
+        for i, place in enumerate(measured.places):
+            self.found.c[place][:, self._left] = own.c[i]
+
+    def worth(self) -> Flags:
+        """Which of those that are left are not refuted, shape (left,)."""
+        return self._squares[self._left] <= self._most
+
+    def keep(self, chosen: Indices) -> None:
+        """Only some of those that are left."""
+        self._left = self._left[chosen]
+        self.unknowns = {i: m.take(chosen) for i, m in self.unknowns.items()}
+
+
+def _models(point: Point) -> list[Model]:
+    nothing = np.zeros(point.c.shape[2])
+    return [
+        Model(c[:, None, :], None, size, nothing)
+        for c, size in zip(point.c, point.sizes, strict=True)
+    ]
+
+
+class _Part:
+    """One segment of a condition: an event at its start, then blocks of equations."""
+
+    def __init__(
+        self,
+        system: System,
+        monomials: Monomials,
+        segment: Segment,
+        scheme: Scheme,
+        measured: list[Residual],
+    ) -> None:
+        self._system, self._monomials = system, monomials
+        self._segment, self._measured = segment, measured
+        self._blocks = list(blocks(segment)) if len(segment.mesh) > 1 else []
+        states = self._system.problem.model.states
+        self._jump = None
+        if any(name in states for name in segment.assign):
+            self._jump = self._system.jump(segment.assign, float(segment.mesh[0]))
+        self._weights: list[Weights] = []
+        if measured:
+            times = np.array([m.time for m in measured])
+            weights = scheme.interpolation(segment.mesh, segment.relations, times)
+            for i, time in enumerate(times.tolist()):
+                at = _snapped(segment, time)
+                if at is not None:
+                    self._weights.append(({at: 1.0}, {}))
+                    continue
+                pair = [
+                    dict(zip(w[[i]].indices.tolist(), w[[i]].data.tolist(), strict=True))
+                    for w in weights
+                ]
+                self._weights.append((pair[0], pair[1]))
+        # When a measurement can be read off, and until when a point is needed.
+        self._last_use = {k: i for i, block in enumerate(self._blocks) for k in block.old}
+        self._ready: list[list[int]] = [[] for _ in self._blocks]
+        for i, (a, b) in enumerate(self._weights):
+            latest = max([*a, *b])
+            at = next(k for k, block in enumerate(self._blocks) if block.new[-1] >= latest)
+            self._ready[at].append(i)
+            for k in a.keys() | b.keys():
+                self._last_use[k] = max(self._last_use.get(k, 0), at)
+
+    def measurements(self) -> Iterator[tuple[Residual, Weights]]:
+        """What is measured, and of what the states of that time are made."""
+        yield from zip(self._measured, self._weights, strict=True)
+
+    def jumped(self, point: Point, unknowns: Mapping[int, Model]) -> Point:
+        """After the event at the start."""
+        if self._jump is None:
+            return point
+        places, program = self._jump
+        time = float(self._segment.mesh[0])
+        known = known_at(self._system, _models(point), unknowns, self._monomials, time)
+        after = program.static(self._monomials, known, point.c.shape[2])
+        c, sizes = point.c.copy(), point.sizes.copy()
+        for place, term in zip(places, program.terms, strict=True):
+            c[place], sizes[place] = after[term.index].c[:, 0], after[term.index].remainder
+        return Point(c, sizes)
+
+    def __call__(self, point: Point, boxes: _Boxes) -> Point:
+        """From the first point to the last, with all measurements between."""
+        if not self._blocks:
+            return point
+        solver = self._solver(boxes)
+        # Slopes that an earlier segment has left are of its own motion and inputs.
+        point = Point(point.c, point.sizes)
+        points = {0: point}
+        spread = Spread.of(point.sizes.T)
+        for number, block in enumerate(self._blocks):
+            spread = solver.solve(block, points, spread)
+            for i in self._ready[number]:
+                boxes.measure(self._measured[i], solver.read(points, *self._weights[i]))
+            end = block.new[-1]
+            points = {
+                k: p for k, p in points.items() if self._last_use.get(k, 0) > number or k == end
+            }
+            worth = boxes.worth()
+            # Taking some boxes along costs less than making smaller arrays.
+            if worth.sum() < WORTH * len(boxes):
+                chosen = np.flatnonzero(worth)
+                boxes.keep(chosen)
+                points = {k: p.take(chosen) for k, p in points.items()}
+                spread = spread.take(chosen)
+                solver = self._solver(boxes)
+            if not len(boxes):
+                break
+        return points[block.new[-1]]
+
+    def _solver(self, boxes: _Boxes) -> Solver:
+        segment = self._segment
+        motion = self._system.motion(float(segment.mesh[0]))
+        return Solver(self._system, segment, motion, self._monomials, boxes.unknowns, len(boxes))
+
+
+def _snapped(segment: Segment, time: float) -> int | None:
+    """The mesh point that a measurement is taken at, as the transcription does it, if any."""
+    mesh = segment.mesh
+    nearest = 1 + int(np.argmin(np.abs(mesh[1:] - time)))
+    if abs(time - mesh[nearest]) <= SNAP * (mesh[-1] - mesh[0]):
+        return int(segment.relations.boundary[nearest])
+    return None

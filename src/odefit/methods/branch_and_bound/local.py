@@ -1,0 +1,74 @@
+"""A local search by the enclosure itself: upper bounds of the same problem, and rigorous."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.enclosure.values import SLACK
+from odefit.methods.branch_and_bound.examination import Enclosed
+from odefit.methods.trust_region import Tolerances, minimise
+from odefit.problem.algebras import Array
+
+STEP = 1e-5
+"""Half width of the boxes whose slopes are derivatives, relative to the unknowns."""
+
+LEAST_STEP = 1e-9
+"""The same, relative to the range of the unknowns."""
+
+TOLERANCES = Tolerances(cost=1e-10, step=1e-10, evaluations=100, patience=40)
+"""When to end."""
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """What is found at one point.
+
+    Attributes
+    ----------
+    cost
+        Half the objective.
+    residuals, jacobian
+        Shapes (R,) and (R, n).
+    """
+
+    cost: float
+    residuals: Array
+    jacobian: Array
+
+
+def objective(enclosure: Enclosed, vector: Array) -> float:
+    """Upper bound of the objective at a point, shape (n,); infinite if it is not known."""
+    found = enclosure(vector[None], vector[None])
+    sizes = np.abs(found.c[:, :, 0]).sum(axis=1) + found.remainder[:, 0]
+    with np.errstate(all="ignore"):
+        total = float(sizes @ sizes) * SLACK
+    return total if math.isfinite(total) else math.inf
+
+
+def refined(
+    enclosure: Enclosed, start: Array, lower: Array, upper: Array, stop: Callable[[], bool]
+) -> tuple[Array, float]:
+    """A local minimum next to `start`, shape (n,), and an upper bound of its objective."""
+    whole = np.where(np.isfinite(upper - lower), upper - lower, 1.0)
+    linear = enclosure.monomials.linear
+
+    def evaluate(vector: Array) -> Point | None:
+        half = np.maximum(STEP * np.abs(vector), LEAST_STEP * whole)
+        found = enclosure((vector - half)[None], (vector + half)[None])
+        residuals = found.c[:, 0, 0]
+        jacobian = found.c[:, linear, 0] / np.where(half > 0, half, 1.0)
+        if not (np.isfinite(found.remainder).all() and np.isfinite(jacobian).all()):
+            return None
+        return Point(0.5 * float(residuals @ residuals), residuals, jacobian)
+
+    start = np.clip(start, lower, upper)
+    if not linear:
+        return start, objective(enclosure, start)
+    found = minimise(evaluate, start, lower, upper, TOLERANCES, stop)
+    ends = [(objective(enclosure, v), v) for v in (found.vector, start)]
+    best, vector = min(ends, key=lambda end: end[0])
+    return vector, best

@@ -1,0 +1,153 @@
+"""Lower and upper bound of the objective against time, and how far they are apart."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from odefit.methods.estimate import BoundStep
+from odefit.problem.algebras import Array
+from odefit.reporting.figures.style import (
+    DATA,
+    GRID,
+    INK,
+    MODEL,
+    SMALL,
+    Plot,
+    dress,
+    empty,
+    new_figure,
+    plain,
+    plain_style,
+    shorten,
+)
+
+if TYPE_CHECKING:
+    from odefit.result import Result
+
+LONG = 30.0
+"""Ratio of last and first time above which time is logarithmic."""
+
+ABOVE = 1.5
+"""Times the last upper bound: earlier ones that are larger are cut off."""
+
+WIDTH, LINES = 66, 2
+"""Characters and lines of the scope."""
+
+
+def plot_bounds(result: Result) -> Plot:
+    """The bounds in the upper panel, their gap in the lower one, where a method keeps a log."""
+    bounds = result.assessment.bounds
+    if bounds is None:
+        return empty("no lower bound was computed")
+    if not bounds.history:
+        return empty("the method keeps no log of its bounds")
+    times, lower, upper = series(bounds.history)
+    with np.errstate(all="ignore"):
+        gaps = 100.0 * (upper - lower) / np.abs(upper)
+    gaps = np.where(np.isfinite(gaps) & (gaps > 0), gaps, np.nan)
+    with_gaps = bool(np.isfinite(gaps).any())
+    with plain_style():
+        figure = new_figure(4.6, 3.9 if with_gaps else 2.8)
+        panels = figure.subplots(
+            1 + with_gaps, 1, sharex=True, squeeze=False, height_ratios=[1.6, 1][: 1 + with_gaps]
+        )[:, 0]
+        logarithmic = draw_bounds(panels[0], times, lower, upper, MODEL)
+        panels[0].set_ylabel("objective")
+        panels[0].legend(frameon=False, fontsize=SMALL, loc="lower right")
+        dress(panels[0], log_x=logarithmic)
+        if with_gaps:
+            panels[1].plot(times, gaps, color=INK, linewidth=1.2, drawstyle="steps-post")
+            panels[1].set_yscale("log")
+            panels[1].set_ylabel("gap, %")
+            dress(panels[1], log_x=logarithmic, log_y=True)
+            panels[1].yaxis.set_major_formatter(plainly)
+        if logarithmic:
+            panels[-1].xaxis.set_major_formatter(plainly)
+        panels[-1].set_xlabel("seconds")
+        figure.suptitle(
+            _caption(bounds.scope), fontsize=SMALL, color=INK, parse_math=False, ha="center"
+        )
+    return figure
+
+
+def plainly(value: float, _: object) -> str:
+    """Ticks of seconds and per cent as they are said."""
+    return f"{value:g}"
+
+
+def series(history: Sequence[BoundStep]) -> tuple[Array, Array, Array]:
+    """Seconds, lower and upper bounds, each of shape (steps,)."""
+    rows = np.array([(s.seconds, s.lower, s.upper) for s in history], dtype=float)
+    return rows[:, 0], rows[:, 1], rows[:, 2]
+
+
+def draw_bounds(
+    axes: Axes,
+    times: Array,
+    lower: Array,
+    upper: Array,
+    colour: str,
+    label: str = "",
+    upper_colour: str = DATA,
+) -> bool:
+    """Both as steps, with what lies between in grey.
+
+    Parameters
+    ----------
+    label
+        Put before "lower bound" and "upper bound".
+
+    Returns
+    -------
+    bool
+        Whether time is logarithmic.
+    """
+    positive = times[times > 0]
+    logarithmic = bool(len(positive) > 1 and positive[-1] > LONG * positive[0])
+    if logarithmic:
+        axes.set_xscale("log")
+        times = np.maximum(times, positive[0])
+    low = np.where(np.isfinite(lower), lower, np.nan)
+    high = np.where(np.isfinite(upper), upper, np.nan)
+    axes.fill_between(times, low, high, step="post", color=GRID, alpha=0.5, linewidth=0)
+    for values, shade, name in ((high, upper_colour, "upper"), (low, colour, "lower")):
+        axes.plot(
+            times,
+            values,
+            color=shade,
+            linewidth=1.4,
+            drawstyle="steps-post",
+            marker="o" if len(times) <= 12 else "",
+            markersize=3.0,
+            label=f"{label}{name} bound",
+        )
+    _limit(axes, low, high)
+    return logarithmic
+
+
+def _limit(axes: Axes, low: Array, high: Array) -> None:
+    """The last upper bound decides what is seen of earlier ones."""
+    known, shown = low[np.isfinite(low)], high[np.isfinite(high)]
+    ends = [float(v) for v in (*known[-1:], *shown[-1:])]
+    if not ends:
+        return
+    top = max(ends)
+    bottom = float(known.min()) if len(known) else top
+    most = min(float(shown.max()), top + (ABOVE - 1.0) * abs(top)) if len(shown) else top
+    same = math.isclose(most, bottom)
+    room = 0.1 * (abs(most) or 1.0) if same else 0.06 * (most - bottom)
+    axes.set_ylim(bottom - room, most + room)
+
+
+def _caption(scope: str) -> str:
+    """Of what the bounds are."""
+    lines = textwrap.wrap(plain(scope), WIDTH)
+    if len(lines) > LINES:
+        lines = [*lines[: LINES - 1], shorten(" ".join(lines[LINES - 1 :]), WIDTH)]
+    return "\n".join(lines)

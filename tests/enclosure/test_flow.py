@@ -1,0 +1,320 @@
+"""Enclosed solutions against exact ones, known to forty digits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+from odefit import Model, Problem
+from odefit.enclosure import Enclosure, Residuals, flow
+from odefit.enclosure.flow import Flow, Position
+from odefit.enclosure.growth import Spread
+from odefit.enclosure.monomials import Monomials
+from odefit.enclosure.residuals import variables
+from odefit.enclosure.system import System
+from odefit.problem.algebras import Array
+from tests.enclosure.containment import box, exact, sane
+
+DIGITS = 40
+
+DIRECTIONS = [Fraction(k, 8) for k in (-8, -5, 0, 3, 8)]
+
+Solution = Callable[[Any, Sequence[Any]], Sequence[Any]]
+"""States at a time for unknowns, over numbers of many digits."""
+
+
+def observed(
+    ode: dict[str, str],
+    times: Sequence[float],
+    initial: dict[str, Any],
+    parameters: Sequence[str],
+    t0: float = 0.0,
+    **inputs: Any,
+) -> Problem:
+    """A problem whose residuals are its states: all data are zero."""
+    data = {"t": list(times), **{name: [0.0] * len(times) for name in ode}}
+    return Problem(Model(ode=ode), data, {p: {} for p in parameters}, initial, t0=t0)
+
+
+def holds(
+    problem: Problem,
+    enclosure: Enclosure,
+    lower: Array,
+    upper: Array,
+    solution: Solution,
+    seed: int = 0,
+    count: int = 12,
+) -> Residuals:
+    """The enclosure, when exact solutions at many points are inside, to the last digit."""
+    found = enclosure(lower, upper)
+    sane(found)
+    rng = np.random.default_rng(seed)
+    models = variables(enclosure.monomials, lower, upper)
+    times = [Fraction(t) for t in problem.conditions[0].times.tolist()]
+    states = len(problem.model.states)
+    corners = [[Fraction(s) for s in signs] for signs in np.ndindex(*(2,) * len(models))]
+    points = [[2 * s - 1 for s in corner] for corner in corners[:16]]
+    points += [[DIRECTIONS[k] for k in rng.integers(0, 5, len(models))] for _ in range(count)]
+    with mpmath.workdps(DIGITS):
+        for d in points:
+            vector = []
+            for m, k in zip(models, d, strict=True):
+                radius = m.c[1:].sum(axis=0)[0, 0] + m.remainder[0]
+                vector.append(number(Fraction(float(m.c[0, 0, 0])) + k * Fraction(float(radius))))
+            for j, t in enumerate(times):
+                true = solution(number(t), vector)
+                for i in range(states):
+                    row = i * len(times) + j
+                    claimed = number(exact(enclosure.monomials, found.c[row, :, 0], d))
+                    bound = mpmath.mpf(float(found.remainder[row, 0]))
+                    error = mpmath.mpf(10) ** (10 - DIGITS) * abs(claimed)
+                    assert abs(true[i] - claimed) <= bound + error, (d, t, i)
+    return found
+
+
+def number(value: Fraction) -> Any:
+    return mpmath.mpf(value.numerator) / value.denominator
+
+
+def decay(t: Any, v: Sequence[Any]) -> Sequence[Any]:
+    return [v[1] * mpmath.exp(-v[0] * t)]
+
+
+def logistic(t: Any, v: Sequence[Any]) -> Sequence[Any]:
+    r, x = v
+    return [x * mpmath.exp(r * t) / (1 + x * (mpmath.exp(r * t) - 1))]
+
+
+def oscillator(t: Any, v: Sequence[Any]) -> Sequence[Any]:
+    w, x = v
+    return [x * mpmath.cos(w * t), -x * mpmath.sin(w * t)]
+
+
+def rational(t: Any, v: Sequence[Any]) -> Sequence[Any]:
+    """Michaelis-Menten, by Lambert's function."""
+    k, m = v
+    return [m * mpmath.lambertw(mpmath.exp((2 - k * t) / m) * 2 / m).real]
+
+
+def growing_clock(t: Any, v: Sequence[Any]) -> Sequence[Any]:
+    return [v[1] * mpmath.exp(v[0] * t * t / 2)]
+
+
+TIMES = [0.0, 0.3, 1.0, 2.7]
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many steps as it takes."""
+    monkeypatch.setattr(flow, "MOST_STEPS", 100_000)
+    monkeypatch.setattr(flow, "MOST_DOUBTS", 100)
+
+
+CASES: dict[str, tuple[Problem, Array, Solution]] = {
+    "decay": (
+        observed({"x": "-k*x"}, TIMES, {"x": {}}, ["k"]),
+        np.array([0.7, 1.3]),
+        decay,
+    ),
+    "logistic": (
+        observed({"x": "r*x*(1 - x)"}, TIMES, {"x": {}}, ["r"]),
+        np.array([1.1, 0.2]),
+        logistic,
+    ),
+    "oscillator": (
+        observed({"x": "w*y", "y": "-w*x"}, TIMES, {"x": {}, "y": 0.0}, ["w"]),
+        np.array([1.9, 1.0]),
+        oscillator,
+    ),
+    "a quotient": (
+        observed({"x": "-k*x/(m + x)"}, TIMES, {"x": 2.0}, ["k", "m"]),
+        np.array([0.6, 0.8]),
+        rational,
+    ),
+    "the time itself": (
+        observed({"x": "k*t*x"}, TIMES, {"x": {}}, ["k"]),
+        np.array([0.4, 1.5]),
+        growing_clock,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("degree", range(4))
+@pytest.mark.parametrize("relative", [0.0, 1e-9, 1e-2, 0.2])
+def test_exact_solutions_are_inside(case: str, degree: int, relative: float) -> None:
+    problem, vector, solution = CASES[case]
+    enclosure = Enclosure(problem, degree)
+    found = holds(problem, enclosure, *box(vector, relative), solution)
+    assert np.isfinite(found.remainder).all() or (degree < 2 and relative > 0.1)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("order", [1, 20])
+def test_at_every_order_in_time(case: str, order: int) -> None:
+    problem, vector, solution = CASES[case]
+    holds(problem, Enclosure(problem, 2, order), *box(vector, 0.05), solution, count=4)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_points_are_enclosed_to_rounding(case: str) -> None:
+    problem, vector, solution = CASES[case]
+    found = holds(problem, Enclosure(problem, 1, 24), *box(vector, 0.0), solution)
+    assert found.remainder.max() < 3e-12
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_remainder_is_of_the_next_degree(case: str) -> None:
+    problem, vector, _ = CASES[case]
+    for degree in (1, 2):
+        enclosure = Enclosure(problem, degree, 20)
+        wide, narrow = (enclosure(*box(vector, r)).remainder.max() for r in (4e-3, 1e-3))
+        assert wide / narrow > 0.8 * 4 ** (degree + 1)
+
+
+@pytest.mark.parametrize("k", [1e2, 1e4, 1e5])
+@pytest.mark.usefixtures("patient")
+def test_stiff_decay(k: float) -> None:
+    problem = observed({"x": "-k*x"}, [0.0, 1e-3, 5e-3], {"x": {}}, ["k"])
+    found = holds(problem, Enclosure(problem), *box(np.array([k, 1.0]), 1e-3), decay)
+    assert np.isfinite(found.remainder).all()
+
+
+@pytest.mark.usefixtures("patient")
+def test_decay_below_the_smallest_number() -> None:
+    problem = observed({"x": "-k*x"}, [0.0, 200.0, 600.0], {"x": {}}, ["k"])
+    found = holds(problem, Enclosure(problem), *box(np.array([1.5, 1.0]), 0.0), decay)
+    assert (found.remainder > 0).all()
+
+
+@pytest.mark.parametrize("t0", [0.0, -7.3, 1e6, 1e12])
+@pytest.mark.usefixtures("patient")
+def test_no_time_is_lost_in_many_steps(t0: float) -> None:
+    """Times are floating-point numbers; the steps between them add up to all of it."""
+    times = [t0 + 0.1, t0 + 0.3]
+    problem = observed(
+        {"x": "k", "y": "-500*y", "z": "t"}, times, {"x": {}, "y": 1.0, "z": 0.0}, ["k"], t0
+    )
+    start = Fraction(t0)
+
+    def moved(t: Any, v: Sequence[Any]) -> Sequence[Any]:
+        passed = t - number(start)
+        square = (t * t - number(start * start)) / 2
+        return [v[1] + v[0] * passed, mpmath.exp(-500 * passed), square]
+
+    found = holds(problem, Enclosure(problem), *box(np.array([1.1, 0.5]), 0.0), moved)
+    assert found.remainder[:2].max() < 1e-8
+
+
+def test_the_shortest_stretches_there_are() -> None:
+    t = [1.0]
+    for _ in range(3):
+        t.append(float(np.nextafter(t[-1], 2.0)))
+    problem = observed({"x": "k", "y": "-1e17*y"}, t, {"x": {}, "y": 1.0}, ["k"], 1.0)
+
+    def moved(t: Any, v: Sequence[Any]) -> Sequence[Any]:
+        return [v[1] + v[0] * (t - 1), mpmath.exp(-(mpmath.mpf(10) ** 17) * (t - 1))]
+
+    holds(problem, Enclosure(problem), *box(np.array([1.1, 0.5]), 1e-9), moved)
+
+
+def blowing_up() -> tuple[Problem, Solution]:
+    def pole(t: Any, v: Sequence[Any]) -> Sequence[Any]:
+        return [v[0] / (1 - v[0] * t)]
+
+    return observed({"x": "x^2"}, [0.5, 0.99, 1.5], {"x": {}}, []), pole
+
+
+def test_what_blows_up_is_not_bounded() -> None:
+    problem, _ = blowing_up()
+    enclosure = Enclosure(problem)
+    found = enclosure(np.array([[0.5], [0.9], [0.9]]), np.array([[0.6], [1.1], [1.8]]))
+    sane(found)
+    assert np.isfinite(found.remainder[:, 0]).all()
+    assert np.isfinite(found.remainder[0, 1])
+    assert np.isinf(found.remainder[2, 1:]).all()
+
+
+def test_up_to_a_pole() -> None:
+    problem, pole = blowing_up()
+    problem = observed({"x": "x^2"}, [0.5, 0.9, 0.99], {"x": {}}, [])
+    for lower, upper in ([0.2, 0.3], [0.9, 1.0], [1.0, 1.0], [-2.0, -1.0]):
+        holds(problem, Enclosure(problem), np.array([[lower]]), np.array([[upper]]), pole)
+
+
+def test_a_denominator_with_a_zero_in_it() -> None:
+    problem = observed({"x": "1/(x - k)"}, [0.0, 0.5, 1.0], {"x": {}}, ["k"])
+    enclosure = Enclosure(problem)
+    found = enclosure(np.array([[0.5, 0.9], [0.5, 2.0]]), np.array([[1.0, 1.1], [1.0, 2.1]]))
+    sane(found)
+    assert np.isfinite(found.remainder[0]).all()
+    assert np.isinf(found.remainder[1:, 0]).all()
+    assert np.isfinite(found.remainder[:, 1]).all()
+
+
+@pytest.mark.parametrize("tries", [1, 2, 4])
+@pytest.mark.parametrize("upper", [0.35, 1.0, 1.1])
+def test_a_deviation_larger_than_guessed_is_not_believed(
+    tries: int, upper: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one step to where the largest of 0.3 to 1.1 is at 110: a guess that fails is no bound."""
+    monkeypatch.setattr(flow, "TRIES", tries)
+    monkeypatch.setattr(flow, "SHORT", 1.0)
+    problem = observed({"x": "x^2"}, [0.9], {"x": {}}, [])
+    one, monomials = System(problem, problem.conditions[0]), Monomials.of(1, 0)
+    model = variables(monomials, np.array([[0.3]]), np.array([[upper]]))[0]
+    start = Position(model.c[None, :, 0], Spread.of(model.remainder[:, None]))
+    far = Flow(one, monomials, 40, np.ones(1))
+    with np.errstate(all="ignore"):
+        found = far.advance(start, {one.unknowns[0]: model}, 0.0, 0.9, np.full(1, 0.9), np.zeros(1))
+    largest = upper / (1 - 0.9 * upper)
+    assert largest <= found.c[0, 0, 0] + found.spread.sizes[0, 0]
+    assert np.isfinite(found.spread.sizes[0, 0]) == (upper == 0.35 and tries > 1)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_hundred_rotations_of_a_point() -> None:
+    problem = observed({"x": "w*y", "y": "-w*x"}, [600.0], {"x": {}, "y": 0.0}, ["w"])
+    enclosure = Enclosure(problem, 1, 24)
+    found = holds(problem, enclosure, *box(np.array([1.0, 1.0]), 0.0), oscillator)
+    assert found.remainder.max() < 1e-9
+
+
+def test_boxes_have_steps_of_their_own() -> None:
+    """What a box gets does not depend on the boxes that come with it."""
+    problem, vector, _ = CASES["a quotient"]
+    enclosure = Enclosure(problem)
+    rng = np.random.default_rng(0)
+    middle = vector * rng.uniform(0.5, 2, (7, 2))
+    radius = 10.0 ** rng.uniform(-6, -1, (7, 1))
+    lower, upper = middle * (1 - radius), middle * (1 + radius)
+    together = enclosure(lower, upper)
+    for b in range(7):
+        alone = enclosure(lower[b : b + 1], upper[b : b + 1])
+        np.testing.assert_allclose(alone.c[:, :, 0], together.c[:, :, b], rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(
+            alone.remainder[:, 0], together.remainder[:, b], rtol=1e-3, atol=1e-15
+        )
+
+
+@pytest.mark.parametrize("unbounded", [np.inf, np.nan, 1.7e308])
+def test_boxes_without_bounds(unbounded: float) -> None:
+    problem, vector, _ = CASES["decay"]
+    lower, upper = box(vector, 0.1)
+    upper[0, 0] = unbounded
+    found = Enclosure(problem)(lower, upper)
+    sane(found)
+    assert np.isinf(found.remainder[1:]).all()
+
+
+def test_what_takes_too_many_steps_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow, "MOST_STEPS", 30)
+    problem = observed({"x": "w*y", "y": "-w*x"}, [1.0, 100.0], {"x": {}, "y": 0.0}, ["w"])
+    found = holds(problem, Enclosure(problem), *box(np.array([1.0, 1.0]), 1e-3), oscillator)
+    assert np.isfinite(found.remainder[[0, 2]]).all()
+    assert np.isinf(found.remainder[[1, 3]]).all()

@@ -1,0 +1,376 @@
+"""``BranchAndBound`` from its options to what is said of its bounds."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import odefit
+from odefit import BranchAndBound, Model, Problem, fit, library
+from odefit.methods.branch_and_bound.branch_and_bound import variation
+from odefit.methods.control import Control, Progress
+from odefit.methods.estimate import Status
+from odefit.problem.errors import InputError
+from tests.methods import problems
+
+TIMES = np.linspace(0.0, 4.0, 9)
+
+
+def bounded(noise: float = 0.05, **more: Any) -> Problem:
+    fields = {"k": {"lower": 0.0, "upper": 10.0}, "s": {"lower": 0.0, "upper": 20.0}}
+    return problems.decay(noise, parameters=fields, **more)
+
+
+def one(ode: str = "-k*x", upper: float = 3.0, **more: Any) -> Problem:
+    """A single unknown."""
+    return Problem(
+        Model(ode={"x": ode}),
+        {"t": TIMES, "x": np.exp(-0.7 * TIMES) + 0.05 * np.sin(5 * TIMES)},
+        {"k": {"lower": 0.0, "upper": upper}},
+        {"x": 1.0},
+        **more,
+    )
+
+
+def test_a_certificate_in_continuous_time() -> None:
+    result = fit(bounded(), BranchAndBound(starts=3), seed=1)
+    assert result.status is Status.CONVERGED
+    assert result.message.startswith("the bounds have met after")
+    bounds = result.assessment.bounds
+    assert bounds is not None
+    assert bounds.closed
+    assert bounds.scope == "continuous time"
+    assert bounds.gap <= 1e-3 * (1 + 1e-9)
+    assert bounds.lower <= result.objective * (1 + 1e-12)
+    assert result.objective == pytest.approx(bounds.upper, rel=1e-6)
+    assert "The bound was computed by branch and bound over boxes, with all rounding outwards." in (
+        bounds.sentence
+    )
+    assert result.assessment.local is not None
+    said = result.assessment.local.sentence
+    assert "not proved" not in said
+    assert "No other within the bounds of the unknowns has an objective lower by more than" in said
+
+
+def test_the_certificate_of_a_mesh_does_not_speak_of_continuous_time() -> None:
+    result = fit(bounded(), BranchAndBound("trapezoid", 20, starts=2), seed=1)
+    bounds, local = result.assessment.bounds, result.assessment.local
+    assert bounds is not None
+    assert local is not None
+    assert bounds.closed
+    assert bounds.scope.startswith("discretised (trapezoid, M = 20")
+    assert "does not speak of continuous time" in bounds.sentence
+    assert "Whether a better one exists elsewhere is not proved." in local.sentence
+    assert result.assessment.discretisation is not None
+    assert result.method == "BranchAndBound(trapezoid)"
+
+
+def test_data_without_noise_are_closed_at_once() -> None:
+    result = fit(bounded(noise=0.0), BranchAndBound(starts=3), seed=1)
+    bounds = result.assessment.bounds
+    assert bounds is not None
+    assert bounds.closed
+    assert bounds.lower == 0.0
+    assert bounds.upper < 1e-6 * variation(result.problem)
+    assert "as good as equal" in bounds.sentence
+    assert result.message == "the bounds have met after 0 boxes"
+
+
+@pytest.mark.parametrize("name", ["harmonic", "lotka-volterra-f"])
+def test_library_problems_without_noise(name: str) -> None:
+    problem = library.load(name)
+    method = BranchAndBound(starts=3, bounds="propose")
+    estimate = method.solve(problem, Control(1, time.time() + 20))
+    assert estimate.certificate is not None
+    assert estimate.certificate.closed
+    assert estimate.certificate.lower == 0.0
+
+
+def test_alpha_pinene_is_closed_in_seconds() -> None:
+    problem = library.load("alpha-pinene")
+    bounds = dict.fromkeys(problem.keys, (1e-6, 1e-3))
+    method = BranchAndBound("legendre", 5, bounds=bounds, starts=2)
+    certificate = method.solve(problem, Control(1, time.time() + 60)).certificate
+    assert certificate is not None
+    assert certificate.closed
+    assert certificate.upper == pytest.approx(19.87, abs=0.02)
+    assert certificate.upper - certificate.lower <= 1e-3 * certificate.upper
+    assert list(certificate.assumed.values()) == [(1e-6, 1e-3)] * 5
+
+
+def test_bounds_come_together_from_both_sides() -> None:
+    estimate = BranchAndBound(starts=1, gap=1e-6).solve(bounded(), Control(1, time.time() + 10))
+    certificate = estimate.certificate
+    assert certificate is not None
+    history = certificate.history
+    assert history[0].stage == "local search"
+    assert (history[-1].lower, history[-1].upper) == (certificate.lower, certificate.upper)
+    for before, after in pairwise(history):
+        assert before.lower <= after.lower
+        assert before.upper >= after.upper
+        assert before.seconds <= after.seconds
+
+
+def test_the_same_seed_gives_the_same_answer() -> None:
+    def solved() -> Any:
+        found = BranchAndBound(starts=2).solve(bounded(), Control(3, time.time() + 20))
+        assert found.certificate is not None
+        return found, replace(found.certificate, history=())
+
+    (first, bounds), (second, again) = solved(), solved()
+    assert bounds == again
+    assert first.message == second.message
+    assert (first.starts[0].vector == second.starts[0].vector).all()
+
+
+def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    for method in (BranchAndBound(starts=2), BranchAndBound("radau", 4, starts=1)):
+        method.solve(one(), Control(1, time.time() + 20))
+    assert capfd.readouterr() == ("", "")
+
+
+def endless(**more: Any) -> BranchAndBound:
+    """Its bounds cannot meet."""
+    return BranchAndBound(gap=0.0, absolute_gap=0.0, starts=2, **more)
+
+
+def test_out_of_time_the_bound_is_kept_and_said() -> None:
+    began = time.time()
+    result = fit(bounded(), endless(), seed=1, time_limit=1.0)
+    assert time.time() - began < 4.0
+    assert result.status is Status.TIME_LIMIT
+    assert result.message.startswith("the bounds have not met after")
+    bounds, local = result.assessment.bounds, result.assessment.local
+    assert bounds is not None
+    assert local is not None
+    assert not bounds.closed
+    assert 0 < bounds.lower < bounds.upper
+    assert "not proved" in local.sentence
+
+
+def test_its_own_limit_holds_where_the_fit_has_none() -> None:
+    began = time.time()
+    result = fit(bounded(), endless(seconds=0.8), seed=1)
+    assert time.time() - began < 4.0
+    assert result.status is Status.TIME_LIMIT
+
+
+def test_interrupted_in_the_tree_the_bound_is_kept() -> None:
+    event = threading.Event()
+    said: list[str] = []
+
+    def report(progress: Progress) -> None:
+        said.append(progress.message)
+        if sum("boxes" in s and not s.startswith("0 boxes") for s in said) == 3:
+            event.set()
+
+    control = Control(1, time.time() + 60, interrupted=event, report=report)
+    estimate = endless().solve(bounded(), control)
+    assert estimate.status is Status.INTERRUPTED
+    assert estimate.message.startswith("the bounds have not met after ")
+    assert estimate.certificate is not None
+    assert not estimate.certificate.closed
+    assert estimate.certificate.lower <= estimate.certificate.upper
+    assert estimate.best is not None
+
+
+def test_interrupted_from_the_beginning_there_is_an_end() -> None:
+    event = threading.Event()
+    event.set()
+    estimate = endless().solve(bounded(), Control(1, time.time() + 60, interrupted=event))
+    assert estimate.status in (Status.INTERRUPTED, Status.FAILED)
+    assert estimate.certificate is None or estimate.certificate.lower == 0.0
+
+
+def test_progress_is_reported() -> None:
+    said: list[Progress] = []
+    control = Control(1, time.time() + 20, report=said.append)
+    BranchAndBound(starts=2).solve(one(), control)
+    assert any("boxes" in s.message and "<= optimum" in s.message for s in said)
+
+
+def test_bounds_survive_a_file_and_are_reported(tmp_path: Path) -> None:
+    result = fit(one(), BranchAndBound(starts=2), seed=1)
+    assert result.assessment.bounds is not None
+    result.save(tmp_path / "r.json")
+    again = odefit.load_result(tmp_path / "r.json")
+    assert again.assessment.bounds == result.assessment.bounds
+    assert again.assessment.bounds is not None
+    assert len(again.assessment.bounds.history) >= 1
+    shown = " ".join(str(again).split())
+    assert "continuous time" in shown
+    assert "No values within the bounds of the unknowns have an objective below" in shown
+    again.report(tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "No values within the bounds of the unknowns have an objective below" in page
+    assert "How the bounds came together" in page
+
+
+def test_bounds_that_are_not_the_problem_s_own_are_told() -> None:
+    result = fit(bounded(), BranchAndBound(bounds={"k": (0.1, 2.0)}, starts=2), seed=1)
+    bounds = result.assessment.bounds
+    assert bounds is not None
+    assert "these as given to the method (k from 0.1 to 2)" in bounds.sentence
+    assert "s from" not in bounds.sentence
+
+
+def test_an_answer_beyond_the_box_is_not_said_to_be_the_best() -> None:
+    """The last improvement on the trajectories knows the problem's own bounds alone."""
+    result = fit(bounded(), BranchAndBound(bounds={"k": (1.0, 2.0)}, starts=2), seed=1)
+    bounds, local = result.assessment.bounds, result.assessment.local
+    assert bounds is not None
+    assert local is not None
+    if result.parameters["estimate"]["k"] < 1.0:
+        assert result.objective < bounds.lower
+        assert "not proved" in local.sentence
+
+
+def test_several_experiments_priors_and_unknown_initial_values() -> None:
+    data = {"t": TIMES, "x": 2 * np.exp(-0.7 * TIMES) + 0.05 * np.cos(7 * TIMES)}
+    other = {"t": TIMES[1:], "x": np.exp(-0.7 * TIMES[1:]) - 0.05 * np.cos(7 * TIMES[1:])}
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        parameters={
+            "k": {"lower": 0.0, "upper": 5.0, "prior": {"mean": 0.5, "sd": 0.5}},
+        },
+        initial={"x": odefit.Parameter(lower=0.0, upper=10.0, per_experiment=True)},
+        experiments=[odefit.Experiment("a", data), odefit.Experiment("b", other, t0=0.0)],
+        noise={"x": {"sd": 0.05}},
+    )
+    result = fit(problem, BranchAndBound(starts=3), seed=1)
+    bounds = result.assessment.bounds
+    assert bounds is not None
+    assert bounds.closed
+    # The prior is part of both.
+    assert bounds.upper == pytest.approx(result.objective, rel=1e-5)
+
+
+# Refusals ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"scheme": "trapez"}, "did you mean 'trapezoid'?"),
+        ({"scheme": 3}, "scheme: expected one of euler, trapezoid"),
+        ({"mesh": 0}, "mesh: expected a whole number of at least 1, got 0"),
+        ({"mesh": "fine"}, "mesh: expected a whole number or a mesh"),
+        ({"gap": -0.1}, "gap: expected a number of at least 0"),
+        ({"gap": float("nan")}, "gap: expected"),
+        ({"gap": 2.0}, "gap: expected"),
+        ({"absolute_gap": -1.0}, "absolute_gap: expected"),
+        ({"degree": 0}, "degree: expected a whole number of at least 1"),
+        ({"starts": 0}, "starts: expected a whole number of at least 1"),
+        ({"seconds": 0.0}, "seconds: expected a number above 0"),
+        ({"bounds": "yes"}, "\"propose\", got 'yes'"),
+        ({"bounds": [1, 2]}, '"propose", got [1, 2]'),
+        ({"bounds": {"k": 3}}, "'k': expected (lower, upper), got 3"),
+        ({"bounds": {"k": (2, 1)}}, "the lower one is above the upper one"),
+        ({"bounds": {"k": (0, np.inf)}}, "'k': expected a finite number"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any], part: str) -> None:
+    with pytest.raises(InputError) as raised:
+        BranchAndBound(**options)
+    assert part in str(raised.value)
+
+
+REFUSED: dict[str, tuple[Callable[[], Problem], dict[str, Any], str]] = {
+    "missing bounds": (problems.decay, {}, '"s": (0, '),
+    "unknown names": (bounded, {"bounds": {"kk": (0, 1)}}, "there is no 'kk'"),
+    "no box": (bounded, {"bounds": {"k": (11, 12)}}, "nothing in common"),
+    "exp": (lambda: one("-k*exp(x)"), {}, "'exp' is no rational function"),
+    "sin": (lambda: one("-k*x + sin(t)"), {}, "'sin' is no rational function"),
+    "a power": (lambda: one("-k*x^k"), {}, "enclosure"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("scheme", [None, "trapezoid"])
+def test_problems_that_cannot_be_bounded_are_refused(name: str, scheme: str | None) -> None:
+    build, options, part = REFUSED[name]
+    with pytest.raises(InputError) as raised:
+        fit(build(), BranchAndBound(scheme, 6, **options), seed=1)
+    assert part in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("noise", "part"),
+    [
+        ({"sd": "estimate"}, "known standard deviations"),
+        ({"sd": "0.1*x + k"}, "known standard deviations"),
+        ({"sd": 0.1, "transform": "log"}, "logarithms"),
+    ],
+)
+@pytest.mark.parametrize("scheme", [None, "trapezoid"])
+def test_noise_that_depends_on_unknowns_is_refused(
+    noise: dict[str, Any], part: str, scheme: str | None
+) -> None:
+    data = {"t": TIMES, "x": np.exp(-0.7 * TIMES)}
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        data,
+        {"k": {"lower": 0.0, "upper": 3.0}},
+        {"x": 1.0},
+        noise={"x": noise},
+    )
+    with pytest.raises(InputError) as raised:
+        fit(problem, BranchAndBound(scheme, 6, bounds="propose"), seed=1)
+    assert part in str(raised.value)
+
+
+def test_missing_bounds_are_proposed_and_accepted_when_told_so() -> None:
+    with pytest.raises(InputError, match="--bounds propose") as raised:
+        fit(problems.decay(), BranchAndBound(), seed=1)
+    assert '"k"' not in str(raised.value)
+    result = fit(problems.decay(), BranchAndBound(bounds="propose", starts=2), seed=1)
+    bounds = result.assessment.bounds
+    assert bounds is not None
+    assert bounds.closed
+    assert "s from 0 to" in bounds.sentence
+
+
+def test_a_pole_in_the_box_leaves_the_bounds_apart() -> None:
+    problem = Problem(
+        Model(ode={"x": "-x/k^2"}),
+        {"t": TIMES, "x": np.exp(-0.7 * TIMES) + 0.01 * np.sin(9 * TIMES)},
+        {"k": {"lower": -1.0, "upper": 3.0, "guess": 1.0}},
+        {"x": 1.0},
+    )
+    estimate = BranchAndBound(starts=1).solve(problem, Control(1, time.time() + 0.6))
+    assert estimate.certificate is not None
+    assert not estimate.certificate.closed
+    assert estimate.certificate.lower <= estimate.certificate.upper
+
+
+def test_where_no_residuals_can_be_enclosed_there_is_no_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The answer of the local search is kept."""
+    where = "odefit.methods.branch_and_bound.local.objective"
+    monkeypatch.setattr(where, lambda enclosure, vector: np.inf)
+    estimate = BranchAndBound(starts=2).solve(one(), Control(1, time.time() + 20))
+    assert estimate.status is Status.FAILED
+    assert estimate.certificate is None
+    assert "no point was found" in estimate.message
+    assert estimate.best is not None
+
+
+def test_second_interrupts_and_failures_lose_nothing() -> None:
+    """What is raised in the middle of a search leaves the method as it is."""
+    control = Control(1, time.time() + 20, report=_failing)
+    with pytest.raises(RuntimeError, match="from the caller"):
+        endless().solve(bounded(), control)
+
+
+def _failing(progress: Progress) -> None:
+    if "boxes" in progress.message:
+        raise RuntimeError("from the caller")

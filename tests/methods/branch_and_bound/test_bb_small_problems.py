@@ -1,0 +1,62 @@
+"""Lower bounds of random small problems are below the best fit that is known."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from odefit import BranchAndBound
+from odefit.methods.control import Control
+from odefit.methods.estimate import Status
+from tests.methods.branch_and_bound.small import MODELS, best_known, small
+
+CHOSEN = np.random.default_rng(2).permutation(200)[:24].tolist()
+"""All 200 were run by hand."""
+
+
+@pytest.mark.parametrize("number", CHOSEN)
+def test_the_lower_bound_is_below_the_best_fit(number: int) -> None:
+    found = small(number)
+    best = best_known(found, 6)
+    control = Control(seed=1, deadline=time.time() + 1.0)
+    estimate = BranchAndBound(starts=3, gap=1e-2).solve(found.problem, control)
+    certificate = estimate.certificate
+    assert certificate is not None
+    assert certificate.scope == "continuous time"
+    assert certificate.rigorous
+    assert certificate.lower <= best
+    assert certificate.lower <= certificate.upper
+    lower = [step.lower for step in certificate.history]
+    assert lower == sorted(lower)
+    assert certificate.closed or estimate.status is Status.TIME_LIMIT
+    if certificate.closed:
+        assert estimate.status is Status.CONVERGED
+        room = max(1e-2 * certificate.upper, certificate.negligible)
+        assert certificate.upper - certificate.lower <= room * (1 + 1e-9)
+        assert certificate.upper <= best + room * (1 + 1e-9)
+    if not found.noisy:
+        assert certificate.closed
+        assert certificate.lower == 0.0
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_same_on_a_mesh(name: str) -> None:
+    """The bound there is of another problem: its best value is looked for in the box."""
+    number = list(MODELS).index(name) + 7
+    found = small(number)
+    method = BranchAndBound(scheme="trapezoid", mesh=8, starts=2, gap=1e-2)
+    control = Control(seed=1, deadline=time.time() + 2.0)
+    certificate = method.solve(found.problem, control).certificate
+    assert certificate is not None
+    assert "discretised (trapezoid" in certificate.scope
+    enclosure = method.enclosure(found.problem)
+    rng = np.random.default_rng(0)
+    low, high = found.problem.lower, found.problem.upper
+    points = rng.uniform(low, high, (2000, len(low)))
+    there = enclosure(points, points)
+    least = np.abs(there.c).sum(axis=1) + there.remainder
+    objective = (least**2).sum(axis=0)
+    assert certificate.lower <= objective.min()
+    assert certificate.lower <= certificate.upper

@@ -1,0 +1,188 @@
+"""The tree loses nothing: neither at interruptions, nor where boxes are too small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from odefit.enclosure import Residuals
+from odefit.enclosure.monomials import Monomials
+from odefit.enclosure.residuals import variables
+from odefit.methods.branch_and_bound.tree import Tree
+from odefit.problem.algebras import Array
+
+
+class Quartic:
+    """``d^4 - 2 d^2`` shifted, in each of two directions: four optima, one of them the best."""
+
+    scope, size, floor = "an example", 3, 0.0
+    influence = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+
+    def __init__(self, degree: int = 2, hidden: Callable[[Array], bool] | None = None) -> None:
+        self.monomials = Monomials.of(2, degree)
+        self.calls = 0
+        self.fail_at = -1
+        self._hidden = hidden
+
+    @staticmethod
+    def exact(x: Array, y: Array) -> Array:
+        """The objective."""
+        return np.asarray((x**2 - 1) ** 2 + (y**2 - 2) ** 2 + (0.5 + 0.1 * (x + y)) ** 2)
+
+    def __call__(self, lower: Array, upper: Array, radius: float = np.inf) -> Residuals:
+        self.calls += 1
+        if self.calls == self.fail_at:
+            raise KeyboardInterrupt
+        models = variables(self.monomials, lower, upper)
+        m = self.monomials
+        found = Residuals.empty(3, len(m), len(lower))
+        for i, (model, target) in enumerate(zip(models, (1.0, 2.0), strict=True)):
+            c = model.c[:, 0]
+            middle, radius_ = c[0], c[m.linear[i]]
+            found.c[i, 0] = middle**2 - target
+            found.c[i, m.linear[i]] = 2 * middle * radius_
+            if m.degree >= 2:
+                found.c[i, m.index(i, i)] = radius_**2
+            else:
+                found.remainder[i] = radius_**2
+            found.remainder[i] += 1e-14 * (1 + middle**2)
+        found.c[2] = 0.1 * (models[0].c[:, 0] + models[1].c[:, 0])
+        found.c[2, 0] += 0.5
+        found.remainder[2] += 1e-14
+        if self._hidden is not None:
+            lost = np.array([self._hidden((a + b) / 2) for a, b in zip(lower, upper, strict=True)])
+            found.remainder[0, lost] = np.inf
+        return found
+
+
+LOWER, UPPER = np.array([-3.0, -3.0]), np.array([3.0, 4.0])
+GRID = np.meshgrid(np.linspace(-3, 3, 1201), np.linspace(-3, 4, 1401))
+BEST = float(Quartic.exact(*GRID).min())
+
+
+def finished(tree: Tree, most: int = 2000) -> Tree:
+    for turn, _ in enumerate(tree.run(lambda: False)):
+        assert turn < most
+    return tree
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_the_least_objective_is_closed_in(degree: int) -> None:
+    target = BEST * (1 - 1e-3)
+    tree = finished(Tree(Quartic(degree), LOWER, UPPER, BEST, target))
+    assert tree.left == 0
+    assert tree.lower_bound == target
+
+
+def test_what_can_be_reached_is_never_refuted() -> None:
+    """A target above the optimum: the search comes down to it, and stops at the best."""
+    tree = Tree(Quartic(), LOWER, UPPER, 10.0, 9.9)
+    bounds = []
+    for _ in tree.run(lambda: tree.lower_bound > 0.999 * BEST):
+        assert tree.lower_bound <= BEST * (1 + 1e-12)
+        bounds.append(tree.lower_bound)
+        assert len(bounds) < 500
+    assert bounds == sorted(bounds)
+    assert tree.best is not None
+    assert float(Quartic.exact(*tree.best)) < 10.0
+    assert tree.lower_bound == pytest.approx(BEST, rel=1e-3)
+
+
+def test_boxes_cover_what_is_not_refuted() -> None:
+    """At any time, every point that is good enough is in a box that waits."""
+    rng = np.random.default_rng(0)
+    points = rng.uniform(LOWER, UPPER, (20_000, 2))
+    objective = Quartic.exact(points[:, 0], points[:, 1])
+    target = 3.0
+    good = points[objective < target]
+    tree = Tree(Quartic(), LOWER, UPPER, 4.0, target)
+    for turn, _ in enumerate(tree.run(lambda: False)):
+        state = tree.state()["open"]
+        boxes = np.array(state)
+        low, high = boxes[:, 1:3], boxes[:, 3:5]
+        inside = (good[:, None] >= low[None]) & (good[:, None] <= high[None])
+        owners = np.asarray(np.all(inside, axis=2))
+        assert np.any(owners, axis=1).all()
+        norms = boxes[:, 0]
+        least = Quartic.exact(good[:, 0], good[:, 1])
+        assert (~owners | (norms[None] ** 2 <= least[:, None] * (1 + 1e-12))).all()
+        if turn > 8:
+            break
+
+
+def test_an_interrupted_batch_is_not_refuted() -> None:
+    enclosure = Quartic()
+    enclosure.fail_at = 4
+    tree = Tree(enclosure, LOWER, UPPER, BEST, 0.999 * BEST)
+    steps = tree.run(lambda: False)
+    for _ in range(3):
+        next(steps)
+    before, left = tree.lower_bound, tree.left
+    with pytest.raises(KeyboardInterrupt):
+        next(steps)
+    assert (tree.lower_bound, tree.left) == (before, left)
+    finished(tree)
+    assert tree.lower_bound == pytest.approx(0.999 * BEST)
+
+
+def test_boxes_that_cannot_be_divided_keep_their_bound() -> None:
+    """Of a region nothing is ever known: it is never refuted, however small its boxes."""
+    at = int(np.argmin(Quartic.exact(*GRID)))
+    best = np.array([GRID[0].ravel()[at], GRID[1].ravel()[at]])
+    target = 1.01 * BEST
+    for width in (0.0, 1e-13, 1e-11):
+        blind = Quartic(hidden=lambda middle: bool(np.isfinite(middle).all()))
+        tree = finished(Tree(blind, best - width, best + width, 1.02 * BEST, target))
+        assert tree.left == 0
+        assert tree.lower_bound <= BEST
+
+
+def test_a_better_point_lowers_the_target_and_nothing_else() -> None:
+    tree = Tree(Quartic(), LOWER, UPPER, 100.0, 99.0)
+    steps = tree.run(lambda: False)
+    next(steps)
+    tree.aim(BEST, 0.999 * BEST)
+    assert tree.lower_bound <= 0.999 * BEST
+    tree.aim(50.0, 49.0)
+    assert tree.target == pytest.approx(0.999 * BEST)
+    for _ in steps:
+        assert tree.lower_bound <= BEST
+    assert tree.lower_bound == tree.target
+
+
+def test_a_point_is_a_box() -> None:
+    at = np.array([1.0, 1.5])
+    value = float(Quartic.exact(*at))
+    tree = finished(Tree(Quartic(), at, at, 2 * value, 1.999 * value))
+    assert tree.lower_bound <= value
+    assert tree.lower_bound == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [(0.0, 1.0), (-1.0, 0.0), (1e-6, 1e3), (-1e3, -1e-6), (-2.0, 5.0), (0.0, 1e-300)],
+)
+def test_halves_make_up_the_whole(lower: float, upper: float) -> None:
+    low, high = np.array([lower, 0.0]), np.array([upper, 0.0])
+    tree = Tree(Quartic(), low, high, 1.0, 0.5)
+    (_, a, b), (_, c, d) = tree._divided(0.1, low, high, np.array([1.0, -1.0]))
+    assert (a == low).all()
+    assert (d == high).all()
+    assert b[0] == c[0]
+    assert lower < b[0] < upper
+
+
+def test_a_search_that_was_kept_goes_on() -> None:
+    first = Tree(Quartic(), LOWER, UPPER, BEST, 0.999 * BEST)
+    steps = first.run(lambda: False)
+    for _ in range(4):
+        next(steps)
+    again = Tree(Quartic(), LOWER, UPPER, BEST, 0.9999 * BEST)
+    again.resume(first.state())
+    assert again.left == first.left
+    assert again.lower_bound == first.lower_bound
+    finished(again)
+    # What was refuted before was refuted for the old target alone.
+    assert again.lower_bound == pytest.approx(0.999 * BEST, rel=1e-15)

@@ -1,0 +1,121 @@
+"""Small problems with a known optimum, their discretisations and standard forms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from odefit import Model, Problem
+from odefit.methods.outer_approximation.equations import completed, standard_form
+from odefit.methods.outer_approximation.propagation import Propagation
+from odefit.methods.outer_approximation.standard_form import StandardForm
+from odefit.methods.transcription import (
+    Baseline,
+    Collocation,
+    Discretisation,
+    Instance,
+    Limits,
+    UniformMesh,
+)
+from odefit.methods.transcription.nlpsol import Ipopt
+from odefit.methods.transcription.starting import from_data
+from odefit.problem.algebras import Array
+from odefit.simulation.table import simulation_table
+
+CHOICES: dict[str, dict[str, Any]] = {
+    "decay": {
+        "model": Model(ode={"x": "-k*x"}),
+        "parameters": {"k": {"lower": 0.0, "upper": 4.0}},
+        "initial": {"x": 1.0},
+        "truth": {"k": 0.8},
+        "states": (0.0, 2.0),
+    },
+    "harmonic": {
+        "model": Model(ode={"x": "w*y", "y": "-w*x"}),
+        "parameters": {"w": {"lower": 0.2, "upper": 3.0}},
+        "initial": {"x": 1.0, "y": 0.0},
+        "truth": {"w": 1.2},
+        "states": (-2.0, 2.0),
+    },
+    "predator": {
+        "model": Model(ode={"r": "a*r - b*r*w", "w": "b*r*w - w"}),
+        "parameters": {"a": {"lower": 0.2, "upper": 3.0}, "b": {"lower": 0.2, "upper": 3.0}},
+        "initial": {"r": 1.0, "w": 0.6},
+        "truth": {"a": 1.1, "b": 0.9},
+        "states": (0.0, 4.0),
+    },
+    "saturated": {
+        "model": Model(ode={"s": "-v*s/(k + s)"}),
+        "parameters": {"v": {"lower": 0.1, "upper": 3.0}, "k": {"lower": 0.1, "upper": 3.0}},
+        "initial": {"s": 1.0},
+        "truth": {"v": 1.0, "k": 0.5},
+        "states": (0.0, 2.0),
+    },
+    "functions": {
+        "model": Model(ode={"x": "-k*sqrt(x) + 0.1*sin(x)*exp(-k) - 0.1*x^3"}),
+        "parameters": {"k": {"lower": 0.1, "upper": 2.0}},
+        "initial": {"x": 1.0},
+        "truth": {"k": 0.5},
+        "states": (0.01, 2.0),
+    },
+}
+"""Models, and values from which data come."""
+
+
+@dataclass(frozen=True, eq=False)
+class Planted:
+    """A problem with its answer.
+
+    Attributes
+    ----------
+    problem, d, form
+        The problem, discretised, and in standard form.
+    low, high
+        Bounds of all variables after propagation, without a cut.
+    w
+        A local solution, all variables of the standard form.
+    """
+
+    problem: Problem
+    d: Discretisation
+    form: StandardForm
+    low: Array
+    high: Array
+    w: Array
+
+    @property
+    def objective(self) -> float:
+        """Of the solution."""
+        return self.form.objective(self.w)
+
+
+def problem(name: str, noise: float = 0.02, seed: int = 0, times: int = 6) -> Problem:
+    """Noisy data of a model of :data:`CHOICES`."""
+    given = CHOICES[name]
+    t = np.linspace(0.0, 2.0, times)
+    zero = {s: np.zeros(times) for s in given["model"].states}
+    empty = Problem(given["model"], {"t": t, **zero}, given["parameters"], given["initial"])
+    table = simulation_table(empty, given["truth"], t)
+    random = np.random.default_rng(seed)
+    data = {s: table[s].to_numpy() + noise * random.normal(size=times) for s in zero}
+    return Problem(given["model"], {"t": t, **data}, given["parameters"], given["initial"])
+
+
+def planted(name: str, noise: float = 0.02, seed: int = 0, elements: int = 2) -> Planted:
+    """A problem, and the solution next to where its data come from."""
+    own = problem(name, noise, seed)
+    d = Discretisation(own, Collocation(2, "legendre"), UniformMesh(elements))
+    a, b = CHOICES[name]["states"]
+    free = d.lower < d.upper
+    d.lower, d.upper = np.where(free, a, d.lower), np.where(free, b, d.upper)
+    truth = own.vector(CHOICES[name]["truth"])
+    start = Instance(d, Baseline(), from_data(d, truth), truth)
+    answer = Ipopt().solve(start, Limits())
+    assert answer.success
+    assert answer.values is not None
+    assert answer.unknowns is not None
+    form = standard_form(d)
+    low, high = Propagation(form)(form.lower, form.upper)
+    return Planted(own, d, form, low, high, completed(form, answer.values, answer.unknowns))

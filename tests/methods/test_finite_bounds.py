@@ -1,0 +1,162 @@
+"""Finite bounds: given, or proposed and accepted, never made up unasked."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from odefit import Model, Parameter, Problem, library
+from odefit.methods.finite_bounds import assumed, check_given, check_names, finite_bounds, within
+from odefit.problem.errors import InputError
+
+TIMES = np.linspace(0.0, 4.0, 9)
+
+
+def problem(k: Any = None, s: Any = None, **more: Any) -> Problem:
+    return Problem(
+        Model(ode={"x": "-k*x"}, observables={"y": "s*x"}),
+        {"t": TIMES, "y": 2 * np.exp(-0.7 * TIMES)},
+        {"k": k or {}, "s": s or {}},
+        {"x": 1.0},
+        **more,
+    )
+
+
+def test_bounds_of_the_problem_are_enough() -> None:
+    own = problem({"lower": 0.0, "upper": 3.0}, {"lower": -1.0, "upper": 5.0})
+    assert finite_bounds(own, None).tolist() == [[0.0, 3.0], [-1.0, 5.0]]
+    assert within(own, finite_bounds(own, None)) is own
+    assert assumed(own, finite_bounds(own, None)) == {}
+
+
+def test_all_that_are_missing_are_named_with_a_proposal_that_can_be_pasted() -> None:
+    with pytest.raises(InputError) as raised:
+        finite_bounds(problem(), None)
+    said = str(raised.value)
+    pasted = eval(re.search(r"bounds=(\{.*?\})", said).group(1))  # type: ignore[union-attr]
+    assert set(pasted) == {"k", "s"}
+    found = finite_bounds(problem(), pasted)
+    assert np.isfinite(found).all()
+    assert '"propose"' in said
+    assert "--bounds propose" in said
+
+
+def test_what_is_given_narrows_what_the_problem_says() -> None:
+    own = problem({"lower": 0.0, "upper": 3.0}, {"lower": 0.0})
+    found = finite_bounds(own, {"k": (-1.0, 2.0), "s": (1.0, 4.0)})
+    assert found.tolist() == [[0.0, 2.0], [1.0, 4.0]]
+    assert assumed(own, found) == {"k": (0.0, 2.0), "s": (1.0, 4.0)}
+
+
+def test_bounds_that_share_nothing_with_the_problem_s_are_refused() -> None:
+    own = problem({"lower": 0.0, "upper": 3.0}, {"lower": 0.0, "upper": 1.0})
+    with pytest.raises(InputError, match="nothing in common"):
+        finite_bounds(own, {"k": (4.0, 5.0)})
+    assert finite_bounds(own, {"k": (3.0, 5.0)})[0].tolist() == [3.0, 3.0]
+
+
+def test_half_a_bound_is_kept_in_a_proposal() -> None:
+    found = finite_bounds(problem({"lower": -7.0}, {"upper": -2.0}), "propose")
+    assert found[0, 0] == -7.0
+    assert found[1, 1] == -2.0
+    assert (found[:, 0] < found[:, 1]).all()
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"lower": 0.0},
+        {"lower": 1e6},
+        {"upper": -1e6},
+        {"scale": "log10", "lower": 1e-9},
+        {"guess": 1e5},
+        {"guess": -3.0},
+    ],
+)
+def test_proposals_are_finite_and_hold_the_guess(fields: dict[str, Any]) -> None:
+    own = problem(fields)
+    found = finite_bounds(own, "propose")
+    assert np.isfinite(found).all()
+    assert (found[:, 0] < found[:, 1]).all()
+    assert found[0, 0] >= fields.get("lower", -np.inf)
+    assert found[0, 1] <= fields.get("upper", np.inf)
+    if "guess" in fields:
+        assert found[0, 0] <= fields["guess"] <= found[0, 1]
+
+
+@pytest.mark.parametrize(
+    "name", ["alpha-pinene", "harmonic", "lotka-volterra-f", "fitzhugh-nagumo", "bbg", "sir"]
+)
+def test_proposals_hold_the_answers_of_library_problems(name: str) -> None:
+    own, known = library.load(name), library.reference(name)
+    values = {**known.parameters, **known.initial}
+    found = finite_bounds(own, "propose")
+    for (low, high), unknown in zip(found, own.unknowns, strict=True):
+        assert low <= values[unknown.key] <= high
+
+
+def test_unknown_initial_values_and_experiments_are_unknowns_too() -> None:
+    own = Problem(
+        Model(ode={"x": "-k*x"}),
+        {"t": TIMES, "x": np.exp(-TIMES)},
+        {"k": {}},
+        {"x": Parameter()},
+    )
+    given = {"k": (0.0, 1.0), "x": (0.0, 2.0)}
+    found = finite_bounds(own, given)
+    assert found.tolist() == [list(given[key]) for key in own.keys]
+
+
+def test_a_problem_within_bounds_is_another_one() -> None:
+    own = problem({"lower": 0.0}, {"lower": 0.0})
+    before = own.lower.copy(), own.upper.copy()
+    bounds = np.array([[0.5, 2.0], [1.0, 3.0]])
+    found = within(own, bounds)
+    assert found is not own
+    assert (found.lower == bounds[:, 0]).all()
+    assert (found.upper == bounds[:, 1]).all()
+    assert (own.lower == before[0]).all()
+    assert (own.upper == before[1]).all()
+    assert found.keys == own.keys
+    assert [u.parameter.lower for u in found.unknowns] == [0.5, 1.0]
+
+
+def test_names_that_there_are_not_are_refused_all_at_once() -> None:
+    with pytest.raises(InputError) as raised:
+        check_names(problem(), {"kk": (0, 1), "k": (0, 1), "speed": (0, 1)})
+    said = str(raised.value)
+    assert "'kk'; did you mean 'k'?" in said
+    assert "'speed'" in said
+    check_names(problem(), {"x": (0, 1)}, ("x",))
+    check_names(problem(), "propose")
+    check_names(problem(), None)
+
+
+@pytest.mark.parametrize(
+    ("given", "part"),
+    [
+        ("yes", "'yes'"),
+        (3, "got 3"),
+        ({"k": 3}, "'k': expected (lower, upper), got 3"),
+        ({"k": (1, 2, 3)}, "expected (lower, upper)"),
+        ({"k": "01"}, "'k': expected a finite number"),
+        ({"k": (0, np.nan)}, "'k': expected a finite number"),
+        ({"k": (0, np.inf)}, "'k': expected a finite number"),
+        ({"k": (2, 1)}, "the lower one is above the upper one"),
+    ],
+)
+def test_what_are_no_bounds_is_refused(given: Any, part: str) -> None:
+    with pytest.raises(InputError) as raised:
+        check_given("Method", given)
+    assert str(raised.value).startswith("Method, bounds")
+    assert part in str(raised.value)
+
+
+def test_bounds_are_bounds() -> None:
+    for fine in (None, "propose", {}, {"k": (0, 1)}, {"k": [0.0, 0.0]}):
+        check_given("Method", fine)
