@@ -32,8 +32,8 @@ def test_open_bounds_are_told_with_their_gap() -> None:
     assert found.gap == pytest.approx(0.8)
     assert found.sentence == (
         "No values within the bounds of the unknowns have an objective below 4 in the problem as "
-        "discretised (trapezoid, M = 11); 20 was found there (gap 80.00%). The bound was computed by "
-        "SCIP, as exact as its tolerances, and does not speak of continuous time."
+        "discretised (trapezoid, M = 11); 20 was found there (gap 80.00%). The bound was computed "
+        "by SCIP, as exact as its tolerances, and does not speak of continuous time."
     )
 
 

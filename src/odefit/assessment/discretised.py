@@ -22,17 +22,22 @@ def assess_bounds(certificate: Certificate | None) -> Bounds | None:
         return None
     c = certificate
     said = (
-        f"No values within {_within(c)} have an objective below {_down(c.lower)} in "
-        f"{_where(c.scope)}; {c.upper:.6g} was found there"
+        f"No values within {_within(c)} have an objective below {rounded_down(c.lower)} in "
+        f"{_where(c.scope)}; {_found(c.upper)} was found there"
     )
     if c.closed and c.upper - c.lower <= c.negligible:
         said += f", as good as equal (they differ by {c.upper - c.lower:.2g})"
-    elif c.upper > 0:
+    elif 0 < c.upper < math.inf:
         said += f" (gap {(c.upper - c.lower) / c.upper:.2%})"
     exact = "with all rounding outwards" if c.rigorous else "as exact as its tolerances"
     said += f". The bound was computed by {c.solver}, {exact}"
     said += ", and does not speak of continuous time." if "discretised" in c.scope else "."
+    said += f" {c.remark}" if c.remark else ""
     return Bounds(c.lower, c.upper, c.scope, said, c.closed, c.history)
+
+
+def _found(upper: float) -> str:
+    return f"{upper:.6g}" if math.isfinite(upper) else "nothing"
 
 
 def _within(c: Certificate) -> str:
@@ -84,7 +89,7 @@ def assess_discretisation(
     return Discretisation(d.scheme, d.steps, d.objective, d.true_objective, d.error, shift, said)
 
 
-def _down(bound: float) -> str:
+def rounded_down(bound: float) -> str:
     """Six digits that claim no more than the bound itself."""
     context = Context(prec=6, rounding=ROUND_FLOOR)
     return f"{float(context.create_decimal(repr(bound))):.6g}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,14 +26,25 @@ COLUMNS = 3
 FIRST = 0.1
 """Seconds at which axes begin."""
 
+FEW = 3
+"""Steps up to which each is a dot: they may all be at the end."""
+
 
 def global_figures(records: Sequence[Record]) -> Mapping[str, Figure]:
-    """A figure a part, a panel a problem, a pair of lines a method."""
+    """A figure a part, a panel a problem, a pair of lines a method.
+
+    An optimum of zero that was found at once has nothing to be seen.
+    """
     from odefit.bench.global_tables import runs
 
+    moved = [
+        run
+        for run in runs(records)
+        if run.result.get("history") and not (run.result["closed"] and run.result["lower"] == 0)
+    ]
     found = {}
     for part in plan.PARTS:
-        own = [r for r in runs(records) if r.case.part == part and r.result.get("history")]
+        own = [run for run in moved if run.case.part == part]
         if own:
             found[f"bounds-{part}"] = _figure(own)
     return found
@@ -79,7 +90,10 @@ def _panel(axes: Axes, found: Sequence[Run]) -> None:
         for name, width in (("lower", 1.6), ("upper", 0.8)):
             values = np.array([getattr(m, name) for m in steps])
             values = np.where(np.isfinite(values), values, np.nan)
-            axes.step(times, values, where="post", color=COLOURS[run.method], linewidth=width)
+            shape: dict[str, Any] = {"color": COLOURS[run.method], "linewidth": width}
+            if len(times) <= FEW:
+                shape |= {"marker": "o", "markersize": 2.5}
+            axes.step(times, values, where="post", **shape)
             ends = values[np.isfinite(values)]
             (bottoms if name == "lower" else tops).extend(map(float, ends[-1:]))
     axes.set_xscale("log")

@@ -35,8 +35,8 @@ def bounds(task: Task) -> Mapping[str, Any]:
         ``lower``, ``upper``; ``gap``, their distance over the upper one; ``closed``: they are as
         close as was asked; ``seconds``, all of it; ``count`` and ``unit``, of boxes, iterations or
         nodes; ``status``, ``message``, ``scope``; ``history``, a list of seconds, lower and upper
-        bound; ``unknowns``, values by key at which the upper one is reached; ``sizes``, by name.
-        Or ``refused``, in words, where the method cannot be run.
+        bound; ``unknowns``, values by key at which the upper one is reached, none without one;
+        ``sizes``, by name. Or ``refused``, in words, where the method cannot be run.
     """
     case = plan.CASES[task["case"]]
     run = {plan.BRANCH: branch_and_bound, plan.OUTER: outer_approximation, plan.SCIP: scip}
@@ -121,7 +121,10 @@ class _Run:
         found, estimate = self.certificate, self.estimate
         if found is None:
             return {"refused": f"no bounds: {estimate.message}"}
-        vector = estimate.starts[0].vector
+        unknowns: dict[str, float] = {}
+        if math.isfinite(found.upper):
+            vector = map(float, estimate.starts[0].vector)
+            unknowns = dict(zip(self.problem.keys, vector, strict=True))
         return {
             "lower": found.lower,
             "upper": found.upper,
@@ -134,7 +137,7 @@ class _Run:
             "message": estimate.message,
             "scope": found.scope,
             "history": self.history,
-            "unknowns": dict(zip(self.problem.keys, map(float, vector), strict=True)),
+            "unknowns": unknowns,
         }
 
 

@@ -251,7 +251,8 @@ def _gap_row(run: Run, asked: float, limit: float | None) -> Row:
     at = run.until(asked)
     until_when = "" if limit is None else f" in {limit:g} s"
     what = f"{run.case.name}, {run.method}: gap <= {100 * asked:g} %{until_when}"
-    seen = run.reason if run.gap is None else f"{100 * run.gap:.3g} %"
+    missing = "no upper bound" if run.result else run.reason
+    seen = missing if run.gap is None else f"{100 * run.gap:.3g} %"
     return (what, seen + _after(at), _within(at, limit))
 
 

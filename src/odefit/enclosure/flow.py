@@ -26,6 +26,9 @@ SHORT = 2.0**-12
 MOST_STEPS = 400
 """Steps that are tried in a box: where that is not enough, nothing is known of what follows."""
 
+PATIENT = 4.0
+"""How many times longer than now steps are hoped to become."""
+
 MOST_DOUBTS = 2
 """Short steps without a confirmed bound of the deviation, after which nothing is known."""
 
@@ -137,7 +140,9 @@ class Flow:
                 h / span,
             )
             effort[active] += np.where(step.doubtful, MOST_STEPS / MOST_DOUBTS, 1.0)
-            tired = effort[active] > MOST_STEPS
+            # At this size, too many would be left: better to know it now.
+            ahead = effort[active] + (until - ends) / (PATIENT * h)
+            tired = ahead > MOST_STEPS
             step.end.spread.forget(tired)
             fine = step.fine | (h <= shortest) | tired
             done = active[fine]

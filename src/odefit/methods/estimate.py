@@ -121,6 +121,8 @@ class Certificate:
         Rounding was outwards throughout: the lower bound holds in exact arithmetic.
     assumed
         Bounds by key of unknowns, where they are not the problem's own.
+    remark
+        What else the bounds are about, as a sentence.
     """
 
     lower: float
@@ -132,6 +134,7 @@ class Certificate:
     history: tuple[BoundStep, ...] = ()
     rigorous: bool = False
     assumed: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    remark: str = ""
 
 
 @dataclass(frozen=True)

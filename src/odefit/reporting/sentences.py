@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from odefit.assessment.discretised import rounded_down
 from odefit.reporting.numbers import percent, significant
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def _elsewhere(result: Result) -> str:
     """What is known of other solutions."""
     bounds, complete = result.assessment.bounds, result.assessment.complete
     if bounds is not None:
-        lower = significant(bounds.lower)
+        lower = rounded_down(bounds.lower)
         gap = "closed" if bounds.closed else f"gap {percent(bounds.gap)}"
         return f"No answer within the bounds is better than {lower} ({gap}; {bounds.scope})."
     if complete is not None:

@@ -214,6 +214,27 @@ def test_bounds_survive_a_file_and_are_reported(tmp_path: Path) -> None:
     assert "How the bounds came together" in page
 
 
+@pytest.mark.parametrize(
+    ("ode", "scheme", "unique"),
+    [
+        ("-k*x^2", "trapezoid", False),
+        ("-k*x^2", "legendre", False),
+        ("-k*x^2", "euler", True),
+        ("-k*x^2", "runge-kutta", True),
+        ("-k^2*x", "radau", True),
+        ("-k^2*x + t", "simpson", True),
+    ],
+)
+def test_solutions_that_are_not_meant_are_told(ode: str, scheme: str, unique: bool) -> None:
+    """One trapezoid of x' = -k x^2 has two ends, and the other one may fit as well."""
+    result = fit(one(ode), BranchAndBound(scheme, 8, starts=1), seed=1)
+    bounds = result.assessment.bounds
+    assert bounds is not None
+    assert ("those that Newton's iteration finds from point to point" in bounds.sentence) is (
+        not unique
+    )
+
+
 def test_bounds_that_are_not_the_problem_s_own_are_told() -> None:
     result = fit(bounded(), BranchAndBound(bounds={"k": (0.1, 2.0)}, starts=2), seed=1)
     bounds = result.assessment.bounds

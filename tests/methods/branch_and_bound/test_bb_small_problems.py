@@ -12,7 +12,7 @@ from odefit.methods.control import Control
 from odefit.methods.estimate import Status
 from tests.methods.branch_and_bound.small import MODELS, best_known, small
 
-CHOSEN = np.random.default_rng(2).permutation(200)[:24].tolist()
+CHOSEN = np.random.default_rng(2).permutation(200)[:16].tolist()
 """All 200 were run by hand."""
 
 

@@ -56,6 +56,12 @@ class Block:
     slopes_old: Array
     slopes_new: Array
 
+    @property
+    def explicit(self) -> bool:
+        """One point follows from those before: there is one solution, whatever the equations."""
+        states, slopes = self.states_new, self.slopes_new
+        return not (np.triu(states, 1).any() or np.triu(slopes).any())
+
 
 def blocks(segment: Segment) -> Iterator[Block]:
     """In the order of time: as few equations as determine their points."""

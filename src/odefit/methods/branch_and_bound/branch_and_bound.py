@@ -53,6 +53,13 @@ LOGGED = 1.1
 """Ratio of the times of two entries of the log, at least."""
 
 
+CONTINUED = (
+    "Of the solutions of the discretised equations, those that Newton's iteration finds from point "
+    "to point are meant: others, which nonlinear equations of a scheme may have, are not."
+)
+"""Said of bounds where a discretised problem may have several solutions for the same unknowns."""
+
+
 @dataclass(frozen=True)
 class BranchAndBound:
     """The global optimum with a proof, in the space of the unknowns alone.
@@ -171,7 +178,8 @@ class BranchAndBound:
             search.run()
         certificate = search.certificate
         if certificate is not None:
-            certificate = replace(certificate, assumed=assumed(given, bounds))
+            remark = "" if getattr(enclosure, "unique", True) else CONTINUED
+            certificate = replace(certificate, assumed=assumed(given, bounds), remark=remark)
         return Estimate(
             self._ends(forward, search, local, began),
             search.status,
@@ -291,7 +299,7 @@ class _Search:
 
     def _improve(self, point: Array) -> bool:
         """Whether a local minimum next to `point` is better."""
-        stop: Callable[[], bool] = self._control.interrupted.is_set
+        stop: Callable[[], bool] = self._control.should_stop
         vector, found = refined(self._enclosure, point, self._lower, self._upper, stop)
         if found >= self.upper_bound:
             return False

@@ -18,7 +18,7 @@ from odefit.enclosure.residuals import (
 )
 from odefit.enclosure.system import System
 from odefit.enclosure.values import Flags, Indices, Model
-from odefit.methods.branch_and_bound.blocks import Point, Solver, blocks
+from odefit.methods.branch_and_bound.blocks import Block, Point, Solver, blocks
 from odefit.methods.branch_and_bound.floor import Weights, least_distance
 from odefit.methods.transcription.discretisation import SNAP
 from odefit.methods.transcription.mesh import Mesh, Segment, segments
@@ -41,6 +41,11 @@ class DiscretisedEnclosure:
         How it is discretised.
     degree
         Of the polynomials in the unknowns.
+
+    Attributes
+    ----------
+    unique
+        The discretised equations have one solution for each value of the unknowns.
     """
 
     def __init__(self, problem: Problem, scheme: Scheme, mesh: Mesh, degree: int = 2) -> None:
@@ -58,6 +63,7 @@ class DiscretisedEnclosure:
         self.floor = sum(run.floor() for run in self._runs)
         steps = sum(run.steps for run in self._runs)
         self.scope = f"discretised ({scheme.name}, M = {steps})"
+        self.unique = all(run.unique for run in self._runs)
 
     def __call__(self, lower: Array, upper: Array, radius: float = np.inf) -> Residuals:
         """Over boxes with these corners, shapes (B, n).
@@ -86,6 +92,11 @@ class _Run:
         self.steps = sum(len(s.mesh) - 1 for s in self._segments)
         self._measured = [Residual(self.system, row) for row in range(len(condition.times))]
         self.influence = influences(self._measured, condition.size)
+        tape, states = self.system.tape, set(self.system.states)
+        slopes = [slope for motion in self.system.motions for slope in motion.slopes.terms]
+        self.unique = not any(tape.depends(slope) & states for slope in slopes) or all(
+            block.explicit for segment in self._segments for block in _blocks(segment)
+        )
         self._parts = [
             _Part(self.system, monomials, segment, scheme, self._of(segment))
             for segment in self._segments
@@ -188,7 +199,7 @@ class _Part:
     ) -> None:
         self._system, self._monomials = system, monomials
         self._segment, self._measured = segment, measured
-        self._blocks = list(blocks(segment)) if len(segment.mesh) > 1 else []
+        self._blocks = _blocks(segment)
         states = self._system.problem.model.states
         self._jump = None
         if any(name in states for name in segment.assign):
@@ -267,6 +278,10 @@ class _Part:
         segment = self._segment
         motion = self._system.motion(float(segment.mesh[0]))
         return Solver(self._system, segment, motion, self._monomials, boxes.unknowns, len(boxes))
+
+
+def _blocks(segment: Segment) -> list[Block]:
+    return list(blocks(segment)) if len(segment.mesh) > 1 else []
 
 
 def _snapped(segment: Segment, time: float) -> int | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from odefit.enclosure.values import TINY
 from odefit.methods.branch_and_bound.examination import CHUNK, Enclosed, Examined, Examiners
 from odefit.problem.algebras import Array
 
@@ -27,6 +28,12 @@ GEOMETRIC = 2.0
 
 FROM_ZERO = 0.1
 """Where a box that begins at zero is divided, as a share of its upper bound."""
+
+FAINT = 0.1
+"""Weight of a direction that bends no residual of which something is known, when others do."""
+
+ULP = 1e-15
+"""Covers the rounding of a root and its square."""
 
 FINEST = 1e-13
 """Relative width below which a box is not divided any more."""
@@ -106,7 +113,8 @@ class Tree:
     def lower_bound(self) -> float:
         """Of the objective everywhere."""
         least = self._open[0].norm if self._open else math.inf
-        return max(min(self.target, least**2, self._closed**2), self._enclosure.floor)
+        least = min(least, self._closed)
+        return max(min(self.target, least**2 * (1 - ULP)), self._enclosure.floor)
 
     def state(self) -> dict[str, Any]:
         """All that :meth:`resume` needs, as numbers in lists."""
@@ -135,7 +143,8 @@ class Tree:
         """Look at batches of boxes, until none is left or `stop` says so."""
         while self._open and not stop():
             batch = [heapq.heappop(self._open) for _ in range(min(BATCH, len(self._open)))]
-            radius = math.sqrt(self.target) if self.target > 0 else 0.0
+            # Rounded upwards: a box is dropped for what its norm is above.
+            radius = math.sqrt(self.target) * (1 + ULP) if self.target > 0 else 0.0
             waiting = [box for box in batch if box.norm < radius]
             try:
                 self._look(waiting, radius, stop)
@@ -183,14 +192,20 @@ class Tree:
                 new.append(own)
                 continue
             shares = after / np.where(before > 0, before, 1.0)
+            spread = verdict.spread[b]
             if verdict.known[b].all():
-                weight = verdict.spread[b] * shares
+                weight = spread * shares
             else:
-                # First what acts on the unknown residual that fewest unknowns act on.
-                rows = self._enclosure.influence[~verdict.known[b]]
-                weight = after * rows[np.argmin(rows.sum(axis=1))]
-                if not weight.any():
-                    weight = after
+                # What acts on the unknown residual that fewest unknowns act on; of that, what
+                # bends those that are known, if these can tell.
+                told = verdict.known[b]
+                rows = self._enclosure.influence[~told]
+                acting = rows[np.argmin(rows.sum(axis=1))]
+                weight = after * acting
+                if (self._enclosure.influence[told].any(axis=0) >= acting).all():
+                    weight *= FAINT + spread / max(float(spread.max()), TINY)
+            if not weight.any():
+                weight = after
             new += self._divided(*own, np.where(after > 0, weight, -1.0))
         for norm, low, high in new:
             heapq.heappush(self._open, Box(norm, self._count, low, high))
@@ -216,9 +231,9 @@ class Tree:
             self._closed = min(self._closed, norm)
             return []
         if low > 0 and high > GEOMETRIC * low:
-            cut = math.sqrt(low * high)
+            cut = math.sqrt(low) * math.sqrt(high)
         elif high < 0 and low < GEOMETRIC * high:
-            cut = -math.sqrt(low * high)
+            cut = -math.sqrt(-low) * math.sqrt(-high)
         elif low == 0:
             cut = FROM_ZERO * high
         elif high == 0:
