@@ -16,7 +16,7 @@ import numpy as np
 
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import BoundStep, Certificate, Estimate, Start, Status
-from odefit.methods.finite_bounds import Given, check_names, finite_bounds, within
+from odefit.methods.finite_bounds import Given, assumed, check_names, finite_bounds, within
 from odefit.methods.options import number, whole
 from odefit.methods.outer_approximation.algorithm import Search, Slave, Tell
 from odefit.methods.outer_approximation.boxes import (
@@ -217,7 +217,7 @@ class OuterApproximation:
         began = time.perf_counter()
         deadline = control.deadline if control.deadline is not None else time.time() + self.seconds
         control = replace(control, deadline=deadline)
-        unknowns = finite_bounds(problem, self.bounds)
+        given, unknowns = problem, finite_bounds(problem, self.bounds)
         problem = within(problem, unknowns)
         forward = ForwardMap(problem, self.engine)
         local = self._local()
@@ -235,11 +235,14 @@ class OuterApproximation:
             end = local.end(forward, d, 0, start, answer, control, began)
         agreement = discretised(forward, d, answer) if answer.values is not None else None
         ends: tuple[Start, ...] = (end, true) if self.polish and true is not None else (end,)
+        certificate = self._certificate(d, search, box)
+        if certificate is not None:
+            certificate = replace(certificate, assumed=assumed(given, unknowns))
         return Estimate(
             ends,
             _status(search, control),
             f"{end.message}; {self._said(search)}",
-            self._certificate(d, search, box),
+            certificate,
             agreement,
         )
 
