@@ -28,6 +28,7 @@ from odefit.methods.finite_bounds import (
     finite_bounds,
     within,
 )
+from odefit.methods.levels import Levels
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.options import number, whole
 from odefit.methods.single_shooting import SingleShooting
@@ -48,6 +49,9 @@ from odefit.simulation.engines import EngineName
 
 LOCAL_SHARE = 0.25
 """Of the time, for the local search that comes first, at most."""
+
+SHORTEST = 0.01
+"""Seconds that a search is given at least, however late it is."""
 
 LOGGED = 1.1
 """Ratio of the times of two entries of the log, at least."""
@@ -197,7 +201,7 @@ class BranchAndBound:
     def _locally(self, forward: ForwardMap, control: Control) -> _Local:
         """The best local answer that is quickly found."""
         assert control.deadline is not None
-        left = max(control.deadline - time.time(), 0.0)
+        left = max(control.deadline - time.time(), SHORTEST)
         limited = replace(control, deadline=time.time() + LOCAL_SHARE * left, checkpoint=None)
         problem = forward.problem
         if self.scheme is None:
@@ -224,18 +228,24 @@ class BranchAndBound:
         if vector is None:
             return () if local.true is None else (local.true,)
         evaluation = forward.evaluate(vector)
-        fine = isinstance(evaluation, Evaluation)
-        end = Start(
-            0,
-            vector,
-            vector,
-            evaluation.objective if isinstance(evaluation, Evaluation) else math.inf,
-            (Status.CONVERGED if search.closed else search.status) if fine else Status.FAILED,
-            search.message if isinstance(evaluation, Evaluation) else str(evaluation),
-            search.boxes,
-            time.perf_counter() - began,
-            evaluation.cost if isinstance(evaluation, Evaluation) else math.inf,
-        )
+        seconds = time.perf_counter() - began
+        if isinstance(evaluation, Evaluation):
+            end = Start(
+                0,
+                vector,
+                vector,
+                evaluation.objective,
+                search.status,
+                search.message,
+                search.boxes,
+                seconds,
+                evaluation.cost,
+                {},
+                evaluation.cost <= Levels.of(forward).zero(forward.accuracy),
+            )
+        else:
+            lost = (math.inf, Status.FAILED, str(evaluation), search.boxes, seconds, math.inf)
+            end = Start(0, vector, vector, *lost)
         return (end,) if local.true is None else (end, replace(local.true, index=1))
 
 
