@@ -344,24 +344,27 @@ class _Search:
         tree = Tree(self._enclosure, *bounds, examiners)
         saved = self._saved()
         if saved is not None and saved.resume(tree):
-            self._log("resumed", 1, tree.left)
+            self._note(tree)
+            self._log("resumed", 1, tree.left, always=True)
         turn = 0
         for turn, _ in enumerate(tree.run(self._control.should_stop), start=1):
             if tree.best is not None:
                 if self._improve(tree.best):
                     tree.aim(self.upper_bound, self._target)
                 tree.best = None
-            # What was proved stays proved, also when a better point lowers the target.
-            self.lower_bound = max(self.lower_bound, min(tree.lower_bound, self.upper_bound))
-            self.boxes = tree.boxes
+            self._note(tree)
             self._log("boxes", turn, tree.left)
             if saved is not None:
                 saved.save(tree)
         if saved is not None:
             saved.save(tree, now=True)
-        self.boxes = tree.boxes
+        self._note(tree)
+        self._log("boxes", turn, tree.left, always=True)
+
+    def _note(self, tree: Tree) -> None:
+        # What was proved stays proved, also when a better point lowers the target.
         self.lower_bound = max(self.lower_bound, min(tree.lower_bound, self.upper_bound))
-        self._log("boxes", turn, tree.left, last=True)
+        self.boxes = tree.boxes
 
     def _saved(self) -> SavedTree | None:
         """Where the boxes are kept, if they are to be."""
@@ -371,12 +374,12 @@ class _Search:
         options = {"method": repr(self._method), "scope": self._enclosure.scope}
         return SavedTree(path, fingerprint(self._problem, options))
 
-    def _log(self, stage: str, iteration: int, left: int = 0, last: bool = False) -> None:
+    def _log(self, stage: str, iteration: int, left: int = 0, always: bool = False) -> None:
         seconds = time.perf_counter() - self._began
         step = BoundStep(stage, iteration, self.lower_bound, self.upper_bound, seconds)
         before = self._history[-1] if self._history else None
         moved = before is None or before.lower < step.lower or before.upper > step.upper
-        if last or before is None or (moved and seconds >= LOGGED * before.seconds):
+        if always or before is None or (moved and seconds >= LOGGED * before.seconds):
             self._history.append(step)
         if self._control.report is not None:
             said = f"{self.boxes} boxes, {left} left: {step.lower:.5g} <= optimum"
