@@ -17,9 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.enclosure.growth import Spread, coordinates, orthogonal
-from odefit.enclosure.monomials import Monomials
-from odefit.enclosure.system import Motion, System
-from odefit.enclosure.values import SLACK, UNIT, Flags, Indices, Model
+from odefit.enclosure.values import SLACK, UNIT, Flags, Indices
 from odefit.methods.branch_and_bound.slopes import Slopes
 from odefit.methods.transcription.mesh import Segment
 from odefit.problem.algebras import Array
@@ -127,29 +125,14 @@ class Solver:
 
     Parameters
     ----------
-    system, segment, motion
-        Whose equations.
-    monomials
-        Of the solution.
-    unknowns
-        Models by entry of the tape.
-    boxes
-        Their number.
+    slopes
+        Its right-hand sides.
     """
 
-    def __init__(
-        self,
-        system: System,
-        segment: Segment,
-        motion: Motion,
-        monomials: Monomials,
-        unknowns: Mapping[int, Model],
-        boxes: int,
-    ) -> None:
-        self._slopes = Slopes(system, segment, motion, monomials, unknowns, boxes)
-        self._boxes, self._monomials = boxes, monomials
-        self._n = len(system.states)
-        self._groups, self._reach = motion.order(self._n)
+    def __init__(self, slopes: Slopes) -> None:
+        self._slopes = slopes
+        self._boxes, self._monomials, self._n = slopes.boxes, slopes.monomials, slopes.states
+        self._groups, self._reach = slopes.motion.order(slopes.states)
 
     def read(
         self,

@@ -20,6 +20,7 @@ from odefit.enclosure.system import System
 from odefit.enclosure.values import Flags, Indices, Model
 from odefit.methods.branch_and_bound.blocks import Block, Point, Solver, blocks
 from odefit.methods.branch_and_bound.floor import Weights, least_distance
+from odefit.methods.branch_and_bound.slopes import Slopes
 from odefit.methods.transcription.discretisation import SNAP
 from odefit.methods.transcription.mesh import Mesh, Segment, segments
 from odefit.methods.transcription.schemes import Scheme
@@ -277,7 +278,8 @@ class _Part:
     def _solver(self, boxes: _Boxes) -> Solver:
         segment = self._segment
         motion = self._system.motion(float(segment.mesh[0]))
-        return Solver(self._system, segment, motion, self._monomials, boxes.unknowns, len(boxes))
+        slopes = Slopes(self._system, segment, motion, self._monomials, boxes.unknowns, len(boxes))
+        return Solver(slopes)
 
 
 def _blocks(segment: Segment) -> list[Block]:

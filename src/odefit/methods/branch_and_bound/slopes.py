@@ -30,6 +30,8 @@ class Slopes:
 
     Attributes
     ----------
+    states
+        Their number n.
     linear
         Whether the equations are linear in the states.
     fine
@@ -45,8 +47,8 @@ class Slopes:
         unknowns: Mapping[int, Model],
         boxes: int,
     ) -> None:
-        self._system, self._segment, self._motion = system, segment, motion
-        self._boxes, self._monomials, self._unknowns = boxes, monomials, unknowns
+        self._system, self._segment, self.motion = system, segment, motion
+        self.boxes, self.monomials, self._unknowns = boxes, monomials, unknowns
         self._low = Monomials.of(monomials.variables, min(1, monomials.degree))
         self._fine = Monomials.of(monomials.variables, monomials.degree + 1)
         self._slow = {i: lowered(m, self._low) for i, m in unknowns.items()}
@@ -55,7 +57,7 @@ class Slopes:
             i: Model(m.c[:1], frozenset([0]), np.zeros(boxes), np.zeros(boxes))
             for i, m in unknowns.items()
         }
-        self._n = len(system.states)
+        self.states = len(system.states)
         states = set(system.states)
         self.linear = not any(system.tape.depends(t) & states for t in motion.slopes.terms)
         self.fine = len(self._fine)
@@ -75,10 +77,10 @@ class Slopes:
             from what is meant, shape (n, q, B).
         """
         middle = Monomials.of(self._low.variables, 0)
-        monomials = (self._monomials, self._low, middle, self._fine)[which]
+        monomials = (self.monomials, self._low, middle, self._fine)[which]
         given = (self._unknowns, self._slow, self._centre, self._sharp)[which]
-        program = self._motion.slopes if which in (1, 2) else self._motion.rates
-        count, boxes = len(points), self._boxes
+        program = self.motion.slopes if which in (1, 2) else self.motion.rates
+        count, boxes = len(points), self.boxes
         if (which, count) not in self._stills:
             wide = {i: _repeated(m, count) for i, m in given.items()}
             self._stills[which, count] = program.still(monomials, wide, count * boxes)
@@ -103,16 +105,16 @@ class Slopes:
 
     def sharp(self, c: Array, points: Sequence[int]) -> tuple[Array, Array]:
         """Of the next degree, shape (n, q, M', B), and what they leave out, shape (n, q, B)."""
-        count, boxes = len(points), self._boxes
-        models = self._evaluate(3, c, np.zeros((self._n, count, boxes)), points)
+        count, boxes = len(points), self.boxes
+        models = self._evaluate(3, c, np.zeros((self.states, count, boxes)), points)
         f = np.stack([m.c[:, 0].reshape(-1, count, boxes) for m in models])
         rest = np.stack([m.remainder.reshape(count, boxes) for m in models])
         return np.moveaxis(f, 1, 2), rest
 
     def polynomials(self, c: Array, points: Sequence[int]) -> Array:
         """Slopes without a bound of what they leave out, shape (n, q, M, B)."""
-        count, boxes = len(points), self._boxes
-        models = self._evaluate(0, c, np.zeros((self._n, count, boxes)), points, bounded=False)
+        count, boxes = len(points), self.boxes
+        models = self._evaluate(0, c, np.zeros((self.states, count, boxes)), points, bounded=False)
         f = np.stack([m.c[:, 0].reshape(-1, count, boxes) for m in models])
         return np.moveaxis(f, 1, 2)
 
@@ -124,11 +126,11 @@ class Slopes:
 
     def centre(self, c: Array, points: Sequence[int]) -> Array:
         """Derivatives of the slopes in the middle of the boxes, shape (B, q, n, n)."""
-        n, count = self._n, len(points)
-        nothing = np.zeros((n, count, self._boxes))
+        n, count = self.states, len(points)
+        nothing = np.zeros((n, count, self.boxes))
         models = self._evaluate(2, c[:, :, :1], nothing, points, bounded=False)
-        values = np.stack([m.c[0, 0].reshape(count, self._boxes) for m in models])
-        return np.moveaxis(values.reshape(n, n, count, self._boxes), (2, 3), (1, 0))
+        values = np.stack([m.c[0, 0].reshape(count, self.boxes) for m in models])
+        return np.moveaxis(values.reshape(n, n, count, self.boxes), (2, 3), (1, 0))
 
     def varied(self, c: Array, sizes: Array, points: Sequence[int]) -> tuple[Array, Array]:
         """Derivatives of the slopes over boxes, of degree 0 and 1, shape (B, q, L, n, n).
@@ -136,7 +138,7 @@ class Slopes:
         With a bound of what they leave out, shape (B, q, n, n), for states that deviate by `sizes`,
         shape (n, q, B).
         """
-        n, q, boxes, low = self._n, len(points), self._boxes, len(self._low)
+        n, q, boxes, low = self.states, len(points), self.boxes, len(self._low)
         models = self._evaluate(1, c, sizes, points)
         values = np.stack([m.c[:, 0].reshape(low, q, boxes) for m in models])
         rest = np.stack([m.remainder.reshape(q, boxes) for m in models])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,14 @@ import numpy as np
 
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import BoundStep, Certificate, Estimate, Start, Status
-from odefit.methods.finite_bounds import Given, assumed, check_names, finite_bounds, within
+from odefit.methods.finite_bounds import (
+    Given,
+    assumed,
+    check_given,
+    check_names,
+    finite_bounds,
+    within,
+)
 from odefit.methods.options import number, whole
 from odefit.methods.outer_approximation.algorithm import Search, Slave, Tell
 from odefit.methods.outer_approximation.boxes import (
@@ -154,25 +161,8 @@ class OuterApproximation:
             raise InputError(
                 f'OuterApproximation, milp: expected "highs" or "scip", got {self.milp!r}'
             )
-        self._check_bounds()
+        check_given("OuterApproximation", self.bounds)
         self._check_cuts()
-
-    def _check_bounds(self) -> None:
-        if self.bounds is None or self.bounds == "propose":
-            return
-        if not isinstance(self.bounds, Mapping):
-            raise InputError(
-                'OuterApproximation, bounds: expected {"name": (lower, upper)} or "propose", '
-                f"got {self.bounds!r}"
-            )
-        for name, pair in self.bounds.items():
-            place = f"OuterApproximation, bounds, {name!r}"
-            if not isinstance(pair, Sequence) or len(pair) != 2:
-                raise InputError(f"{place}: expected (lower, upper), got {pair!r}")
-            for end in pair:
-                number(end, place)
-            if pair[0] > pair[1]:
-                raise InputError(f"{place}: the lower one is above the upper one, got {pair!r}")
 
     def _check_cuts(self) -> None:
         groups = []
