@@ -41,6 +41,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -433,12 +434,11 @@ def beside_casadi(limit: float, repeats: int) -> str:
         times = len(case.problem.conditions[0].times)
         same = odefit.MultipleShooting(starts=1, nodes=times, states="data")
         tools: dict[str, Callable[[], Answer]] = {
-            name: lambda c=case, k=steps, h=kind: by_hand(c, k, h, limit)  # type: ignore[misc]
-            for name, kind in HESSIANS.items()
+            name: partial(by_hand, case, steps, kind, limit) for name, kind in HESSIANS.items()
         }
-        tools["odefit, same start"] = lambda c=case, m=same: by_odefit(c, m)  # type: ignore[misc]
+        tools["odefit, same start"] = partial(by_odefit, case, same)
         default = odefit.MultipleShooting(starts=1)
-        tools["odefit"] = lambda c=case, m=default: by_odefit(c, m)  # type: ignore[misc]
+        tools["odefit"] = partial(by_odefit, case, default)
         answers: dict[str, list[Answer]] = {}
         for _ in range(repeats):
             for name, tool in tools.items():

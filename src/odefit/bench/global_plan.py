@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from odefit.bench.campaign import Task
-from odefit.bench.options import read_options
+from odefit.bench.options import check_known, read_options
 from odefit.bench.study_plan import FINAL, STEPS
-from odefit.problem.errors import InputError, did_you_mean
+from odefit.problem.errors import InputError
 
 if TYPE_CHECKING:
     from odefit.methods.transcription.mesh import Mesh
@@ -245,11 +245,7 @@ class Setting:
             ("spaces", self.spaces, SPACES),
             ("methods", self.methods, METHODS),
         ):
-            for name in given:
-                if name not in known:
-                    hint = did_you_mean(name, known) or ";"
-                    have = ", ".join(known)
-                    raise InputError(f"{option}: there is no {name!r}{hint} {option} are: {have}")
+            check_known(option, given, known)
         if not self.seconds > 0:
             raise InputError(f"seconds: expected a positive number, got {self.seconds:g}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from odefit.bench import global_paper as paper
@@ -237,7 +238,7 @@ def _counted(found: Sequence[Run]) -> Iterator[Row]:
         own = _of(
             found,
             plan.BRANCH,
-            lambda c, space=space: c.part == "noise-free" and c.space == space,  # type: ignore[misc]
+            partial(_noise_free, space),
         )
         limit = 60.0
         done = [r for r in own if r.result.get("closed") and r.result["seconds"] <= limit]
@@ -245,6 +246,10 @@ def _counted(found: Sequence[Run]) -> Iterator[Row]:
             said = f"{len(done)} of {len(own)}"
             what = f"noise-free, {space}, {plan.BRANCH}: certified in {limit:g} s each"
             yield (what, said, len(done) == len(own))
+
+
+def _noise_free(space: str, case: plan.Case) -> bool:
+    return case.part == "noise-free" and case.space == space
 
 
 def _gap_row(run: Run, asked: float, limit: float | None) -> Row:

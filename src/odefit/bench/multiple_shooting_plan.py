@@ -14,8 +14,8 @@ from zlib import crc32
 import numpy as np
 
 from odefit.bench.campaign import Task
-from odefit.bench.options import read_options
-from odefit.problem.errors import InputError, did_you_mean
+from odefit.bench.options import check_known, read_options
+from odefit.problem.errors import InputError
 
 if TYPE_CHECKING:
     from odefit.problem.algebras import Array
@@ -130,11 +130,7 @@ class Setting:
     sizes: tuple[int, ...] = SIZES
 
     def __post_init__(self) -> None:
-        for name in self.examples:
-            if name not in EXAMPLES:
-                hint = did_you_mean(name, EXAMPLES) or ";"
-                have = ", ".join(EXAMPLES)
-                raise InputError(f"examples: there is no {name!r}{hint} examples are: {have}")
+        check_known("examples", self.examples, EXAMPLES)
         for option, given in (("batches", self.batches), ("realizations", self.realizations)):
             if given < 1:
                 raise InputError(f"{option}: expected 1 or more, got {given}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from odefit.problem.errors import InputError, did_you_mean
@@ -38,3 +38,25 @@ def read_options(
         except ValueError as error:
             raise InputError(f"{name}: expected {meanings[name]}; got {text!r}") from error
     return found
+
+
+def check_known(
+    option: str, given: Iterable[str], known: Collection[str], shown: Iterable[str] | None = None
+) -> None:
+    """Refuse names that an option does not have.
+
+    Parameters
+    ----------
+    shown
+        The names as the message lists them, by default those that are `known`.
+
+    Raises
+    ------
+    InputError
+        Naming the first.
+    """
+    for name in given:
+        if name not in known:
+            hint = did_you_mean(name, known) or ";"
+            have = ", ".join(known if shown is None else shown)
+            raise InputError(f"{option}: there is no {name!r}{hint} {option} are: {have}")

@@ -15,8 +15,8 @@ from zlib import crc32
 import numpy as np
 
 from odefit.bench.campaign import Task
-from odefit.bench.options import read_options
-from odefit.problem.errors import InputError, did_you_mean
+from odefit.bench.options import check_known, read_options
+from odefit.problem.errors import InputError
 
 if TYPE_CHECKING:
     from odefit.problem.algebras import Array
@@ -92,11 +92,8 @@ class Setting:
             raise InputError(f"interval: expected a start before its end, got {self.interval}")
         if not 1 <= self.sets <= SETS:
             raise InputError(f"sets: expected 1 to {SETS}, got {self.sets}")
-        for name in self.models:
-            if name not in MODELS:
-                hint = did_you_mean(name, MODELS) or ";"
-                have = ", ".join(m.removeprefix("rational-") for m in MODELS)
-                raise InputError(f"models: there is no {name!r}{hint} models are: {have}")
+        shown = [m.removeprefix("rational-") for m in MODELS]
+        check_known("models", self.models, MODELS, shown)
 
     def with_options(self, chosen: Mapping[str, str]) -> Setting:
         """Some of it replaced, given as text.

@@ -11,8 +11,8 @@ import numpy as np
 
 from odefit.bench import separable_paper as paper
 from odefit.bench.campaign import Task
-from odefit.bench.options import read_options
-from odefit.problem.errors import InputError, did_you_mean
+from odefit.bench.options import check_known, read_options
+from odefit.problem.errors import InputError
 
 if TYPE_CHECKING:
     from odefit.problem.algebras import Array
@@ -144,11 +144,7 @@ class Setting:
             ("models", self.models, tuple(MODELS)),
             ("sizes", self.sizes, SIZES),
         ):
-            for name in given:
-                if name not in known:
-                    hint = did_you_mean(name, known) or ";"
-                    have = ", ".join(known)
-                    raise InputError(f"{option}: there is no {name!r}{hint} {option} are: {have}")
+            check_known(option, given, known)
         if not all(0 < level < np.inf for level in self.noise):
             raise InputError(f"noise: expected positive numbers, got {list(self.noise)}")
         if self.runs < 1:

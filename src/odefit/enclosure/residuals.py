@@ -201,6 +201,8 @@ class Enclosure:
         Number of residuals, priors included.
     floor
         Lower bound of the objective that holds without any box.
+    unique
+        Whether the unknowns determine the solution.
     influence
         Which unknowns act on which residual, as zeros and ones, shape (R, n).
 
@@ -212,6 +214,7 @@ class Enclosure:
 
     scope = "continuous time"
     floor = 0.0
+    unique = True
 
     def __init__(self, problem: Problem, degree: int = 2, order: int = ORDER) -> None:
         self.problem = problem

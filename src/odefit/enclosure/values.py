@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -122,12 +123,12 @@ class Program:
             if operation not in ("number", "variable") and {a, b} & self._changing:
                 self._changing.add(i)
 
-    @property
+    @cached_property
     def fixed(self) -> list[int]:
         """Entries that do not depend on time, in order."""
         return [i for i in self.order if i not in self._changing]
 
-    @property
+    @cached_property
     def moving(self) -> list[int]:
         """Entries that do and are no variables, in order."""
         variable = self.tape.names

@@ -17,7 +17,7 @@ from odefit.problem.algebras import Array
 class Quartic:
     """``d^4 - 2 d^2`` shifted, in each of two directions: four optima, one of them the best."""
 
-    scope, size, floor = "an example", 3, 0.0
+    scope, size, floor, unique = "an example", 3, 0.0, True
     influence = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 
     def __init__(self, degree: int = 2, hidden: Callable[[Array], bool] | None = None) -> None:

@@ -21,6 +21,7 @@ from odefit.enclosure.values import SLACK, UNIT, Flags, Indices
 from odefit.methods.branch_and_bound.slopes import Slopes
 from odefit.methods.transcription.mesh import Segment
 from odefit.problem.algebras import Array
+from odefit.problem.errors import InputError
 
 NEWTON = 12
 """Turns of Newton's iteration at most, beside one for each degree."""
@@ -91,7 +92,10 @@ def blocks(segment: Segment) -> Iterator[Block]:
         )
         done, begin = boundary, begin + len(own)
     if done + 1 < len(relations.times):
-        raise NotImplementedError("a scheme whose equations do not determine its points in order")
+        raise InputError(
+            "BranchAndBound, scheme: its equations do not determine its points step by step; "
+            "take one of those that are named"
+        )
 
 
 @dataclass(eq=False)

@@ -18,6 +18,7 @@ direction: this shrinks boxes to the ellipsoid of what fits well enough.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -254,6 +255,7 @@ def _projected_step(d: Array, gradient: Array, curvature: Array) -> Array:
     return np.clip(d - np.nan_to_num(step), -1.0, 1.0)
 
 
+@lru_cache
 def _cubic_products(monomials: Monomials) -> list[list[tuple[int, int]]]:
     """Pairs of monomials of degrees 0 and 3, or 1 and 2, by their product."""
     found: dict[tuple[int, ...], list[tuple[int, int]]] = {}

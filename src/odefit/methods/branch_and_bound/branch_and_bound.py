@@ -182,7 +182,7 @@ class BranchAndBound:
             search.run()
         certificate = search.certificate
         if certificate is not None:
-            remark = "" if getattr(enclosure, "unique", True) else CONTINUED
+            remark = "" if enclosure.unique else CONTINUED
             certificate = replace(certificate, assumed=assumed(given, bounds), remark=remark)
         return Estimate(
             self._ends(forward, search, local, began),

@@ -32,6 +32,7 @@ class Enclosed(Protocol):
     scope: str
     size: int
     floor: float
+    unique: bool
     influence: Array
 
     def __call__(self, lower: Array, upper: Array, radius: float = np.inf) -> Residuals:

@@ -17,9 +17,6 @@ from odefit.methods.outer_approximation.rounding import library
 
 Pair = tuple[float, float]
 
-SUPPORTED = frozenset("exp log sqrt sin cos tan asin acos atan sinh cosh tanh abs power".split())
-"""What can be enclosed here."""
-
 RISING = {
     # monotone functions: value, inverse, domain
     "exp": (math.exp, math.log),
