@@ -338,7 +338,7 @@ REFUSED: dict[str, tuple[Callable[[], Problem], str]] = {
         r"noise\.y\.sd: .* give a number",
     ),
     "logarithms": (lambda: NOISE["log"]()[0], r'transform = "log".* logarithm'),
-    "kinks": (lambda: ZOO["kinks"]()[0], "'max' is no rational function"),
+    "kinks": (lambda: ZOO["kinks"]()[0], "'max' has a kink and cannot be enclosed"),
     "nonlinear algebra": (
         lambda: ZOO["nonlinear algebra"]()[0],
         "algebraic equations are not linear in z with constant coefficients",

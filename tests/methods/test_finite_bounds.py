@@ -89,6 +89,28 @@ def test_proposals_are_finite_and_hold_the_guess(fields: dict[str, Any]) -> None
         assert found[0, 0] <= fields["guess"] <= found[0, 1]
 
 
+@pytest.mark.parametrize("fields", [{}, {"lower": 0.0}, {"lower": 0.0, "upper": 1e-9}])
+def test_what_must_not_be_zero_has_a_positive_lower_bound(fields: dict[str, Any]) -> None:
+    model = Model(ode={"x": "-k*x/h + 0*log(m)"}, observables={"y": "s*x"})
+    own = Problem(
+        model,
+        {"t": TIMES, "y": 2 * np.exp(-0.7 * TIMES)},
+        {"k": fields, "h": fields, "m": fields, "s": {"scale": "log10"}},
+        {"x": 1.0},
+        noise={"y": {"sd": "estimate"}},
+    )
+    found = dict(zip(own.keys, finite_bounds(own, "propose").tolist(), strict=True))
+    assert found.pop("k")[0] == 0.0
+    assert all(0.0 < low < high for low, high in found.values())
+    assert set(found) <= set(assumed(own, finite_bounds(own, "propose")))
+
+
+def test_a_bound_of_zero_is_kept_unless_proposals_are_accepted() -> None:
+    own = problem({"lower": 0.0, "upper": 3.0}, {"lower": 0.0}, noise={"y": {"sd": "estimate"}})
+    found = finite_bounds(own, {"s": (0.0, 1.0), "y_sd": (0.0, 1.0)})
+    assert found.tolist() == [[0.0, 3.0], [0.0, 1.0], [0.0, 1.0]]
+
+
 @pytest.mark.parametrize(
     "name", ["alpha-pinene", "harmonic", "lotka-volterra-f", "fitzhugh-nagumo", "bbg", "sir"]
 )

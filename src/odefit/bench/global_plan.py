@@ -185,7 +185,6 @@ def _hiv_proteinase() -> Iterator[Case]:
             "hyperplanes": 6,
             "cuts": groups,
             "tolerance": 0.186,
-            "starts": 1,  # each takes a minute, and the discretised problem has starts of its own
         },
     )
 

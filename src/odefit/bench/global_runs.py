@@ -145,8 +145,9 @@ def scip(case: plan.Case, seconds: float) -> Mapping[str, Any]:
     """SCIP on the same discretised problem, from the best local answer."""
     from odefit.methods.control import Control
     from odefit.methods.transcription.formulations import Baseline
-    from odefit.methods.transcription.global_search import warm_start
+    from odefit.methods.transcription.global_search import LOCAL_SHARE
     from odefit.methods.transcription.isolation import isolated
+    from odefit.methods.transcription.mesh_search import mesh_search
     from odefit.methods.transcription.scales import spread
     from odefit.methods.transcription.scip import Scip
     from odefit.methods.transcription.solver import Instance, Limits
@@ -164,7 +165,8 @@ def scip(case: plan.Case, seconds: float) -> Mapping[str, Any]:
     problem = case.load()
     forward = ForwardMap(problem)
     d = method.discretisation(forward)
-    warm, _ = warm_start(method, forward, d, Control(seed=plan.SEED, jobs=1))
+    share = time.time() + LOCAL_SHARE * seconds
+    warm, _ = mesh_search(method, forward, d, Control(seed=plan.SEED, jobs=1, deadline=share))
     values = None if warm is None else warm.values
     instance = Instance(d, Baseline(), values, None if warm is None else warm.unknowns)
     absolute = ABSOLUTE_GAP * spread(d)

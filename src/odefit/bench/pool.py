@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import signal
+import threading
 import time
 from collections.abc import Generator, Sequence
 from contextlib import suppress
@@ -22,8 +23,14 @@ RENEWED_AFTER = 200
 """Tasks after which a worker is replaced: what libraries keep and leak must not add up."""
 
 
-def run_tasks(campaign: Campaign, tasks: Sequence[Task], jobs: int) -> Generator[Record]:
-    """Records in the order in which tasks end.
+GLANCE = 0.2
+"""Seconds between looks at whether to stop."""
+
+
+def run_tasks(
+    campaign: Campaign, tasks: Sequence[Task], jobs: int, stop: threading.Event
+) -> Generator[Record]:
+    """Records in the order in which tasks end, until `stop` is set.
 
     Each task is alone in its process. One that takes longer than the campaign's limit, or whose
     process dies, is a record like others; the next task gets a new process.
@@ -38,7 +45,7 @@ def run_tasks(campaign: Campaign, tasks: Sequence[Task], jobs: int) -> Generator
     workers: list[Worker] = []
     failed_starts = 0
     try:
-        while waiting or any(w.task is not None for w in workers):
+        while not stop.is_set() and (waiting or _busy(workers)):
             while len(workers) < jobs and len(workers) < len(waiting) + _busy(workers):
                 workers.append(Worker(campaign, memory))
             _wait(workers)
@@ -160,8 +167,7 @@ def _busy(workers: Sequence[Worker]) -> int:
 def _wait(workers: Sequence[Worker]) -> None:
     """Until a worker has something to say, or must be stopped."""
     nearest = min(w.deadline for w in workers)
-    # Not for ever: Ctrl-C must be noticed on every system.
-    timeout = min(max(nearest - time.monotonic(), 0.0), 1.0)
+    timeout = min(max(nearest - time.monotonic(), 0.0), GLANCE)
     wait([w.connection for w in workers], timeout)
 
 

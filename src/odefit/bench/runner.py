@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from odefit.bench.campaign import Campaign, Record, Task
+from odefit.bench.interrupts import interrupts_noted
 from odefit.bench.output import write_outputs
 from odefit.bench.pool import run_tasks
 from odefit.bench.store import Store
@@ -43,7 +44,8 @@ def run_campaign(
     InputError
         The directory is unusable, or the numbers are not positive.
     KeyboardInterrupt
-        After Ctrl-C, once the tables of what there is are written.
+        After Ctrl-C, once the tables of what there is are written. Another Ctrl-C until then does
+        nothing more.
     """
     for name, number in (("jobs", jobs), ("limit", limit)):
         if number is not None and number < 1:
@@ -52,24 +54,21 @@ def run_campaign(
     tasks = campaign.tasks()
     _check_keys(tasks)
     chosen = balanced(tasks, limit)
-    interrupted = False
-    with Store(folder, campaign) as store:
-        stored = store.records(chosen)
-        have = {r.key for r in stored}
-        todo = [t for t in chosen if t["key"] not in have]
-        with TerminalProgress(len(chosen), stored) as progress:
-            workers = min(jobs or _cores(), max(len(todo), 1))
-            with closing(run_tasks(campaign, todo, workers)) as running:
-                try:
+    with interrupts_noted() as interrupted:
+        with Store(folder, campaign) as store:
+            stored = store.records(chosen)
+            have = {r.key for r in stored}
+            todo = [t for t in chosen if t["key"] not in have]
+            with TerminalProgress(len(chosen), stored) as progress:
+                workers = min(jobs or _cores(), max(len(todo), 1))
+                with closing(run_tasks(campaign, todo, workers, interrupted)) as running:
                     for record in running:
                         store.add(record)
                         progress(record)
-                except KeyboardInterrupt:
-                    interrupted = True
-        records = store.records(tasks)
-    written = write_outputs(campaign, records, folder) if records else {}
-    print_summary(campaign, folder, records, len(tasks), written)
-    if interrupted:
+            records = store.records(tasks)
+        written = write_outputs(campaign, records, folder) if records else {}
+        print_summary(campaign, folder, records, len(tasks), written)
+    if interrupted.is_set():
         raise KeyboardInterrupt
     return records
 

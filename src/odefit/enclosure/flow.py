@@ -9,15 +9,25 @@ and is, rounded upwards.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.enclosure.growth import Frame, Spread, componentwise, coordinates, framed
+from odefit.enclosure.growth import (
+    MOST,
+    Frame,
+    Spread,
+    componentwise,
+    coordinates,
+    framed,
+    without,
+)
+from odefit.enclosure.intervals import Interval
+from odefit.enclosure.models import SLACK, TINY, UNIT, Flags, Model
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.system import Motion, System
-from odefit.enclosure.values import SLACK, TINY, UNIT, Model, Sweep
+from odefit.enclosure.values import Sweep
 from odefit.problem.algebras import Array
 
 SHORT = 2.0**-12
@@ -38,6 +48,10 @@ SLOPE_ORDERS = 3
 TRIES = 4
 """Attempts at guessing how large the deviation gets during a step."""
 
+USELESS = 1e9
+"""Deviation, in units of the tolerance, of which nothing better is known than nothing: it would
+leave its traces in the rounding of states that do not depend on it."""
+
 STRONG = 1.5
 """Norm of step times Jacobian for which a step is too long."""
 
@@ -57,13 +71,25 @@ class Position:
     c: Array
     spread: Spread
 
-    def models(self) -> list[Model]:
-        """As Taylor models, constant in time."""
-        nothing = np.zeros(self.c.shape[2])
-        return [
-            Model(c[:, None, :], None, self.spread.sizes[:, i], nothing)
-            for i, c in enumerate(self.c)
-        ]
+    def models(self, ranges: Sequence[Interval] | None = None) -> list[Model]:
+        """As Taylor models, constant in time; by `ranges` where nothing else is known."""
+        found = []
+        for i, c in enumerate(self.c):
+            size = self.spread.sizes[:, i]
+            if ranges is not None:
+                middle, radius = ranges[i].middle()
+                use = ~np.isfinite(size) & np.isfinite(radius)
+                if use.any():
+                    c = np.where(use, 0.0, c)
+                    c[0] = np.where(use, middle, c[0])
+                    size = np.where(use, radius, size)
+            found.append(Model(c[:, None, :], None, size, np.zeros(len(size))))
+        return found
+
+    def ranges(self) -> list[Interval]:
+        """As intervals."""
+        radius = (np.abs(self.c[:, 1:]).sum(axis=1) + self.spread.sizes.T) * SLACK
+        return [Interval.around(c[0], r) for c, r in zip(self.c, radius, strict=True)]
 
 
 class Flow:
@@ -84,6 +110,7 @@ class Flow:
     def __init__(self, system: System, monomials: Monomials, order: int, tolerance: Array) -> None:
         self._system, self._monomials, self._order = system, monomials, order
         self._tolerance = tolerance
+        self._reach: dict[Motion, Array] = {}
         self._low = Monomials.of(monomials.variables, min(1, monomials.degree))
 
     def advance(
@@ -94,6 +121,7 @@ class Flow:
         until: float,
         steps: Array,
         effort: Array,
+        price: Array | None = None,
     ) -> Position:
         """From one time to another, between which nothing jumps.
 
@@ -105,20 +133,28 @@ class Flow:
             Step sizes to try, shape (B,); changed to those that were found good.
         effort
             Steps that were tried so far, shape (B,); counted on.
+        price
+            How many a step counts for that is short for stability alone, shape (B,); 1 by default.
         """
         boxes = position.c.shape[2]
+        dear = np.ones(boxes) if price is None else price
         motion = self._system.motion(since)
+        if motion not in self._reach:
+            self._reach[motion] = motion.order(len(position.c))[1]
+        reach = self._reach[motion]
         still = motion.rates.still(self._monomials, unknowns, boxes)
         low = {i: lowered(m, self._low) for i, m in unknowns.items()}
         slow = motion.slopes.still(self._low, low, boxes)
-        c, spread = position.c.copy(), position.spread.take(np.arange(boxes))
+        lost = carried(~np.isfinite(position.spread.sizes), reach)
+        c = np.where(lost.T[:, None], 0.0, position.c)
+        spread = position.spread.without(lost)
         span = until - since
-        now = np.where(np.isfinite(spread.sizes).any(axis=1), since, until)
+        now = np.where(lost.all(axis=1), until, since)
         shortest = max(SHORT * span, 4 * float(np.spacing(max(abs(since), abs(until)))))
         while True:
             active = np.flatnonzero(now < until)
             if not len(active):
-                return Position(c, spread)
+                return Position(c, spread.unknown(lost))
             left = until - now[active]
             count = np.ceil(left / steps[active] - 1e-9)
             # Steps go from one floating-point time to another: no time is lost by rounding.
@@ -134,27 +170,45 @@ class Flow:
                 {i: m.take(active) for i, m in still.items()} if taken else still,
                 {i: m.take(active) for i, m in slow.items()} if taken else slow,
                 part,
+                lost[active],
+                reach,
                 since,
                 now[active],
                 h,
                 h / span,
             )
-            effort[active] += np.where(step.doubtful, MOST_STEPS / MOST_DOUBTS, 1.0)
+            price = np.where(step.stiff, dear[active], 1.0)
+            effort[active] += np.where(step.doubtful, MOST_STEPS / MOST_DOUBTS, price)
             # At this size, too many would be left: better to know it now.
-            ahead = effort[active] + (until - ends) / (PATIENT * h)
+            ahead = effort[active] + price * (until - ends) / (PATIENT * h)
             tired = ahead > MOST_STEPS
-            step.end.spread.forget(tired)
             fine = step.fine | (h <= shortest) | tired
             done = active[fine]
             c[:, :, done] = step.end.c[:, :, fine]
             spread.put(done, step.end.spread.take(np.flatnonzero(fine)))
             now[done] = ends[fine]
-            # Nothing is known any more: no use in going on.
-            lost = ~np.isfinite(spread.sizes[done]).any(axis=1)
-            now[done[lost]] = until
             steps[active[~fine]] = h[~fine] / 2
             easy = fine & step.easy
             steps[active[easy]] = np.maximum(steps[active[easy]], 1.5 * h[easy])
+            # What holds the others up is given up, with all that depends on it.
+            gone = step.lost | (tired[:, None] & step.blamed)
+            for others in (step.slow, True):
+                gone |= (tired & ~(gone & ~lost[active]).any(axis=1))[:, None] & others
+            gone = carried(gone, reach) & fine[:, None]
+            fewer = (gone & ~lost[active]).any(axis=1)
+            if fewer.any():
+                own = active[fewer]
+                lost[own] |= gone[fewer]
+                c[:, :, own] = np.where(lost[own].T[:, None], 0.0, c[:, :, own])
+                spread.put(own, spread.take(own).without(lost[own]))
+                steps[own] = span
+                effort[own] = np.minimum(effort[own], MOST_STEPS / 2)
+                now[own[lost[own].all(axis=1)]] = until
+
+
+def carried(lost: Flags, reach: Array) -> Flags:
+    """States of which nothing is known any more, and those that depend on them, shape (B, n)."""
+    return np.asarray(lost.astype(float) @ reach.T > 0)
 
 
 def lowered(model: Model, low: Monomials) -> Model:
@@ -178,6 +232,14 @@ class _Step:
         Those in which longer ones would do.
     doubtful
         Those in which the bound of the deviation cannot be confirmed although the step is short.
+    lost
+        States of which nothing is known, at the end or before, shape (B, n).
+    blamed
+        Those for which the step is too long, or that are lost by it.
+    slow
+        Those for which a much longer one would be.
+    stiff
+        Boxes in which it could be longer but for the growth of deviations.
     """
 
     def __init__(
@@ -187,6 +249,8 @@ class _Step:
         still: Mapping[int, Model],
         slow: Mapping[int, Model],
         begin: Position,
+        dead: Flags,
+        reach: Array,
         since: float,
         times: Array,
         h: Array,
@@ -194,12 +258,22 @@ class _Step:
     ) -> None:
         self._since = since
         self._flow, self._motion, self._h, self._times = flow, motion, h, times
-        self._boxes = len(h)
+        self._boxes, self._dead, self._reach = len(h), dead, reach
+        self.end, self.lost = begin, dead
+        self.blamed: Flags = dead
+        self.slow: Flags = dead
+        self.easy: Flags = np.ones(len(h), dtype=bool)
+        self.doubtful: Flags = self.easy
         polynomials, defect, late = self._polynomials(begin, still)
         self._bound(begin, polynomials, slow, defect)
         allowed = flow._tolerance[:, None] * shares
-        self.fine &= ((late <= np.maximum(allowed, 0.05 * defect)) | ~np.isfinite(late)).all(0)
-        self.easy &= (late <= 0.02 * allowed).all(0)
+        coarse = (late > np.maximum(allowed, 0.05 * defect)) & np.isfinite(late)
+        self.blamed = (self.blamed | coarse.T) & ~dead
+        self.fine = ~self.blamed.any(axis=1)
+        exact = late <= 0.02 * allowed
+        self.stiff = exact.all(0) & ~self.easy & ~self.lost.all(axis=1)
+        self.easy &= exact.all(0)
+        self.slow |= ~exact.T
 
     def _given(self, length: int, monomials: Monomials) -> dict[int, Model]:
         """Time and inputs as polynomials in s."""
@@ -252,6 +326,7 @@ class _Step:
         t = np.zeros((n, m, order, boxes))
         t[:, :, 0] = begin.c
         nothing = np.zeros(boxes)
+        alive = (~self._dead).T.astype(float)
         values = {**still, **self._given(order, flow._monomials)}
         for i, entry in enumerate(system.states):
             values[entry] = Model(t[i], None, nothing, nothing)
@@ -264,7 +339,7 @@ class _Step:
                 if k + 1 < order:
                     for i, target in enumerate(targets):
                         if k < target.c.shape[1]:
-                            t[i, :, k + 1] = target.c[:, k] * (h / (k + 1))
+                            t[i, :, k + 1] = target.c[:, k] * (alive[i] * h / (k + 1))
             sweep.bound()
             defect, late = np.zeros((n, boxes)), np.zeros((n, boxes))
             for i, term in enumerate(rates.terms):
@@ -274,6 +349,8 @@ class _Step:
                 rounding = 8 * UNIT * order * np.abs(t[i]).sum((0, 1))
                 whole = np.abs(f.c).sum((0, 1)) * 4 * UNIT
                 defect[i] = (h * (top + f.remainder + whole) + rounding) * SLACK + TINY
+        defect[self._dead.T] = late[self._dead.T] = 0.0
+        t[self._dead.T.nonzero()[0], :, :, self._dead.T.nonzero()[1]] = 0.0
         lost = ~np.isfinite(t).all((1, 2)) | np.isnan(defect)
         if lost.any():
             defect[lost] = np.inf
@@ -283,40 +360,47 @@ class _Step:
 
     def _bound(self, begin: Position, t: Array, slow: Mapping[int, Model], defect: Array) -> None:
         """How far true solutions are from the polynomials at the end of the step."""
-        spread = begin.spread
+        spread, dead, reach = begin.spread, self._dead, self._reach
         end = t.sum(axis=2)
         steady = defect.T
         guess = 1.5 * spread.sizes + 2.0 * steady + 4 * TINY
         for attempt in range(TRIES):
             middle, upper, variation = self._slopes(t, guess.T, slow)
-            after, during = componentwise(upper, spread.sizes, steady)
+            norms = np.abs(upper).sum(axis=2)
+            # Nothing can be known of these; the others do not depend on them.
+            out = carried(dead | ~(norms <= MOST / 2) | ~np.isfinite(steady), reach)
+            upper = without(upper, out)
+            after, during = componentwise(
+                upper, np.where(out, 0.0, spread.sizes), np.where(out, 0.0, steady)
+            )
             held = during <= guess
-            if (held | ~np.isfinite(during)).all() or attempt == TRIES - 1:
+            if (held | ~np.isfinite(during) | out).all() or attempt == TRIES - 1:
                 break
-            guess = np.where(held, guess, 1.3 * during + 0.1 * guess)
+            guess = np.where(held | out, guess, 1.3 * during + 0.1 * guess)
         # All is for deviations up to the guess: it has to be the one that was found to hold.
-        trusted = np.all(held & np.isfinite(during), axis=1)
+        useless = ~(after <= USELESS * self._flow._tolerance)
+        lost = carried(out | ~(held & np.isfinite(during)) | useless, reach)
         rounding = 4 * UNIT * t.shape[2] * np.abs(t).sum((1, 2)).T + TINY
-        frame = Frame(middle)
-        other = framed(frame, variation, spread, steady)
-        sizes = (np.minimum(after, other.sizes) + rounding) * SLACK
-        sizes = np.where(trusted[:, None], sizes, np.inf)
-        known = np.isfinite(sizes).all(axis=1)
+        # By the middle alone: around it, the Jacobian may be large because of the doubt.
+        centre = np.where(dead, 0.0, np.abs(middle).sum(axis=(0, 3))).max(axis=1)
+        frame = Frame(without(middle, lost))
+        if lost.any():
+            spread, steady = spread.without(lost), np.where(lost, 0.0, steady)
+        other = framed(frame, without(variation, lost), spread, steady)
+        sizes = np.where(lost, 0.0, (np.minimum(after, other.sizes) + rounding) * SLACK)
         back = np.abs(np.swapaxes(other.frame, 1, 2))
-        straight = np.full_like(sizes, np.inf)
-        straight[known] = np.matmul(back[known], sizes[known][:, :, None])[:, :, 0]
+        straight = np.matmul(back, sizes[:, :, None])[:, :, 0]
         added = np.matmul(back, rounding[:, :, None])[:, :, 0]
         lengths = np.minimum(
             (other.lengths + coordinates(other.frame, added * SLACK)) * SLACK,
             coordinates(other.frame, straight * SLACK),
         )
-        lengths = np.where(trusted[:, None], lengths, np.inf)
-        norm = np.abs(upper).sum(axis=2).max(axis=1)
-        self.fine = (norm <= STRONG) & trusted
-        # By the middle alone: around it, the Jacobian may be large because of the doubt.
-        centre = np.abs(middle).sum(axis=0).sum(axis=2).max(axis=1)
-        self.doubtful = (centre <= STRONG) & ~trusted
-        self.easy = norm <= 0.5 * STRONG
+        self.lost = lost
+        self.blamed = lost | (norms > STRONG)
+        self.doubtful = (centre <= STRONG) & (lost & ~dead).any(axis=1)
+        self.slow = norms > STRONG / PATIENT
+        self.easy = np.where(dead, 0.0, norms).max(axis=1) <= 0.5 * STRONG
+        end = np.where(lost.T[:, None], 0.0, end)
         self.end = Position(end, Spread(sizes, other.frame, lengths))
 
     def _slopes(

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.enclosure.values import SLACK, TINY, UNIT, Flags, Indices
+from odefit.enclosure.models import SLACK, TINY, UNIT, Flags, Indices
 from odefit.problem.algebras import Array
 
 MOST = 8.0
@@ -60,6 +60,20 @@ class Spread:
         """Nothing is known of some boxes, a mask of shape (B,)."""
         self.sizes[boxes] = np.inf
         self.lengths[boxes] = np.inf
+
+    def without(self, states: Flags) -> Spread:
+        """As if the deviation of some states were zero, a mask of shape (B, n)."""
+        sizes = np.where(states, 0.0, self.sizes)
+        frame, lengths = self.frame.copy(), self.lengths.copy()
+        # Their share of the lengths is not known: the sizes alone say something of the others.
+        anew = (states & (self.sizes != 0)).any(axis=1) & ~np.isfinite(lengths).all(axis=1)
+        anew |= (states & (self.sizes != 0) & np.isfinite(self.sizes)).any(axis=1)
+        frame[anew], lengths[anew] = np.eye(sizes.shape[1]), sizes[anew]
+        return Spread(sizes, frame, lengths)
+
+    def unknown(self, states: Flags) -> Spread:
+        """The same where nothing is known of some states, a mask of shape (B, n)."""
+        return Spread(np.where(states, np.inf, self.sizes), self.frame, self.lengths)
 
     def put(self, boxes: Indices, other: Spread) -> None:
         """Replace those of some boxes."""
@@ -120,6 +134,13 @@ def componentwise(upper: Array, sizes: Array, defect: Array) -> tuple[Array, Arr
     with np.errstate(invalid="ignore"):
         after = (np.exp(-shift)[:, None] * start + drive) * SLACK + TINY
         return after, (start + drive) * SLACK + TINY
+
+
+def without(matrix: Array, states: Flags) -> Array:
+    """With zeros in rows and columns of some states, shapes (..., B, n, n) and (B, n)."""
+    if not states.any():
+        return matrix
+    return np.asarray(np.where(states[:, :, None] | states[:, None, :], 0.0, matrix))
 
 
 class Frame:

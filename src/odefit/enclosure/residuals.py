@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from odefit.enclosure.flow import Flow, Position
 from odefit.enclosure.growth import Spread
+from odefit.enclosure.intervals import Interval, evaluated
+from odefit.enclosure.models import SLACK, TINY, UNIT, Flags, Model
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.system import System
-from odefit.enclosure.values import SLACK, TINY, UNIT, Model
+from odefit.enclosure.tubes import Tube, Tubes
 from odefit.problem.algebras import Array
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
@@ -26,6 +29,11 @@ ORDER = 10
 ACCURACY = 1e-5
 """Avoidable error of a solution, relative to the standard deviation of a residual, or to the
 spread of the data where that is not given."""
+
+
+STIFF = 8.0
+"""How many others a step counts for that is short for stability alone, where all states keep their
+signs: intervals then tell much without any steps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +59,14 @@ class Residuals:
     def put(self, places: Sequence[int], part: Residuals) -> None:
         """Some of them."""
         self.c[places], self.remainder[places] = part.c, part.remainder
+
+    def telling(self, coarse: Flags) -> Residuals:
+        """Without those that are `coarse`, shape (R, B), and may be zero for all that is known.
+
+        That says no more than nothing, and whoever divides a box has to know.
+        """
+        loose = np.abs(self.c[:, 0]) <= np.abs(self.c[:, 1:]).sum(axis=1) + self.remainder
+        return Residuals(self.c, np.where(coarse & loose, np.inf, self.remainder))
 
     def least_squares(self) -> Array:
         """Lower bound of the sum of their squares, each by itself, shape (B,)."""
@@ -82,6 +98,8 @@ class Residual:
         Of its residuals among those of the condition, which go series by series.
     influence
         Which unknowns act on them, as zeros and ones, shape (r, n).
+    uses
+        Which states they are made of, likewise.
     """
 
     def __init__(self, system: System, row: int) -> None:
@@ -103,6 +121,9 @@ class Residual:
         self.names, self._values, self.sds = names, values, np.array(sds)
         self._program = system.observables(names, time)
         self.influence = system.influence(self._program)
+        used = [system.tape.depends(term) for term in self._program.terms]
+        uses = np.array([[float(s in u) for s in system.states] for u in used])
+        self.uses = uses.reshape(len(used), len(system.states))
 
     def terms(self) -> Iterator[tuple[Term, float, float]]:
         """What is measured over the tape, the measured value and its standard deviation."""
@@ -233,9 +254,10 @@ class Enclosure:
         of it.
         """
         models = variables(self.monomials, lower, upper)
+        corners = [Interval(*ends) for ends in zip(lower.T, upper.T, strict=True)]
         squares = np.zeros(len(lower))
         with np.errstate(all="ignore"):
-            parts = [run(models, squares, radius**2) for run in self._runs]
+            parts = [run(models, corners, squares, radius**2) for run in self._runs]
             return Residuals.joined([*parts, self._priors.of(models)])
 
 
@@ -293,11 +315,13 @@ class _Run:
         self.influence = influences(self._measured, condition.size)
         states = problem.model.states
         self._flow = Flow(self._system, monomials, order, self._tolerance(len(states)))
+        self._tubes = Tubes(self._system)
         self._events = [
             (time, *self._system.jump(assign, time))
             for time, assign in condition.events
             if any(name in states for name in assign)
         ]
+        self._turns = {motion.since for motion in self._system.motions}
         last = float(condition.times[-1])
         stops = {t for t in self._system.breaks if t < last} | {float(t) for t in condition.times}
         self._stops = sorted(t for t in stops if t > condition.t0)
@@ -314,16 +338,28 @@ class _Run:
         ]
         return np.full(states, ACCURACY * min(given))
 
-    def __call__(self, models: Sequence[Model], squares: Array, most: float) -> Residuals:
+    def __call__(
+        self,
+        models: Sequence[Model],
+        corners: Sequence[Interval],
+        squares: Array,
+        most: float,
+    ) -> Residuals:
         """Given the squares of earlier residuals, shape (B,), which are added to."""
-        system, condition = self._system, self._system.condition
+        system, condition, tubes = self._system, self._system.condition, self._tubes
         unknowns = dict(zip(system.unknowns, models, strict=True))
+        ranges = dict(zip(system.unknowns, corners, strict=True))
         boxes = models[0].c.shape[2]
         begun = system.initial.still(self._monomials, unknowns, boxes)
         start = [begun[term.index] for term in system.initial.terms]
         sizes = np.stack([m.remainder for m in start], axis=1)
         position = Position(np.stack([m.c[:, 0] for m in start]), Spread.of(sizes))
         time = condition.t0
+        begun_in = evaluated(system.tape, system.initial.order, ranges, boxes)
+        tube = tubes.begin([begun_in[term.index] for term in system.initial.terms], time)
+        smooth = -np.inf
+        signs: list[Interval] = []
+        price = np.ones(boxes)
         span = float(condition.times[-1]) - time
         steps = np.full(boxes, span / 8 if span > 0 else 1.0)
         effort = np.zeros(boxes)
@@ -333,28 +369,79 @@ class _Run:
         while True:
             # At an event, a measurement is of before.
             while following is not None and following.time <= time:
-                own = following.of(position.models(), unknowns, self._monomials)
+                states = position.models(tube.states)
+                own = following.of(states, unknowns, self._monomials)
+                lost = following.uses @ ~np.isfinite(position.spread.sizes).T > 0
+                own = own.telling(lost)
                 found.put(following.places, own)
                 squares += own.least_squares()
                 following = next(measured, None)
             if following is None:
                 return found
             position.spread.forget(squares > most)
-            position = self._jumped(position, unknowns, time)
+            position, tube = self._jumped(position, tube, unknowns, ranges, time)
             stop = next(t for t in self._stops if t > time)
-            position = self._flow.advance(position, unknowns, time, stop, steps, effort)
+            if time >= smooth:
+                smooth = min([t for t in system.breaks if t > time], default=np.inf)
+                smooth = min(smooth, self._stops[-1])
+                signs = tubes.signs(tube.states, ranges, time, smooth)
+                price = np.where(np.all([s.signed for s in signs], axis=0), STIFF, 1.0)
+            position = self._flow.advance(position, unknowns, time, stop, steps, effort, price)
+            tube = self._along(tube, signs, position, ranges, squares <= most, time, stop)
             time = stop
 
-    def _jumped(self, position: Position, unknowns: Mapping[int, Model], time: float) -> Position:
+    def _along(
+        self,
+        tube: Tube,
+        signs: Sequence[Interval],
+        position: Position,
+        ranges: Mapping[int, Interval],
+        wanted: Flags,
+        since: float,
+        until: float,
+    ) -> Tube:
+        """What else is known of the states: signs, and intervals where series have given up."""
+        states = list(signs)
+        lost = np.flatnonzero(wanted & ~np.isfinite(position.spread.sizes).all(axis=1))
+        if len(lost):
+            own = {i: r.take(lost) for i, r in ranges.items()}
+            after = self._tubes.advance(tube.take(lost), own, since, until).states
+            states = [
+                s.put(lost, s.take(lost).within(a)) for s, a in zip(states, after, strict=True)
+            ]
+        states = [r.within(s) for r, s in zip(position.ranges(), states, strict=True)]
+        if until in self._turns:
+            return self._tubes.begin(states, until)
+        return Tube(states, tube.totals)
+
+    def _jumped(
+        self,
+        position: Position,
+        tube: Tube,
+        unknowns: Mapping[int, Model],
+        ranges: Mapping[int, Interval],
+        time: float,
+    ) -> tuple[Position, Tube]:
+        system = self._system
         for at, places, program in self._events:
             if at != time:
                 continue
-            states = position.models()
-            known = known_at(self._system, states, unknowns, self._monomials, time)
-            after = program.static(self._monomials, known, position.c.shape[2])
+            states = position.models(tube.states)
+            boxes = position.c.shape[2]
+            known = known_at(system, states, unknowns, self._monomials, time)
+            after = program.static(self._monomials, known, boxes)
             c, sizes = position.c.copy(), position.spread.sizes.copy()
             for place, term in zip(places, program.terms, strict=True):
                 c[place] = after[term.index].c[:, 0]
                 sizes[:, place] = after[term.index].remainder
             position = Position(c, Spread.of(sizes))
-        return position
+            within = dict(ranges) | dict(zip(system.states, tube.states, strict=True))
+            within[system.time] = Interval.number(Fraction(time), boxes)
+            for name, entry in system.inputs.items():
+                within[entry] = Interval.number(system.input_at(name, time), boxes)
+            values = evaluated(system.tape, program.order, within, boxes)
+            own = list(tube.states)
+            for place, term in zip(places, program.terms, strict=True):
+                own[place] = position.ranges()[place].within(values[term.index])
+            tube = self._tubes.begin(own, time)
+        return position, tube

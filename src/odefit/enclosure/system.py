@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from odefit.enclosure.functions import Functions
 from odefit.enclosure.values import Program
 from odefit.problem.algebras import Array
 from odefit.problem.condition import Condition
@@ -67,7 +68,7 @@ class Motion:
 
 
 class System:
-    """The equations of one condition of a problem, rational, over the unknowns.
+    """The equations of one condition of a problem, over the unknowns.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ class System:
     Raises
     ------
     InputError
-        Something is not rational, or has algebraic equations that cannot be eliminated.
+        Something has a kink, or there are algebraic equations that cannot be eliminated.
     """
 
     def __init__(self, problem: Problem, condition: Condition) -> None:
@@ -106,7 +107,7 @@ class System:
         self.states = [s.index for s in self._states.values()]
         self.inputs = {name: term.index for name, term in self._inputs.items()}
         self.time = self._time.index
-        self._algebra = Recording(tape)
+        self._algebra = Recording(tape, Functions(tape))
         try:
             self._elimination = self._eliminated()
             scalars = {
@@ -126,10 +127,7 @@ class System:
             ]
             self.initial = Program(tape, initial)
         except NotRationalError as error:
-            raise InputError(
-                f"enclosure: {error}: only + - * / and whole powers can be enclosed; "
-                "take another method"
-            ) from None
+            raise InputError(f"enclosure: {error}; take another method") from None
 
     def _motion(self, since: float, scalars: Mapping[str, Term]) -> Motion:
         known = {n: scalars[n] for n in self._field.scalars}

@@ -1,106 +1,22 @@
-"""Taylor models: polynomials in time and in a box, with a bound of what they leave out.
+"""Programs over Taylor models: sums, products, quotients, and elementary functions.
 
-A quantity over a box of unknowns, during a step, is ``sum c[m, k] d^m s^k + r`` with every
-d in [-1, 1], s from 0 to 1, and |r| at most the remainder. Products drop what exceeds the degree
-in d or the order in s and count it as remainder, with the rounding of all operations (K. Makino
-and M. Berz, Taylor models and other validated functional inclusion methods, 2003). Many boxes are
-computed at once: they are the last axis of all arrays.
+Products drop what exceeds the degree in d or the order in s and count it as remainder, with the
+rounding of all operations (K. Makino and M. Berz, Taylor models and other validated functional
+inclusion methods, 2003).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from odefit.enclosure.elementary import CIRCLE, Circle, Function, function_of
+from odefit.enclosure.models import SLACK, TINY, UNIT, Model
 from odefit.enclosure.monomials import Monomials, Support
 from odefit.problem.algebras import Array
-from odefit.structure.tape import Tape, Term, needed
-
-Indices = npt.NDArray[np.intp]
-Flags = npt.NDArray[np.bool_]
-
-UNIT = 2.0**-53
-"""Largest relative error of one rounded operation."""
-
-SLACK = 1.0 + 1e-10
-"""Covers the rounding of sums and products of bounds, which are never negative: sums have at most
-as many terms as there are monomials (:data:`odefit.enclosure.monomials.MOST`) times orders."""
-
-TINY = 1e-300
-"""Covers what underflow loses."""
-
-
-@dataclass(eq=False)
-class Model:
-    """A quantity in all boxes.
-
-    Attributes
-    ----------
-    c
-        Coefficients, shape (M, k, B): monomials of d, powers of s below k, boxes. With k = 1
-        it does not depend on time.
-    support
-        Monomials whose coefficients may not be zero.
-    remainder
-        At least the largest deviation, shape (B,); infinite where nothing is known.
-    late
-        The part of it that shorter steps would lower: what exceeds the order in s.
-    """
-
-    c: Array
-    support: Support
-    remainder: Array
-    late: Array
-
-    @staticmethod
-    def constant(monomials: Monomials, values: Array) -> Model:
-        """Exact numbers, shape (B,)."""
-        c = np.zeros((len(monomials), 1, len(values)))
-        c[0, 0] = values
-        nothing = np.zeros(len(values))
-        return Model(c, frozenset([0]), nothing, nothing)
-
-    @staticmethod
-    def number(monomials: Monomials, exact: Fraction, boxes: int) -> Model:
-        """The same number in all boxes, rounded."""
-        try:
-            value = float(exact)
-        except OverflowError:
-            value = 0.0
-            rounding = np.inf
-        else:
-            rounding = 0.0 if exact == value else 2 * UNIT * abs(value) + TINY
-        found = Model.constant(monomials, np.full(boxes, value))
-        found.remainder = np.full(boxes, rounding)
-        return found
-
-    @staticmethod
-    def variable(monomials: Monomials, k: int, middle: Array, radius: Array) -> Model:
-        """``middle + radius d[k]``, all shape (B,)."""
-        found = Model.constant(monomials, middle)
-        if monomials.degree == 0:
-            return Model(found.c, found.support, radius, found.late)
-        place = monomials.linear[k]
-        found.c[place, 0] = radius
-        return Model(found.c, frozenset([0, place]), found.remainder, found.late)
-
-    def magnitude(self) -> Array:
-        """Bound of the absolute value, shape (B,)."""
-        return np.asarray((np.abs(self.c).sum((0, 1)) + self.remainder) * SLACK)
-
-    def deviation(self) -> Array:
-        """Bound of the distance from the constant coefficient, shape (B,)."""
-        total = np.abs(self.c[1:]).sum((0, 1)) + np.abs(self.c[0, 1:]).sum(0)
-        return np.asarray((total + self.remainder) * SLACK)
-
-    def take(self, boxes: Indices) -> Model:
-        """Those of some boxes."""
-        return Model(self.c[:, :, boxes], self.support, self.remainder[boxes], self.late[boxes])
+from odefit.structure.tape import ELEMENTARY, Tape, Term, needed
 
 
 class Program:
@@ -207,20 +123,36 @@ class Sweep:
         self._entries = program.moving if entries is None else entries
         self._inverse: dict[int, Array] = {}
         self._norms: dict[int, Array] = {}
+        self._functions: dict[int, Function] = {}
+        circles: dict[int, Circle] = {}
         for i in self._entries:
             operation, a, b = self._tape.entries[i]
             left, right = self.values[a], self.values[b]
             boxes = left.c.shape[2]
             nothing = np.zeros(boxes)
-            support: Support
-            if operation == "*":
-                support = monomials.product_support(left.support, right.support)
-            elif operation == "/" or left.support is None or right.support is None:
-                support = None
-            else:
-                support = left.support | right.support
-            k = 1 if left.c.shape[1] == right.c.shape[1] == 1 else length
-            self.values[i] = Model(np.zeros((len(monomials), k, boxes)), support, nothing, nothing)
+            support = self._support(operation, left.support, right.support)
+            steady = left.c.shape[1] == right.c.shape[1] == 1 or operation == "middle"
+            k = 1 if steady else length
+            out = Model(np.zeros((len(monomials), k, boxes)), support, nothing, nothing)
+            self.values[i] = out
+            if operation in CIRCLE:
+                circle = circles.setdefault(a, Circle(monomials, length, left, out))
+                self.values[i] = circle.of(operation)
+                self._functions[i] = circle
+            elif operation in ELEMENTARY:
+                operands = (left, right)
+                self._functions[i] = function_of(operation, monomials, length, operands, out)
+
+    def _support(self, operation: str, left: Support, right: Support) -> Support:
+        if operation == "*":
+            return self._monomials.product_support(left, right)
+        if operation == "middle":
+            return frozenset([0])
+        if operation == "/" or left is None or right is None:
+            return None
+        if operation in ELEMENTARY:
+            return frozenset([0]) if left | right <= {0} else None
+        return left | right
 
     def advance(self, k: int) -> None:
         """Coefficients of order k, from those of the variables up to order k."""
@@ -228,6 +160,9 @@ class Sweep:
             operation, a, b = self._tape.entries[i]
             left, right, out = self.values[a], self.values[b], self.values[i]
             if k >= out.c.shape[1]:
+                continue
+            if i in self._functions:
+                self._functions[i].advance(k)
                 continue
             target = out.c[:, k]
             if operation in ("+", "-"):
@@ -307,6 +242,9 @@ class Sweep:
     def _bound(self, i: int) -> None:
         operation, a, b = self._tape.entries[i]
         left, right, out = self.values[a], self.values[b], self.values[i]
+        if i in self._functions:
+            self._functions[i].bound(self._sizes)
+            return
         if operation in ("+", "-"):
             rounding = 2 * UNIT * self._norm(i).sum((0, 1))
             out.remainder = (left.remainder + right.remainder + rounding) * SLACK
@@ -350,9 +288,12 @@ class Sweep:
     def _norm(self, i: int) -> Array:
         """Sums of magnitudes by degree in d and order in s, shape (D + 1, k, B)."""
         if i not in self._norms:
-            sizes = np.abs(self.values[i].c)
-            self._norms[i] = np.stack([sizes[part].sum(0) for part in self._monomials.parts])
+            self._norms[i] = self._sizes(self.values[i])
         return self._norms[i]
+
+    def _sizes(self, model: Model) -> Array:
+        sizes = np.abs(model.c)
+        return np.stack([sizes[part].sum(0) for part in self._monomials.parts])
 
     def _dropped(self, left: Array, right: Array) -> tuple[Array, Array]:
         """What a product drops: beyond the degree in d; within it, beyond the order in s."""

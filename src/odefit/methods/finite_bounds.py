@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from odefit.methods.domains import Domains
 from odefit.methods.options import number
 from odefit.methods.starts import ranges
 from odefit.problem.algebras import Array
@@ -21,9 +22,15 @@ Given = Mapping[str, tuple[float, float]] | Literal["propose"] | None
 WIDER = 10.0
 """Proposed bounds are so much wider than where starts are looked for."""
 
+TINY = 1e-3
+"""Of the size, the least of what is positive, where nothing else is known of it."""
+
 
 def finite_bounds(problem: Problem, given: Given) -> Array:
     """Finite bounds of every unknown, shape (n, 2).
+
+    Proposals that are accepted also take the place of a lower bound of zero, or below, where
+    zero is no possible value.
 
     Raises
     ------
@@ -42,10 +49,12 @@ def finite_bounds(problem: Problem, given: Given) -> Array:
                     f"bounds, {key!r}: {tuple(own)} has nothing in common with the problem's own "
                     f"bounds, {problem.lower[k]:g} to {problem.upper[k]:g}"
                 )
-        if np.isfinite(found[k]).all():
+        at_zero = given == "propose" and found[k, 0] <= 0.0 < proposed[k][0]
+        if np.isfinite(found[k]).all() and not at_zero:
             continue
         if given == "propose":
-            found[k] = np.where(np.isfinite(found[k]), found[k], proposed[k])
+            free = ~np.isfinite(found[k]) | np.array([at_zero, False])
+            found[k] = np.where(free, proposed[k], found[k])
         else:
             missing.append(f'"{key}": ({proposed[k][0]:.3g}, {proposed[k][1]:.3g})')
     if missing:
@@ -58,17 +67,25 @@ def finite_bounds(problem: Problem, given: Given) -> Array:
 
 
 def _proposals(problem: Problem) -> list[tuple[float, float]]:
-    """Bounds that are generous beside where starts are looked for."""
+    """Bounds that are generous beside where starts are looked for.
+
+    The lower one is positive where zero is no possible value: of standard deviations, where the
+    equations divide by the unknown or have its logarithm, and on a logarithmic scale.
+    """
     found = []
+    domains = Domains.of(problem)
     for unknown, r in zip(problem.unknowns, ranges(problem), strict=True):
         p = unknown.parameter
         width = WIDER * max(abs(r.low), abs(r.high))
-        low = 0.0 if r.low >= 0 and unknown.kind != "noise" else -width
-        if unknown.kind == "noise" or (r.logarithmic and p.scale == "log10"):
-            low = r.low / WIDER
+        low = 0.0 if r.low >= 0 else -width
+        positive = p.scale == "log10" or unknown.name in domains.positive
+        positive = positive or (unknown.name in domains.nonzero and r.low >= 0)
+        if positive:
+            low = (r.low if r.low > 0 else TINY * r.high) / WIDER
         if p.upper <= low:
-            low = p.upper - width
-        low = p.lower if math.isfinite(p.lower) else float(f"{low:.2g}")
+            low = p.upper / WIDER if positive and p.upper > 0 else p.upper - width
+        own = p.lower if math.isfinite(p.lower) and not (positive and p.lower <= 0) else low
+        low = own if own == p.lower else float(f"{own:.2g}")
         high = p.upper if math.isfinite(p.upper) else float(f"{max(width, low + width):.2g}")
         if p.guess is not None:
             low, high = min(low, p.guess), max(high, p.guess)

@@ -3,15 +3,25 @@
 Evaluating a model over :class:`Recording` writes down every operation once (equal ones are
 shared, numbers are folded exactly). The tape is then run on truncated power series over complex
 numbers or over a prime field (:mod:`odefit.structure.series`), and differentiated symbolically.
+
+There is room for :data:`ELEMENTARY` functions, for those who can run them
+(:mod:`odefit.enclosure.functions`); no :class:`Recording` writes them down unasked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
-Operation = Literal["number", "variable", "+", "-", "*", "/"]
+Elementary = Literal["exp", "sin", "cos", "middle", "^", "log", "atan", "asin", "tanh"]
+
+Operation = Literal["number", "variable", "+", "-", "*", "/"] | Elementary
+
+ELEMENTARY: tuple[Elementary, ...] = get_args(Elementary)
+"""Functions, with the argument for left operand. The right one is the argument again, the exponent
+(``"^"``), or one over the derivative (log and those after it). Exponents are constants in each box:
+numbers, and the ``"middle"`` of what is not, any constant near it."""
 
 GREATEST_POWER = 64
 """Whole exponents up to which a power is a chain of products."""
@@ -67,6 +77,8 @@ class Tape:
     def apply(self, operation: Operation, left: Term, right: Term) -> Term:
         """``left operation right``, simplified where a number makes that trivial."""
         a, b = left.value, right.value
+        if operation in ELEMENTARY:
+            return self._shared(Entry(operation, left.index, right.index))
         if a is not None and b is not None:
             if operation == "/" and b == 0:
                 raise NotRationalError("a division by zero")
@@ -90,10 +102,7 @@ class Tape:
         i, j = left.index, right.index
         if operation in "+*" and i > j:
             i, j = j, i
-        entry = Entry(operation, i, j)
-        if entry not in self._known:
-            self._known[entry] = self._append(entry)
-        return Term(self, self._known[entry])
+        return self._shared(Entry(operation, i, j))
 
     def derivative(self, term: Term, variable: Term) -> Term:
         """The partial derivative of `term` by a variable."""
@@ -116,6 +125,11 @@ class Tape:
             else:
                 found[i] = self.apply(operation, found[a], found[b])
         return found[term.index]
+
+    def _shared(self, entry: Entry) -> Term:
+        if entry not in self._known:
+            self._known[entry] = self._append(entry)
+        return Term(self, self._known[entry])
 
     def _append(self, entry: Entry) -> int:
         self.entries.append(entry)
@@ -157,7 +171,23 @@ class Tape:
             return da - db
         if operation == "*":
             return da * b + a * db
-        return (da - Term(self, index) * db) / b
+        if operation == "/":
+            return (da - Term(self, index) * db) / b
+        return None if operation == "middle" else da * self._slope(index)
+
+    def _slope(self, index: int) -> Term:
+        """The derivative of a function by its argument."""
+        operation, left, right = self.entries[index]
+        x, other = Term(self, left), Term(self, right)
+        if operation == "exp":
+            return Term(self, index)
+        if operation == "sin":
+            return self.apply("cos", x, x)
+        if operation == "cos":
+            return -self.apply("sin", x, x)
+        if operation == "^":
+            return other * self.apply("^", x, other - self.number(1))
+        return self.number(1) / other
 
 
 class Term:

@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, ode, upper in (
         ("open", "-k*x", ""),
         ("closed", "-k*x", ", upper = 5.0"),
-        ("exp", "-k*exp(x)", ", upper = 5.0"),
+        ("kink", "-k*abs(x)", ", upper = 5.0"),
     ):
         (tmp_path / f"{name}.toml").write_text(PROBLEM.format(ode=ode, upper=upper))
     monkeypatch.chdir(tmp_path)
@@ -85,8 +85,8 @@ def test_missing_bounds_are_unusable_input_until_they_are_accepted(
 @pytest.mark.parametrize(
     ("command", "part"),
     [
-        (f"exp.toml {OPTIONS}", "'exp' is no rational function"),
-        (f"exp.toml {OPTIONS} --scheme legendre", "'exp' is no rational function"),
+        (f"kink.toml {OPTIONS}", "'abs' has a kink"),
+        (f"kink.toml {OPTIONS} --scheme legendre", "'abs' has a kink"),
         (f"closed.toml {OPTIONS} --scheme gauss", "unknown scheme 'gauss'"),
         (f"closed.toml {OPTIONS} --mesh 0", "mesh"),
         (f"closed.toml {OPTIONS} --mesh 1 --scheme simpson", "at least 2 steps"),

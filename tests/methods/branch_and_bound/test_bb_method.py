@@ -308,9 +308,9 @@ REFUSED: dict[str, tuple[Callable[[], Problem], dict[str, Any], str]] = {
     "missing bounds": (problems.decay, {}, '"s": (0, '),
     "unknown names": (bounded, {"bounds": {"kk": (0, 1)}}, "there is no 'kk'"),
     "no box": (bounded, {"bounds": {"k": (11, 12)}}, "nothing in common"),
-    "exp": (lambda: one("-k*exp(x)"), {}, "'exp' is no rational function"),
-    "sin": (lambda: one("-k*x + sin(t)"), {}, "'sin' is no rational function"),
-    "a power": (lambda: one("-k*x^k"), {}, "enclosure"),
+    "abs": (lambda: one("-k*abs(x)"), {}, "'abs' has a kink"),
+    "max": (lambda: one("-k*x + max(0, sin(t))"), {}, "'max' has a kink"),
+    "a power": (lambda: one("-k*x^99"), {}, "enclosure: the power 99 is larger"),
 }
 
 

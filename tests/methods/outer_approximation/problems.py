@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from odefit import Model, Problem
 from odefit.methods.outer_approximation.equations import completed, standard_form
+from odefit.methods.outer_approximation.functions import lines
+from odefit.methods.outer_approximation.master import Master, Partition
 from odefit.methods.outer_approximation.propagation import Propagation
-from odefit.methods.outer_approximation.standard_form import StandardForm
+from odefit.methods.outer_approximation.standard_form import IntArray, StandardForm
 from odefit.methods.transcription import (
     Baseline,
     Collocation,
@@ -119,3 +122,48 @@ def planted(name: str, noise: float = 0.02, seed: int = 0, elements: int = 2) ->
     form = standard_form(d)
     low, high = Propagation(form)(form.lower, form.upper)
     return Planted(own, d, form, low, high, completed(form, answer.values, answer.unknowns))
+
+
+def in_pieces(
+    form: StandardForm,
+    low: Array,
+    high: Array,
+    points: Array,
+    program: Master,
+    partition: Partition,
+) -> Array:
+    """Points of the relaxation with the columns of the pieces, as (31)-(37) have them.
+
+    Parameters
+    ----------
+    points
+        Shape (count, columns of the relaxation).
+    """
+    found = np.zeros((len(points), len(program.cost)))
+    found[:, : points.shape[1]] = points
+    rows = np.arange(len(points))
+    at = points.shape[1]
+    active: dict[int, tuple[IntArray, int]] = {}
+    for k, edges in partition.items():
+        if len(edges) > 2:
+            count = len(edges) - 1
+            place = np.clip(np.searchsorted(edges, points[:, k], "right") - 1, 0, count - 1)
+            active[k] = place, count
+            found[rows, at + place] = 1.0
+            at += count
+    for _, i, j in form.bilinear.tolist():
+        for a, b in ((i, j), (j, i)):
+            if a in active and high[b] > low[b]:
+                place, count = active[a]
+                found[rows, at + place] = points[:, b] - low[b]
+                at += count
+                break
+    for t in form.univariate:
+        if t.argument in active and all(
+            lines(t.function, *ends, t.exponent) for ends in pairwise(partition[t.argument])
+        ):
+            place, count = active[t.argument]
+            found[rows, at + place] = points[:, t.argument] - partition[t.argument][0]
+            at += count
+    assert at == found.shape[1]
+    return found

@@ -187,6 +187,29 @@ def test_missing_bounds_are_proposed_never_assumed() -> None:
     assert certificate(solved(unbounded(), bounds="propose")).lower >= 0
 
 
+def test_proposals_keep_logarithms_away_from_zero() -> None:
+    """Powers with unknown exponents need positive states, a likelihood a positive deviation."""
+    own = odefit.library.load("gma")
+    options: dict[str, Any] = {"elements": 3, "points": 2, "contractions": 0, "iterations": 0}
+    with pytest.raises(InputError, match="no finite bounds: log"):
+        solved(own, **options)
+    c = certificate(solved(own, **options, bounds="propose"))
+    assert 0 <= c.lower <= c.upper < math.inf
+    assert "x2 in [0.05, " in c.scope  # starts at 0.5, and is never lower
+    times = np.linspace(0.0, 2.0, 9)
+    own = Problem(
+        Model(ode={"x": "-k*x"}),
+        {"t": times, "x": np.exp(-times) + 0.02 * np.cos(40 * times)},
+        {"k": {"lower": 0.0, "upper": 5.0}},
+        {"x": 1.0},
+        noise={"x": {"sd": "estimate"}},
+    )
+    c = certificate(solved(own, bounds="propose"))
+    assert c.lower <= c.upper
+    assert set(c.assumed) == {"x_sd"}
+    assert c.assumed["x_sd"][0] > 0
+
+
 def test_a_term_without_bounds_is_named() -> None:
     times = np.linspace(0.0, 2.0, 5)
     own = Problem(

@@ -8,8 +8,6 @@ import pytest
 from odefit.methods.outer_approximation.equations import completed
 from odefit.methods.outer_approximation.linear_programs import Polyhedron, minimum
 from odefit.methods.outer_approximation.master import (
-    Master,
-    Partition,
     binaries,
     clipped,
     divided_at,
@@ -19,7 +17,7 @@ from odefit.methods.outer_approximation.master import (
 )
 from odefit.methods.outer_approximation.relaxation import HyperPlanes, cost, relaxed
 from odefit.problem.algebras import Array
-from tests.methods.outer_approximation.problems import CHOICES, Planted, planted
+from tests.methods.outer_approximation.problems import CHOICES, Planted, in_pieces, planted
 
 EVERY = [*CHOICES]
 
@@ -74,34 +72,6 @@ def test_no_point_at_which_the_terms_hold_is_cut_off(name: str) -> None:
     assert max(violation(polyhedron, x) for x in found) < 1e-14
 
 
-def with_pieces(p: Planted, x: Array, program: Master, partition: Partition) -> Array:
-    """The columns of the pieces, as (31)-(37) have them."""
-    found = np.zeros(len(program.cost))
-    found[: len(x)] = x
-    at = len(x)
-    active: dict[int, tuple[int, int]] = {}
-    for k, edges in partition.items():
-        if len(edges) > 2:
-            place = int(np.clip(np.searchsorted(edges, x[k], "right") - 1, 0, len(edges) - 2))
-            active[k] = place, len(edges) - 1
-            found[at + place] = 1.0
-            at += len(edges) - 1
-    for _, i, j in p.form.bilinear.tolist():
-        for a, b in ((i, j), (j, i)):
-            if a in active and p.high[b] > p.low[b]:
-                place, count = active[a]
-                found[at + place] = x[b] - p.low[b]
-                at += count
-                break
-    for t in p.form.univariate:
-        if t.argument in active:
-            place, count = active[t.argument]
-            found[at + place] = x[t.argument] - partition[t.argument][0]
-            at += count
-    assert at == len(found)
-    return found
-
-
 @pytest.mark.parametrize("name", EVERY)
 def test_no_point_is_cut_off_by_pieces(name: str) -> None:
     p = planted(name)
@@ -109,11 +79,8 @@ def test_no_point_is_cut_off_by_pieces(name: str) -> None:
     assert binaries(partition) == 3 * len(partition)
     partition = divided_at(partition, p.w, p.low, p.high)
     program = master(p.form, p.low, p.high, planes(p), partition, keep=without_equations(p))
-    found = points(p, 200)
-    worst = 0.0
-    for x in found:
-        worst = max(worst, violation(program.polyhedron, with_pieces(p, x, program, partition)))
-    assert worst < 1e-13
+    found = in_pieces(p.form, p.low, p.high, np.array(points(p, 200)), program, partition)
+    assert max(violation(program.polyhedron, x) for x in found) < 1e-13
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -17,14 +17,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.enclosure.growth import Spread, coordinates, orthogonal
-from odefit.enclosure.values import SLACK, UNIT, Flags, Indices
+from odefit.enclosure.models import SLACK, UNIT, Flags, Indices
 from odefit.methods.branch_and_bound.slopes import Slopes
 from odefit.methods.transcription.mesh import Segment
 from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError
 
 NEWTON = 12
-"""Turns of Newton's iteration at most, beside one for each degree."""
+"""Turns of Newton's iteration in the middle of a box at most."""
+
+NARROW = 0.1
+"""Relative half width of boxes for whose middle more is tried than Newton's iteration."""
+
+FIRST_SHARE = 1e-6
+"""Of the slopes, where a solution is followed from a step of no length to that of the block."""
+
+SHARES = 14
+"""Stages of that."""
+
+SHARE_TURNS = 3
+"""Of Newton's iteration in each stage but the last."""
 
 SETTLED = 1e-13
 """Relative size of a correction after which it ends."""
@@ -131,10 +143,19 @@ class Solver:
     ----------
     slopes
         Its right-hand sides.
+    doubt
+        Largest relative error of the coefficients of the blocks, far below that of SLACK.
+
+    Attributes
+    ----------
+    states, boxes
+        Their numbers.
     """
 
-    def __init__(self, slopes: Slopes) -> None:
+    def __init__(self, slopes: Slopes, doubt: float = 0.0) -> None:
         self._slopes = slopes
+        self.states, self.boxes = slopes.states, slopes.boxes
+        self._doubt = doubt
         self._boxes, self._monomials, self._n = slopes.boxes, slopes.monomials, slopes.states
         self._groups, self._reach = slopes.motion.order(slopes.states)
 
@@ -160,6 +181,12 @@ class Solver:
         count = len(of_states) + len(of_slopes) + 2
         return Point(c, (sizes + 2 * count * UNIT * total) * SLACK)
 
+    def step(self, block: Block, point: Point) -> Point:
+        """The last point of a block, from the only one before."""
+        points = {block.old[0]: point}
+        self.solve(block, points, Spread.of(point.sizes.T))
+        return points[block.new[-1]]
+
     def solve(self, block: Block, points: dict[int, Point], spread: Spread) -> Spread:
         """Put the block's new points among the others; where its last one is."""
         n, boxes, q = self._n, self._boxes, len(block.new)
@@ -181,25 +208,17 @@ class Solver:
                 constant -= b[None, :, None, None] * point.f[:, None]
                 loose += np.abs(b)[None, :, None] * point.f_sizes[:, None]
                 rounding += np.abs(b)[None, :, None] * np.abs(point.f).sum(1)[:, None]
-        x = np.repeat(points[block.old[-1]].c[:, None], q, axis=1)
         a, b = block.states_new, block.slopes_new
-        inverse = np.zeros((boxes, n * q, n * q))
-        turns = NEWTON + self._monomials.degree
-        settled = 0
-        for turn in range(turns):
-            if settled >= max(self._monomials.degree, 1):
-                break
-            if turn == 0 or not (settled or self._slopes.linear):
-                inverse = self._inverse(a, b, x, block.new)
+        x = np.repeat(points[block.old[-1]].c[:, None], q, axis=1)
+        x[:, :, :1] = self._middles(a, b, constant[:, :, :1], x[:, :, :1], block.new)
+        inverse = self._inverse(a, b, x, block.new)
+        # From the middle on, each turn is right to one more degree.
+        for _ in range(max(self._monomials.degree, 1)):
             f = self._slopes.polynomials(x, block.new)
             defect = constant[:, :, :m] + np.einsum("rp,npmb->nrmb", a, x)
             defect -= np.einsum("rp,npmb->nrmb", b, f)
             step = np.einsum("bij,jmb->imb", inverse, defect.reshape(n * q, m, boxes))
             x = x - step.reshape(n, q, m, boxes)
-            size = np.abs(x[:, :, 0]).max(axis=(0, 1), initial=1e-300)
-            near = np.abs(step[:, 0]).max(axis=0) <= SETTLED * size
-            if settled or (near | ~np.isfinite(size)).all() or turn >= NEWTON // 2:
-                settled += 1
         # With the next degree: Y takes from it what the equations have in common.
         f, rest = self._slopes.sharp(x, block.new)
         defect = constant - np.einsum("rp,npmb->nrmb", b, f)
@@ -208,7 +227,7 @@ class Solver:
         rounding += np.einsum("rp,npb->nrb", np.abs(a), np.abs(x).sum(2))
         rounding += np.einsum("rp,npb->nrb", np.abs(b), np.abs(f).sum(2))
         loose += np.einsum("rp,npb->nrb", np.abs(b), rest)
-        loose += 4 * (q + len(block.old) + 2) * UNIT * rounding
+        loose += (4 * (q + len(block.old) + 2) * UNIT + 2 * self._doubt) * rounding
         own = np.abs(np.einsum("bij,jmb->imb", inverse, defect.reshape(n * q, m, boxes))).sum(1)
         small = np.abs(
             np.einsum("bij,jmb->imb", np.abs(inverse), np.abs(defect).reshape(n * q, m, boxes))
@@ -220,6 +239,37 @@ class Solver:
             points[place] = Point(x[:, p], sizes[:, p], f[:, p], rest[:, p])
         points[block.new[-1]].sizes = np.minimum(sizes[:, -1], spread.sizes.T)
         return spread
+
+    def _middles(self, a: Array, b: Array, constant: Array, x: Array, new: Sequence[int]) -> Array:
+        """The solution in the middle of the boxes, from a guess, shape (n, q, 1, B)."""
+        turns = 1 if self._slopes.linear else NEWTON
+        found, near = self._newton(a, b, constant, x, new, turns)
+        lost = ~near & (self._slopes.widest <= NARROW)
+        if self._slopes.linear or not lost.any():
+            return found
+        # Slopes grow from next to nothing, and the solution with them.
+        path = x
+        for share in np.geomspace(FIRST_SHARE, 1.0, SHARES):
+            path, _ = self._newton(a, share * b, constant, path, new, SHARE_TURNS)
+        path, _ = self._newton(a, b, constant, path, new, NEWTON)
+        return np.where(lost & np.isfinite(path).all(axis=(0, 1, 2)), path, found)
+
+    def _newton(
+        self, a: Array, b: Array, constant: Array, x: Array, new: Sequence[int], turns: int
+    ) -> tuple[Array, Flags]:
+        """Iterated in the middle of the boxes; and whether it came to rest, shape (B,)."""
+        n, q, boxes = self._n, len(new), self._boxes
+        for _ in range(turns):
+            inverse = self._inverse(a, b, x, new)
+            defect = constant + np.einsum("rp,npmb->nrmb", a, x)
+            defect -= np.einsum("rp,npmb->nrmb", b, self._slopes.middles(x, new))
+            step = np.einsum("bij,jmb->imb", inverse, defect.reshape(n * q, 1, boxes))
+            x = x - step.reshape(n, q, 1, boxes)
+            size = np.abs(x).max(axis=(0, 1, 2), initial=1e-300)
+            near: Flags = np.abs(step).max(axis=(0, 1)) <= SETTLED * size
+            if (near | ~np.isfinite(size)).all():
+                break
+        return x, near
 
     def _inverse(self, a: Array, b: Array, x: Array, new: Sequence[int]) -> Array:
         """Of the Jacobian of a block in the middle of the boxes, rows and columns by state."""
@@ -271,7 +321,7 @@ class Solver:
                 outer += _times(absolute, spill.reshape(boxes, size))
             product = -inverse @ matrix.reshape(boxes, size, n)
             rough = absolute @ np.abs(matrix).reshape(boxes, size, n)
-            fuzz = 4 * size * UNIT * rough
+            fuzz = (4 * size * UNIT + 2 * self._doubt) * rough
             outer += _times(fuzz, point.sizes.T)
             if old == last:
                 through = product
@@ -333,11 +383,19 @@ class Solver:
         )
         middle = middle.reshape(boxes, size, size)
         found = np.abs(np.eye(size) - inverse @ middle)
-        found += 4 * size * UNIT * (np.abs(inverse) @ np.abs(middle) + np.eye(size))
+        spoilt = 4 * size * UNIT + 2 * self._doubt
+        rough = np.abs(middle)
+        if self._doubt:
+            # What cancels in the middle is not as exact as it looks.
+            rough = np.einsum("rp,ij->irjp", np.abs(a), np.eye(n))[None] + np.einsum(
+                "rp,bpij->birjp", np.abs(b), np.abs(parts[:, :, 0])
+            )
+            rough = rough.reshape(boxes, size, size)
+        found += spoilt * (np.abs(inverse) @ rough + np.eye(size))
         for k in range(1, parts.shape[2]):
             # Each direction by itself: signs within it count.
             varied = np.einsum("rp,bpij->birjp", b, parts[:, :, k]).reshape(boxes, size, size)
-            found += np.abs(inverse @ varied) + 4 * size * UNIT * (np.abs(inverse) @ np.abs(varied))
+            found += np.abs(inverse @ varied) + spoilt * (np.abs(inverse) @ np.abs(varied))
         remaining = np.einsum("rp,bpij->birjp", np.abs(b), left).reshape(boxes, size, size)
         found += np.abs(inverse) @ remaining
         return np.asarray(found * SLACK)

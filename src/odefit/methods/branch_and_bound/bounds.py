@@ -22,9 +22,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from odefit.enclosure.models import UNIT, Flags
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.residuals import Residuals
-from odefit.enclosure.values import UNIT, Flags
 from odefit.problem.algebras import Array
 
 TURNS = 12
@@ -52,6 +52,8 @@ class Verdict:
         How much each direction contributes to what is not linear, shape (B, n).
     known
         Of which residuals something is known, shape (B, R).
+    loose
+        Remainders of these; zero for others, shape (B, R).
     """
 
     norm: Array
@@ -59,6 +61,7 @@ class Verdict:
     upper: Array
     spread: Array
     known: Flags
+    loose: Array
 
 
 class Judge:
@@ -102,7 +105,7 @@ class Judge:
         )
         # Squares that overflow are at least so large.
         norm = np.maximum(np.nan_to_num(norm, posinf=1e150), 0.0)
-        return Verdict(norm, lower, upper, spread, finite)
+        return Verdict(norm, lower, upper, spread, finite, e)
 
     def _least(self, y: Array, c: Array, e: Array, free: int | None = None) -> tuple[Array, Array]:
         """Lower bound of y R over the box without direction `free`, and its coefficients."""

@@ -34,8 +34,8 @@ from odefit.methods.options import number, whole
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.transcription.agreement import discretised
 from odefit.methods.transcription.discretisation import Discretisation
-from odefit.methods.transcription.global_search import warm_start
 from odefit.methods.transcription.mesh import Mesh, UniformMesh
+from odefit.methods.transcription.mesh_search import mesh_search
 from odefit.methods.transcription.nlpsol import Ipopt
 from odefit.methods.transcription.schemes import SCHEMES, Scheme
 from odefit.methods.transcription.solver import Answer
@@ -56,6 +56,14 @@ SHORTEST = 0.01
 LOGGED = 1.1
 """Ratio of the times of two entries of the log, at least."""
 
+UNCERTAIN = 1e-6
+"""How much lower, relatively, a local solver's answer has to be to replace one that is enclosed."""
+
+SOLVED = (
+    "The upper bound is that of a local solver, whose answer meets the equations to {:.0e}: it "
+    "could not be enclosed."
+)
+"""Said of an upper bound that is no more certain than its solver."""
 
 CONTINUED = (
     "Of the solutions of the discretised equations, those that Newton's iteration finds from point "
@@ -178,12 +186,16 @@ class BranchAndBound:
         with interruptible(control):
             forward = ForwardMap(problem, self.engine)
             local = self._locally(forward, control)
-            search = _Search(self, enclosure, problem, local.vector, control, began)
+            search = _Search(self, enclosure, problem, local, control, began)
             search.run()
         certificate = search.certificate
         if certificate is not None:
-            remark = "" if enclosure.unique else CONTINUED
-            certificate = replace(certificate, assumed=assumed(given, bounds), remark=remark)
+            remarks = [] if enclosure.unique else [CONTINUED]
+            if search.solved is not None:
+                remarks.append(SOLVED.format(search.solved.violation))
+            certificate = replace(
+                certificate, assumed=assumed(given, bounds), remark=" ".join(remarks)
+            )
         return Estimate(
             self._ends(forward, search, local, began),
             search.status,
@@ -207,7 +219,7 @@ class BranchAndBound:
         if self.scheme is None:
             found = MultiStart(SingleShooting(engine=self.engine), starts=self.starts)
             best = found.solve(problem, limited).best
-            return _Local(None if best is None else best.vector, best, None)
+            return _Local(None if best is None else best.vector, best, None, None)
         method = Transcription(
             scheme=self.scheme_object,
             mesh=self.mesh_object,
@@ -217,8 +229,9 @@ class BranchAndBound:
             engine=self.engine,
         )
         d = Discretisation(problem, self.scheme_object, self.mesh_object)
-        answer, true = warm_start(method, forward, d, control)
-        return _Local(_vector(answer, true), true, _agreement(forward, d, answer))
+        answer, true = mesh_search(method, forward, d, limited)
+        feasible = answer if answer is not None and answer.success else None
+        return _Local(_vector(answer, true), true, _agreement(forward, d, answer), feasible)
 
     def _ends(
         self, forward: ForwardMap, search: _Search, local: _Local, began: float
@@ -261,11 +274,14 @@ class _Local:
         The best on the true trajectories.
     agreement
         How far the discretised answer is from these.
+    feasible
+        The discretised answer, if it meets its equations.
     """
 
     vector: Array | None
     true: Start | None
     agreement: Discretised | None
+    feasible: Answer | None
 
 
 def _vector(answer: Answer | None, true: Start | None) -> Array | None:
@@ -288,7 +304,7 @@ class _Search:
         method: BranchAndBound,
         enclosure: Enclosed,
         problem: Problem,
-        start: Array | None,
+        local: _Local,
         control: Control,
         began: float,
     ) -> None:
@@ -302,9 +318,13 @@ class _Search:
         self.upper_bound = math.inf
         self.lower_bound = 0.0
         self.boxes = 0
-        for point in (start, (problem.lower + problem.upper) / 2):
+        self.solved: Answer | None = None
+        for point in (local.vector, (problem.lower + problem.upper) / 2):
             if point is not None and self.vector is None:
                 self._improve(point)
+        answer = local.feasible
+        if answer is not None and answer.objective < self.upper_bound * (1 - UNCERTAIN):
+            self.solved, self.vector, self.upper_bound = answer, answer.unknowns, answer.objective
         self.lower_bound = min(enclosure.floor, self.upper_bound)
 
     def _improve(self, point: Array) -> bool:
@@ -313,7 +333,7 @@ class _Search:
         vector, found = refined(self._enclosure, point, self._lower, self._upper, stop)
         if found >= self.upper_bound:
             return False
-        self.vector, self.upper_bound = vector, found
+        self.solved, self.vector, self.upper_bound = None, vector, found
         return True
 
     @property

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
 from odefit.enclosure.growth import Spread
+from odefit.enclosure.models import Flags, Indices, Model
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.residuals import (
     Priors,
@@ -17,10 +19,10 @@ from odefit.enclosure.residuals import (
     variables,
 )
 from odefit.enclosure.system import System
-from odefit.enclosure.values import Flags, Indices, Model
 from odefit.methods.branch_and_bound.blocks import Block, Point, Solver, blocks
 from odefit.methods.branch_and_bound.floor import Weights, least_distance
-from odefit.methods.branch_and_bound.slopes import Slopes
+from odefit.methods.branch_and_bound.slopes import Slopes, repeated
+from odefit.methods.branch_and_bound.strides import Composition, Plan, Strides, affine
 from odefit.methods.transcription.discretisation import SNAP
 from odefit.methods.transcription.mesh import Mesh, Segment, segments
 from odefit.methods.transcription.schemes import Scheme
@@ -105,14 +107,24 @@ class _Run:
 
     def floor(self) -> float:
         """What no polynomials between the points can fit."""
-        pairs = [
-            (residual, (number, weights))
-            for number, part in enumerate(self._parts)
-            for residual, weights in part.measurements()
-        ]
-        measured = [residual for residual, _ in pairs]
-        made_of = [weights for _, weights in pairs]
-        return least_distance(measured, made_of, self.system.states, self.system.unknowns)
+        found = 0.0
+        # Through the equations, values are made of slopes: fewer unknowns, but not always told
+        # apart; and more than are measured if there are more points.
+        few = sum(part.points for part in self._parts) <= self.system.condition.size
+        for joined in (False, True) if few else (False,):
+            pairs = [
+                (residual, (number, weights))
+                for number, part in enumerate(self._parts)
+                for residual, weights in part.measurements(joined)
+            ]
+            first = bool(self._measured) and self._measured[0].time == self.system.condition.t0
+            if first and self._parts and self._parts[0].smooth:
+                pairs.append((self._measured[0], (0, ({0: 1.0}, {}))))
+            measured = [residual for residual, _ in pairs]
+            made_of = [weights for _, weights in pairs]
+            bound = least_distance(measured, made_of, self.system.states, self.system.unknowns)
+            found = max(found, bound)
+        return found
 
     def _of(self, segment: Segment) -> list[Residual]:
         """What a segment measures."""
@@ -229,9 +241,36 @@ class _Part:
             for k in a.keys() | b.keys():
                 self._last_use[k] = max(self._last_use.get(k, 0), at)
 
-    def measurements(self) -> Iterator[tuple[Residual, Weights]]:
-        """What is measured, and of what the states of that time are made."""
-        yield from zip(self._measured, self._weights, strict=True)
+        self.points = len(segment.relations.times)
+        self._plan: Plan | None = None
+        motion = system.motion(float(segment.mesh[0]))
+        if affine(system, motion):
+            self._plan = Plan(self._blocks, [bool(r) for r in self._ready], self._last_use)
+            self._composition = Composition(*motion.order(len(system.states)))
+
+    @property
+    def smooth(self) -> bool:
+        """No state jumps where it begins."""
+        return self._jump is None
+
+    def measurements(self, joined: bool = False) -> Iterator[tuple[Residual, Weights]]:
+        """What is measured, and of what the states of that time are made.
+
+        If `joined`, of the value at the first point, and of slopes.
+        """
+        weights = self._weights
+        if joined and self._measured:
+            weights = [_joined(w, self._values) for w in weights]
+        yield from zip(self._measured, weights, strict=True)
+
+    @cached_property
+    def _values(self) -> Array:
+        """Values at all points, of the first one and all slopes, shape (P, 1 + P)."""
+        relations = self._segment.relations
+        states, slopes = relations.states.toarray(), relations.slopes.toarray()
+        known = np.hstack([-states[:, :1], slopes])
+        first = np.eye(1, known.shape[1])
+        return np.vstack([first, np.linalg.solve(states[:, 1:], known)])
 
     def jumped(self, point: Point, unknowns: Mapping[int, Model]) -> Point:
         """After the event at the start."""
@@ -255,8 +294,19 @@ class _Part:
         point = Point(point.c, point.sizes)
         points = {0: point}
         spread = Spread.of(point.sizes.T)
-        for number, block in enumerate(self._blocks):
-            spread = solver.solve(block, points, spread)
+        strides = self._strides(boxes)
+        number = 0
+        while number < len(self._blocks):
+            block = self._blocks[number]
+            run = None if self._plan is None else self._plan.runs.get(number)
+            if run is None:
+                spread = solver.solve(block, points, spread)
+            else:
+                reached = strides[run.kind](points[block.old[0]], run.count)
+                number += run.count - 1
+                block = self._blocks[number]
+                points = {block.new[-1]: reached}
+                spread = Spread.of(reached.sizes.T)
             for i in self._ready[number]:
                 boxes.measure(self._measured[i], solver.read(points, *self._weights[i]))
             end = block.new[-1]
@@ -271,15 +321,45 @@ class _Part:
                 points = {k: p.take(chosen) for k, p in points.items()}
                 spread = spread.take(chosen)
                 solver = self._solver(boxes)
+                strides = {kind: s.take(chosen) for kind, s in strides.items()}
             if not len(boxes):
                 break
+            number += 1
         return points[block.new[-1]]
 
-    def _solver(self, boxes: _Boxes) -> Solver:
+    def _solver(self, boxes: _Boxes, times: int = 1, doubt: float = 0.0) -> Solver:
+        """For all boxes that are left, some times over."""
         segment = self._segment
         motion = self._system.motion(float(segment.mesh[0]))
-        slopes = Slopes(self._system, segment, motion, self._monomials, boxes.unknowns, len(boxes))
-        return Solver(slopes)
+        unknowns = boxes.unknowns
+        if times > 1:
+            unknowns = {i: repeated(m, times) for i, m in unknowns.items()}
+        count = times * len(boxes)
+        slopes = Slopes(self._system, segment, motion, self._monomials, unknowns, count)
+        return Solver(slopes, doubt)
+
+    def _strides(self, boxes: _Boxes) -> dict[int, Strides]:
+        """For each kind of equal steps that are taken together."""
+        if self._plan is None:
+            return {}
+        found = {}
+        for kind in {run.kind for run in self._plan.runs.values()}:
+            solver = self._solver(boxes, len(self._system.states) + 1, self._plan.doubts[kind])
+            step = self._plan.steps[kind]
+            found[kind] = Strides(self._composition, self._monomials, solver, step)
+        return found
+
+
+def _joined(weights: Weights, values: Array) -> Weights:
+    """With the first value and slopes in place of values at points."""
+    of_values, of_slopes = weights
+    total = np.zeros(values.shape[1])
+    for point, weight in of_values.items():
+        total += weight * values[point]
+    for point, weight in of_slopes.items():
+        total[1 + point] += weight
+    used = np.flatnonzero(total[1:])
+    return {0: float(total[0])}, {int(k): float(total[1 + k]) for k in used}
 
 
 def _blocks(segment: Segment) -> list[Block]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.enclosure.values import SLACK
+from odefit.enclosure.models import SLACK
 from odefit.methods.branch_and_bound.examination import Enclosed
 from odefit.methods.trust_region import Tolerances, minimise
 from odefit.problem.algebras import Array

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from odefit.enclosure.flow import lowered
+from odefit.enclosure.models import SLACK, TINY, Model
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.system import Motion, System
-from odefit.enclosure.values import SLACK, Model
 from odefit.methods.transcription.mesh import Segment
 from odefit.problem.algebras import Array
 
@@ -36,6 +36,8 @@ class Slopes:
         Whether the equations are linear in the states.
     fine
         Monomials of :meth:`sharp`.
+    widest
+        Largest half width of a box, relative to its middle, shape (B,).
     """
 
     def __init__(
@@ -61,6 +63,8 @@ class Slopes:
         states = set(system.states)
         self.linear = not any(system.tape.depends(t) & states for t in motion.slopes.terms)
         self.fine = len(self._fine)
+        spans = [m.c[1:, 0].sum(0) / np.maximum(np.abs(m.c[0, 0]), TINY) for m in unknowns.values()]
+        self.widest = np.max(np.abs(spans), axis=0) if spans else np.zeros(boxes)
         self._stills: dict[tuple[int, int], dict[int, Model]] = {}
 
     def _evaluate(
@@ -68,7 +72,7 @@ class Slopes:
     ) -> list[Model]:
         """Slopes (0), their derivatives to degree 1 (1), or in the middle (2), at some points.
 
-        Or slopes with the next degree (3).
+        Or slopes with the next degree (3), or in the middle (4).
 
         Parameters
         ----------
@@ -77,12 +81,12 @@ class Slopes:
             from what is meant, shape (n, q, B).
         """
         middle = Monomials.of(self._low.variables, 0)
-        monomials = (self.monomials, self._low, middle, self._fine)[which]
-        given = (self._unknowns, self._slow, self._centre, self._sharp)[which]
+        monomials = (self.monomials, self._low, middle, self._fine, middle)[which]
+        given = (self._unknowns, self._slow, self._centre, self._sharp, self._centre)[which]
         program = self.motion.slopes if which in (1, 2) else self.motion.rates
         count, boxes = len(points), self.boxes
         if (which, count) not in self._stills:
-            wide = {i: _repeated(m, count) for i, m in given.items()}
+            wide = {i: repeated(m, count) for i, m in given.items()}
             self._stills[which, count] = program.still(monomials, wide, count * boxes)
         known = dict(self._stills[which, count])
         m = len(monomials)
@@ -117,6 +121,12 @@ class Slopes:
         models = self._evaluate(0, c, np.zeros((self.states, count, boxes)), points, bounded=False)
         f = np.stack([m.c[:, 0].reshape(-1, count, boxes) for m in models])
         return np.moveaxis(f, 1, 2)
+
+    def middles(self, c: Array, points: Sequence[int]) -> Array:
+        """In the middle of the boxes, for states of shape (n, q, 1, B); the same shape."""
+        count, boxes = len(points), self.boxes
+        models = self._evaluate(4, c, np.zeros((self.states, count, boxes)), points, bounded=False)
+        return np.stack([m.c[0, 0].reshape(count, 1, boxes) for m in models])
 
     def around(self, c: Array, sizes: Array, place: int) -> tuple[Array, Array]:
         """At one point, with deviations of the states, shape (n, B), in what is left out."""
@@ -153,7 +163,8 @@ def _extended(model: Model, monomials: Monomials) -> Model:
     return Model(c, model.support, model.remainder, model.late)
 
 
-def _repeated(model: Model, count: int) -> Model:
+def repeated(model: Model, count: int) -> Model:
+    """In all boxes again and again."""
     return Model(
         np.tile(model.c, (1, 1, count)),
         model.support,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from odefit.enclosure.values import TINY
+from odefit.enclosure.models import TINY
 from odefit.methods.branch_and_bound.examination import CHUNK, Enclosed, Examined, Examiners
 from odefit.problem.algebras import Array
 
@@ -31,6 +31,10 @@ FROM_ZERO = 0.1
 
 FAINT = 0.1
 """Weight of a direction that bends no residual of which something is known, when others do."""
+
+LOOSE = 5.0
+"""Weight of remainders, which are blamed on the unknowns that act on them by their widths: without
+it, boxes of which all is known but little is proved are divided where they are narrow."""
 
 ULP = 1e-15
 """Covers the rounding of a root and its square."""
@@ -194,7 +198,10 @@ class Tree:
             shares = after / np.where(before > 0, before, 1.0)
             spread = verdict.spread[b]
             if verdict.known[b].all():
-                weight = spread * shares
+                acting = self._enclosure.influence * after
+                total = acting.sum(axis=1)
+                blame = verdict.loose[b] / np.where(total > 0, total, 1.0)
+                weight = spread * shares + LOOSE * (blame @ acting)
             else:
                 # What acts on the unknown residual that fewest unknowns act on; of that, what
                 # bends those that are known, if these can tell.

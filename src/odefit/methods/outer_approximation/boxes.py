@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.methods.finite_bounds import WIDER, Given
+from odefit.methods.domains import Domains
+from odefit.methods.finite_bounds import TINY, WIDER, Given
 from odefit.methods.outer_approximation.reformulation import Affine, AffineAlgebra, Terms
 from odefit.methods.states import data_size
 from odefit.methods.transcription.assembly import assembly
@@ -75,7 +76,10 @@ class Box:
             swing = SWING * (high - low)
             slack = ROUNDING * (high - low)
             less, more = low < states[number, :, 0] - slack, high > states[number, :, 1] + slack
-            states[number, :, 0] = np.where(less, low - swing, states[number, :, 0])
+            # What is positive stays so: there may be a logarithm of it.
+            positive = (states[number, :, 0] > 0) & (low > 0)
+            bottom = np.where(positive, np.maximum(low - swing, low / WIDER), low - swing)
+            states[number, :, 0] = np.where(less, bottom, states[number, :, 0])
             states[number, :, 1] = np.where(more, high + swing, states[number, :, 1])
         return Box(self.unknowns, states)
 
@@ -112,6 +116,7 @@ def state_bounds(d: Discretisation, unknowns: Array, given: Given, cut: float) -
     found[:, :, 0], found[:, :, 1] = -np.inf, np.inf
     slopes = [_slopes(d, number) for number in range(len(found))]
     positive = _positive(d, slopes, unknowns)
+    domains = Domains.of(d.problem)
     found[:, positive, 0] = 0.0
     for number, own in enumerate(found):
         _by_totals(d, slopes[number][:1], own, _initial(d, number, unknowns)[:, 1], unknowns)
@@ -122,6 +127,8 @@ def state_bounds(d: Discretisation, unknowns: Array, given: Given, cut: float) -
             elif given == "propose":
                 size = WIDER * data_size(d.problem.conditions[number])
                 own[k] = max(own[k, 0], -size), min(own[k, 1], size)
+                if name in domains.positive or (name in domains.nonzero and own[k, 0] >= 0):
+                    own[k, 0] = max(own[k, 0], _least(d, number, name, unknowns))
     return found
 
 
@@ -287,6 +294,21 @@ def _by_data(d: Discretisation, number: int, own: Array, cut: float) -> None:
         margin = high - low
         margin += margin if sd is None else sd * math.sqrt(max(cut, 0.0))
         own[k] = max(own[k, 0], low - margin), min(own[k, 1], high + margin)
+
+
+def _least(d: Discretisation, number: int, name: str, unknowns: Array) -> float:
+    """A positive lower bound of a state that must not be zero, well below what is known of it."""
+    condition = d.problem.conditions[number]
+    known = [
+        float(series.values.min())
+        for observable, series in condition.series.items()
+        if d.problem.model.observables[observable].name == name and len(series.values)
+    ]
+    if name in d.field.states:
+        known.append(float(_initial(d, number, unknowns)[d.field.states.index(name), 0]))
+    size = TINY * data_size(condition)
+    # Noise may make a measurement negative; an initial value of zero is then zero.
+    return max(min([v for v in known if v > size], default=size), size) / WIDER
 
 
 def _sd(noise: Noise | None, series: Series) -> float | None:

@@ -37,9 +37,10 @@ from odefit.methods.outer_approximation.propagation import Infeasible, Propagati
 from odefit.methods.transcription.agreement import discretised
 from odefit.methods.transcription.discretisation import Discretisation
 from odefit.methods.transcription.formulations import Baseline
-from odefit.methods.transcription.global_search import warm_start
 from odefit.methods.transcription.mesh import UniformMesh
+from odefit.methods.transcription.mesh_search import mesh_search
 from odefit.methods.transcription.nlpsol import Ipopt
+from odefit.methods.transcription.reduced import Reduced
 from odefit.methods.transcription.scales import spread
 from odefit.methods.transcription.schemes import Collocation
 from odefit.methods.transcription.solver import Answer, Instance, Limits, Outcome
@@ -53,6 +54,9 @@ from odefit.simulation.engines import EngineName
 
 LOCAL_SHARE = 0.4
 """Of the time, what the local search before everything else may take."""
+
+SLAVE_SHARE = 0.05
+"""Of the time that is left, what a second solver of a slave problem may take."""
 
 
 @dataclass(frozen=True)
@@ -216,8 +220,8 @@ class OuterApproximation:
         )
         with interruptible(control):
             share = time.time() + LOCAL_SHARE * (deadline - time.time())
-            warm, true = warm_start(local, forward, d, replace(control, deadline=share))
-            search, box = self._search(d, unknowns, warm, control)
+            warm, true = mesh_search(local, forward, d, replace(control, deadline=share))
+            search, box = self._search(forward, d, unknowns, warm, control)
             search.run()
             best = search.best
             start = np.zeros(len(problem.unknowns)) if warm is None else _vector(warm, unknowns)
@@ -249,7 +253,12 @@ class OuterApproximation:
         )
 
     def _search(
-        self, d: Discretisation, unknowns: Array, warm: Answer | None, control: Control
+        self,
+        forward: ForwardMap,
+        d: Discretisation,
+        unknowns: Array,
+        warm: Answer | None,
+        control: Control,
     ) -> tuple[Search, Box]:
         """The algorithm with its problem in standard form and all its variables bounded."""
         reach = spread(d)
@@ -263,13 +272,21 @@ class OuterApproximation:
         box.applied(d)
         form = standard_form(d)
 
+        reduced = Reduced(forward, d)
+
         def slave(w: Array) -> Answer:
-            """Step 3."""
+            """Step 3, from the states of the master and from those that follow its parameters."""
             values = w[: d.points * len(d.variables)].reshape(d.points, len(d.variables))
             vector = w[form.parameters]
-            instance = Instance(d, Baseline(), values, vector)
-            limits = Limits(max(deadline - time.time(), 0.01), stop=control.interrupted.is_set)
-            return Ipopt(iterations=500).solve(instance, limits)
+            first = reduced.refined(vector, values, control.should_stop)
+            left = max(deadline - time.time(), 0.01)
+            if first is not None and first.success:
+                left *= SLAVE_SHARE
+            limits = Limits(left, stop=control.interrupted.is_set)
+            second = Ipopt(iterations=500).solve(Instance(d, Baseline(), values, vector), limits)
+            if first is None or not first.success:
+                return second
+            return second if second.success and second.objective < first.objective else first
 
         deadline = control.deadline or math.inf
         best = None if warm is None else _confirmed(d, warm, slave)

@@ -10,23 +10,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from odefit.methods.control import Control, Progress, interruptible
-from odefit.methods.estimate import Certificate, Estimate, Start, Status
+from odefit.methods.estimate import Certificate, Estimate, Status
 from odefit.methods.transcription.agreement import discretised
 from odefit.methods.transcription.discretisation import Discretisation
 from odefit.methods.transcription.isolation import isolated
-from odefit.methods.transcription.nlpsol import NEARBY, Ipopt
+from odefit.methods.transcription.mesh_search import mesh_search
+from odefit.methods.transcription.nlpsol import Ipopt
 from odefit.methods.transcription.scales import spread
 from odefit.methods.transcription.solver import Answer, Instance, Limits, Outcome, Report, cost
-from odefit.methods.transcription.solver import answer as to_answer
-from odefit.methods.transcription.starting import near
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
 
 if TYPE_CHECKING:
     from odefit.methods.transcription.transcription import Transcription
-
-WARM_STARTS = 5
-"""Starts of the discretised problem itself, before a global solver has it."""
 
 LOCAL_SHARE = 0.25
 """Of a global solver's time that the local search before it may take."""
@@ -45,7 +41,10 @@ def solve_global(method: Transcription, problem: Problem, control: Control) -> E
     d = method.discretisation(forward)
     instance = Instance(d, method.formulation)
     with interruptible(control):
-        warm, true = warm_start(method, forward, d, control)
+        seconds = method.limits(control).seconds
+        seconds = method.seconds if seconds is None else seconds
+        share = replace(control, deadline=time.time() + LOCAL_SHARE * seconds)
+        warm, true = mesh_search(method, forward, d, share)
         start = np.zeros(len(problem.unknowns))
         if warm is not None and warm.unknowns is not None:
             start = warm.unknowns
@@ -99,36 +98,6 @@ def _certificate(
         math.isfinite(upper) and limits.met(upper, lower),
         limits.absolute_gap,
     )
-
-
-def warm_start(
-    method: Transcription, forward: ForwardMap, d: Discretisation, control: Control
-) -> tuple[Answer | None, Start | None]:
-    """The best local solution of the solver's own program that is quickly found.
-
-    The optimum of the discretised problem may be next to that of the true one, or, on a coarse
-    mesh, elsewhere: both are looked for. With it, the best on the true trajectories.
-    """
-    best: Answer | None = None
-    true: Start | None = None
-    seconds = method.limits(control).seconds
-    seconds = method.seconds if seconds is None else seconds
-    limited = replace(control, checkpoint=None, deadline=time.time() + LOCAL_SHARE * seconds)
-    for polish, starts in ((True, method.starts), (False, WARM_STARTS)):
-        local = replace(method, solver=Ipopt(iterations=300), polish=polish, starts=starts)
-        end = local.search(forward.problem).solve(forward.problem, limited).best
-        if end is None:
-            continue
-        if polish:
-            true = replace(end, index=1)
-        instance = Instance(d, method.formulation, near(d, forward, end.vector), end.vector)
-        if control.interrupted.is_set():
-            stopped = (Outcome.LIMIT, instance.values, end.vector, None, 0.0, "interrupted")
-            return best or to_answer(instance, *stopped), true
-        found = NEARBY.solve(instance, method.limits(control))
-        if found.success and (best is None or found.objective < best.objective):
-            best = found
-    return best, true
 
 
 def _limits(method: Transcription, d: Discretisation, control: Control) -> Limits:

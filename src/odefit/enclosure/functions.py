@@ -1,0 +1,93 @@
+"""What the functions of expressions are made of, on a tape that is enclosed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+
+from odefit.problem.expressions import NON_SMOOTH
+from odefit.structure.tape import NotRationalError, Tape, Term
+
+MOST_EXPONENT = 64
+"""Of powers with a fixed exponent; larger and very small ones go through the logarithm."""
+
+AT_ZERO: Mapping[str, int] = {
+    "exp": 1, "sin": 0, "cos": 1, "tan": 0, "asin": 0, "atan": 0, "sinh": 0, "cosh": 1,
+    "tanh": 0, "sqrt": 0,
+}  # fmt: skip
+"""Values that are known exactly."""
+
+
+class Functions:
+    """Writes functions down as :data:`odefit.structure.tape.ELEMENTARY` ones.
+
+    It is what :class:`odefit.structure.tape.Recording` lifts with where values are enclosed: in
+    continuous time and on meshes alike, so that functions are operations and no new states.
+    """
+
+    def __init__(self, tape: Tape) -> None:
+        self._tape = tape
+        self._made: Mapping[str, Callable[[Term], Term]] = {
+            "exp": self._exp,
+            "log": self._log,
+            "log10": lambda x: self._log(x) / self._log(tape.number(10)),
+            "sqrt": self._root,
+            "sin": lambda x: tape.apply("sin", x, x),
+            "cos": lambda x: tape.apply("cos", x, x),
+            "tan": lambda x: tape.apply("sin", x, x) / tape.apply("cos", x, x),
+            "asin": self._asin,
+            "acos": lambda x: self._atan(tape.number(1)) * tape.number(2) - self._asin(x),
+            "atan": self._atan,
+            "sinh": lambda x: (self._exp(x) - self._exp(-x)) * tape.number(Fraction(1, 2)),
+            "cosh": lambda x: (self._exp(x) + self._exp(-x)) * tape.number(Fraction(1, 2)),
+            "tanh": self._tanh,
+        }
+
+    def __call__(self, function: str, arguments: Sequence[Term]) -> Term:
+        """The value of a function, or of ``"^"``.
+
+        Raises
+        ------
+        NotRationalError
+            It has a kink.
+        """
+        if function in NON_SMOOTH:
+            raise NotRationalError(f"{function!r} has a kink and cannot be enclosed")
+        if function == "^":
+            return self._power(*arguments)
+        x = arguments[0]
+        if x.value == 0 and function in AT_ZERO:
+            return self._tape.number(AT_ZERO[function])
+        return self._made[function](x)
+
+    def _exp(self, x: Term) -> Term:
+        return self._tape.apply("exp", x, x)
+
+    def _log(self, x: Term) -> Term:
+        return self._tape.number(0) if x.value == 1 else self._tape.apply("log", x, x)
+
+    def _root(self, x: Term) -> Term:
+        return self._power(x, self._tape.number(Fraction(1, 2)))
+
+    def _power(self, base: Term, exponent: Term) -> Term:
+        p, b = exponent.value, base.value
+        if b == 1 or (b == 0 and p is not None and p > 0):
+            return base
+        if p is not None and Fraction(1, MOST_EXPONENT) <= abs(p) <= MOST_EXPONENT:
+            return self._tape.apply("^", base, exponent)
+        if p is not None or b is not None:
+            return self._exp(exponent * self._log(base))
+        # The second factor is nearly one, so that what its polynomial leaves out is little.
+        middle = self._tape.apply("middle", exponent, exponent)
+        near = self._exp((exponent - middle) * self._log(base))
+        return self._tape.apply("^", base, middle) * near
+
+    def _asin(self, x: Term) -> Term:
+        return self._tape.apply("asin", x, self._root(self._tape.number(1) - x * x))
+
+    def _atan(self, x: Term) -> Term:
+        return self._tape.apply("atan", x, self._tape.number(1) + x * x)
+
+    def _tanh(self, x: Term) -> Term:
+        cosh = self._made["cosh"](x)
+        return self._tape.apply("tanh", x, cosh * cosh)

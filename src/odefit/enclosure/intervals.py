@@ -1,0 +1,191 @@
+"""Intervals of the entries of a tape, for many boxes at once, rounded outwards.
+
+Coarser than Taylor models and much cheaper; and signs are kept: what is nowhere negative has a
+lower end of exactly zero, not of a little less (R. E. Moore, R. B. Kearfott and M. J. Cloud,
+Introduction to interval analysis, 2009).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from odefit.enclosure.models import SLACK, UNIT, Flags, Indices
+from odefit.problem.algebras import Array
+from odefit.structure.tape import Tape
+
+HUGE = 1e300
+"""Of what overflows where a lower bound of it is wanted."""
+
+LEAST = 1e-300
+"""More than what underflow loses in one operation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """A quantity in B boxes: anything between two ends, which may be infinite.
+
+    Attributes
+    ----------
+    low, high
+        Shape (B,).
+    """
+
+    low: Array
+    high: Array
+
+    @staticmethod
+    def number(exact: Fraction, boxes: int) -> Interval:
+        """The same number in all boxes."""
+        try:
+            value = float(exact)
+        except OverflowError:
+            return Interval.anything(boxes)
+        low = value if Fraction(value) <= exact else float(np.nextafter(value, -np.inf))
+        high = value if Fraction(value) >= exact else float(np.nextafter(value, np.inf))
+        return Interval(np.full(boxes, low), np.full(boxes, high))
+
+    @staticmethod
+    def anything(boxes: int) -> Interval:
+        """Nothing is known."""
+        return Interval(np.full(boxes, -np.inf), np.full(boxes, np.inf))
+
+    @staticmethod
+    def around(middle: Array, radius: Array) -> Interval:
+        """Of what is at most `radius` from `middle`."""
+        return Interval(*_rounded(middle - radius, middle + radius))
+
+    @property
+    def finite(self) -> Flags:
+        """Where something is known from both sides."""
+        return np.isfinite(self.low) & np.isfinite(self.high)
+
+    @property
+    def signed(self) -> Flags:
+        """Where it does not go on to both sides of zero."""
+        return np.asarray((self.low >= 0) | (self.high <= 0))
+
+    def middle(self) -> tuple[Array, Array]:
+        """Its middle, and how far the ends are from it; not finite where nothing is known."""
+        middle = 0.5 * self.low + 0.5 * self.high
+        radius = np.maximum(self.high - middle, middle - self.low)
+        return middle, radius + 4 * UNIT * (np.abs(middle) + radius) + LEAST
+
+    def put(self, boxes: Indices, other: Interval) -> Interval:
+        """With those of some boxes replaced."""
+        low, high = self.low.copy(), self.high.copy()
+        low[boxes], high[boxes] = other.low, other.high
+        return Interval(low, high)
+
+    def take(self, boxes: Indices) -> Interval:
+        """Of some boxes."""
+        return Interval(self.low[boxes], self.high[boxes])
+
+    def __neg__(self) -> Interval:
+        return Interval(-self.high, -self.low)
+
+    def __add__(self, other: Interval) -> Interval:
+        return Interval(*_rounded(self.low + other.low, self.high + other.high))
+
+    def __sub__(self, other: Interval) -> Interval:
+        return Interval(*_rounded(self.low - other.high, self.high - other.low))
+
+    def __mul__(self, other: Interval) -> Interval:
+        a, b, c, d = self.low, self.high, other.low, other.high
+        with np.errstate(all="ignore"):
+            products = np.stack([a * c, a * d, b * c, b * d])
+        # Zero times something of which nothing is known is not computed: it is not known.
+        low, high = _rounded(products.min(axis=0), products.max(axis=0))
+        # Underflow, unless a factor is zero or the sign is known all the same.
+        zero = ((a == 0) & (b == 0)) | ((c == 0) & (d == 0))
+        same = ((a >= 0) & (c >= 0)) | ((b <= 0) & (d <= 0))
+        other_sign = ((a >= 0) & (d <= 0)) | ((b <= 0) & (c >= 0))
+        low = np.where(zero, low, np.where(same, np.maximum(low - LEAST, 0.0), low - LEAST))
+        high = np.where(
+            zero, high, np.where(other_sign, np.minimum(high + LEAST, 0.0), high + LEAST)
+        )
+        return Interval(low, high)
+
+    def __truediv__(self, other: Interval) -> Interval:
+        through = (other.low <= 0) & (other.high >= 0)
+        with np.errstate(all="ignore"):
+            low, high = _rounded(1.0 / other.high, 1.0 / other.low)
+        # Of a sign, even where it underflows.
+        low = np.where(other.low > 0, np.maximum(low - LEAST, 0.0), low - LEAST)
+        high = np.where(other.high < 0, np.minimum(high + LEAST, 0.0), high + LEAST)
+        inverse = Interval(np.where(through, -np.inf, low), np.where(through, np.inf, high))
+        return self * inverse
+
+    def hull(self, other: Interval) -> Interval:
+        """Of both."""
+        return Interval(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
+
+    def within(self, other: Interval) -> Interval:
+        """What both allow; if there is nothing, which only rounding can cause, this."""
+        low, high = np.maximum(self.low, other.low), np.minimum(self.high, other.high)
+        none = low > high
+        return Interval(np.where(none, self.low, low), np.where(none, self.high, high))
+
+
+def _rounded(low: Array, high: Array) -> tuple[Array, Array]:
+    """Ends one rounding further out; what is not a number says nothing. Zero is exact in sums."""
+    low = np.where(np.isnan(low) | (low == np.inf), -np.inf, low)
+    high = np.where(np.isnan(high) | (high == -np.inf), np.inf, high)
+    with np.errstate(invalid="ignore"):
+        return low - 4 * UNIT * np.abs(low), high + 4 * UNIT * np.abs(high)
+
+
+def evaluated(
+    tape: Tape, entries: Iterable[int], known: Mapping[int, Interval], boxes: int
+) -> dict[int, Interval]:
+    """All `entries`, which are in order, from those that are `known`."""
+    found = dict(known)
+    for i in entries:
+        if i in found:
+            continue
+        if i in tape.numbers:
+            found[i] = Interval.number(tape.numbers[i], boxes)
+            continue
+        operation, a, b = tape.entries[i]
+        if operation == "+":
+            found[i] = found[a] + found[b]
+        elif operation == "-":
+            found[i] = found[a] - found[b]
+        elif operation == "*":
+            # A square is not negative.
+            found[i] = squared(found[a]) if a == b else found[a] * found[b]
+        elif operation == "/":
+            found[i] = found[a] / found[b]
+        elif operation == "exp":
+            found[i] = _exponential(found[a])
+        elif operation in ("sin", "cos"):
+            found[i] = Interval(np.full(boxes, -1.0), np.full(boxes, 1.0))
+        else:
+            found[i] = Interval.anything(boxes)
+    return found
+
+
+def _exponential(a: Interval) -> Interval:
+    with np.errstate(over="ignore"):
+        low, high = np.exp(a.low) / SLACK - LEAST, np.exp(a.high) * SLACK + LEAST
+    # What overflows is at least so large.
+    return Interval(np.clip(low, 0.0, HUGE), high)
+
+
+def squared(a: Interval) -> Interval:
+    """Its square."""
+    product = a * a
+    # Where nothing is known, there may be a pole, which is not to be hidden.
+    return Interval(np.where(a.finite, np.maximum(product.low, 0.0), product.low), product.high)
+
+
+def polynomial(coefficients: Sequence[float], at: Interval) -> Interval:
+    """``c[0] + c[1] x + ...``, by Horner's rule."""
+    boxes = len(at.low)
+    found = Interval.number(Fraction(0), boxes)
+    for c in reversed(coefficients):
+        found = found * at + Interval.number(Fraction(c), boxes)
+    return found

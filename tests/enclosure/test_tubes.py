@@ -1,0 +1,320 @@
+"""What intervals and partly lost boxes say, against exact solutions to forty digits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+import odefit
+from odefit import Event, Experiment, Model, Problem
+from odefit.enclosure import Enclosure, flow, residuals, tubes
+from odefit.enclosure.flow import carried
+from odefit.enclosure.growth import Spread
+from odefit.enclosure.intervals import Interval
+from odefit.enclosure.system import System
+from odefit.enclosure.tubes import Tube, Tubes, highest
+from odefit.problem.algebras import Array
+from tests.enclosure.containment import checked, sane
+from tests.enclosure.test_flow import decay, holds, observed, oscillator
+
+PINENE_TIMES = [100.0, 1230.0, 3060.0, 36420.0]
+
+
+def pinene(q: Sequence[Any]) -> Any:
+    p1, p2, p3, p4, p5 = q
+    return mpmath.matrix(
+        [
+            [-p1 - p2, 0, 0, 0, 0],
+            [p1, 0, 0, 0, 0],
+            [p2, 0, -p3 - p4, 0, p5],
+            [0, 0, p3, 0, 0],
+            [0, 0, p4, 0, -p5],
+        ]
+    )
+
+
+def linear_pinene(t: Any, q: Sequence[Any]) -> list[Any]:
+    """By the eigenvalues of the two that exchange: exponentials of large matrices are slow."""
+    start = mpmath.matrix([100, 0, 0, 0, 0])
+    values, left, right = mpmath.eig(pinene(q), left=True, right=True)
+    total = mpmath.matrix([0] * 5)
+    for k, value in enumerate(values):
+        row, column = left[k, :], right[:, k]
+        total += column * ((row * start)[0] / (row * column)[0] * mpmath.exp(value * t))
+    return [mpmath.re(x) for x in total]
+
+
+def along(system: System, lower: Array, upper: Array, start: Array, times: Sequence[float]) -> Any:
+    """Tubes at some times, for boxes of unknowns with these corners."""
+    unknowns = {e: Interval(lower[:, k], upper[:, k]) for k, e in enumerate(system.unknowns)}
+    own = Tubes(system)
+    states = [Interval(np.full(len(lower), x), np.full(len(lower), x)) for x in start]
+    tube, now = own.begin(states, 0.0), 0.0
+    for time in times:
+        tube, now = own.advance(tube, unknowns, now, time), time
+        yield tube
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_boxes_of_a_stiff_network(seed: int) -> None:
+    problem = odefit.library.load("alpha-pinene")
+    system = System(problem, problem.conditions[0])
+    rng = np.random.default_rng(seed)
+    lower = 10.0 ** rng.uniform(-7, 0, (8, 5))
+    upper = lower * 10.0 ** rng.uniform(0, 2, (8, 5))
+    found: list[Tube] = list(
+        along(system, lower, upper, np.array([100.0, 0, 0, 0, 0]), PINENE_TIMES)
+    )
+    with mpmath.workdps(40):
+        for b in range(8):
+            for share in (*rng.integers(0, 2, (2, 5)), rng.random(5)):
+                q = [mpmath.mpf(v) for v in (lower[b] + share * (upper[b] - lower[b])).tolist()]
+                for time, tube in zip(PINENE_TIMES, found, strict=True):
+                    for state, true in zip(tube.states, linear_pinene(time, q), strict=True):
+                        assert state.low[b] - 1e-20 <= true <= state.high[b] + 1e-20
+    for tube in found:
+        for state in tube.states:
+            assert (state.low >= 0).all()
+            assert (state.high <= 100 * (1 + 1e-6)).all()
+
+
+def test_decay_at_any_rate_takes_one_step() -> None:
+    problem = observed({"x": "-k*x"}, [1e6], {"x": 1.0}, ["k"])
+    system = System(problem, problem.conditions[0])
+    lower, upper = np.array([[1e-3], [0.0], [1e9]]), np.array([[1e3], [1e3], [1e9]])
+    (tube,) = along(system, lower, upper, np.ones(1), [1e6])
+    assert tube.states[0].low.tolist() == [0.0, 0.0, 0.0]
+    assert tube.states[0].high[0] < 1e-280
+    assert 1.0 <= tube.states[0].high[1] < 1.0 + 1e-8
+
+
+@pytest.mark.parametrize("guesses", [0, 1, 3])
+@pytest.mark.parametrize("refinements", [0, 2])
+def test_growth_is_not_believed_to_be_small(
+    guesses: int, refinements: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guesses that are not confirmed are no bounds: x of 1/(1 - t x0) goes to infinity."""
+    monkeypatch.setattr(tubes, "GUESSES", guesses)
+    monkeypatch.setattr(tubes, "REFINEMENTS", refinements)
+    problem = observed({"x": "y*x", "y": "y^2"}, [0.5, 0.9], {"x": {}, "y": {}}, [])
+    system = System(problem, problem.conditions[0])
+    for y in (0.1, 1.0, 1.2):
+        last = None
+        for time, tube in zip((0.5, 0.9), along_states(system, [1.0, y], (0.5, 0.9)), strict=True):
+            true = y / (1 - time * y) if time * y < 1 else np.inf
+            assert tube.states[1].high[0] >= true
+            assert tube.states[0].high[0] >= true / y
+            assert 0 <= tube.states[1].low[0] <= true
+            last = tube
+        assert last is not None
+
+
+def along_states(system: System, start: Sequence[float], times: Sequence[float]) -> Any:
+    nothing = np.zeros((1, len(system.unknowns)))
+    return along(system, nothing, nothing, np.array(start), times)
+
+
+def test_rotations() -> None:
+    """Signs change, and there is nothing to hold on to: wide, but not wrong."""
+    problem = observed({"x": "w*y", "y": "-w*x"}, [0.4, 1.0], {"x": 1.0, "y": 0.0}, ["w"])
+    system = System(problem, problem.conditions[0])
+    lower, upper = np.array([[0.9], [0.2]]), np.array([[1.1], [0.2]])
+    for time, tube in zip(
+        (0.4, 1.0), along(system, lower, upper, np.array([1.0, 0.0]), (0.4, 1.0)), strict=True
+    ):
+        for w in (0.9, 1.0, 1.1):
+            for state, true in zip(tube.states, oscillator(time, [w, 1.0]), strict=True):
+                assert state.low[0] <= true <= state.high[0]
+        for state, true in zip(tube.states, oscillator(time, [0.2, 1.0]), strict=True):
+            assert state.low[1] <= true <= state.high[1]
+            assert state.high[1] - state.low[1] < 0.5
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_comparison_equation(seed: int) -> None:
+    """Against its solution in many small steps, from either side of zero."""
+    rng = np.random.default_rng(seed)
+    count = 60
+    start = rng.choice([-1.0, 0.0, 1.0], count) * rng.uniform(0, 2, count)
+    low = rng.choice([rng.normal(), -50.0, 3.0], count) * rng.uniform(size=count)
+    slope = Interval(low, low + rng.uniform(0, 2, count))
+    rest = rng.choice([-1.0, 0.0, 1.0], count) * rng.uniform(0, 3, count)
+    h = 0.7
+    with np.errstate(all="ignore"):
+        found = highest(start, slope, rest, h)
+    u, steps = start.copy(), 20000
+    sup = u.copy()
+    for _ in range(steps):
+        # Euler's method from below: the slope is not overestimated where it is convex.
+        u = u + h / steps * (np.maximum(slope.low * u, slope.high * u) + rest)
+        sup = np.maximum(sup, u)
+    room = 1e-2 * np.abs(u) + 1e-3
+    assert (found >= u - room).all()
+    assert (np.maximum(found, start) >= sup - room).all()
+    # And no larger, but where zero is crossed.
+    sharp = (start * rest >= 0) | (u * start > 0)
+    assert (found[sharp] <= u[sharp] + 10 * room[sharp]).all()
+
+
+def test_the_comparison_equation_where_numbers_end() -> None:
+    big, one = np.full(1, 1e5), np.ones(1)
+    with np.errstate(all="ignore"):
+        assert highest(one, Interval(big, big), one, 1.0)[0] == np.inf
+        # -1e-300 e^1e5 is far below what can be written, but not minus infinity.
+        assert -np.inf < highest(-1e-300 * one, Interval(big, big), -one, 1.0)[0] <= -1e100
+        assert highest(np.full(1, np.inf), Interval(-big, -big), one, 1.0)[0] == np.inf
+        assert highest(0 * one, Interval(-np.inf * one, np.inf * one), 0 * one, 1.0)[0] in (
+            0,
+            np.inf,
+        )
+        assert highest(one, Interval(-big, -big), 0 * one, 1.0)[0] > 0
+
+
+# Boxes of which something is lost --------------------------------------------------------------
+
+
+def triangular() -> Problem:
+    """y depends on x, not the other way; its rate may be anything."""
+    return observed(
+        {"y": "x - k*y^3 + y^2", "x": "-m*x"}, [0.5, 1.0, 4.0], {"y": 1.0, "x": {}}, ["k", "m"]
+    )
+
+
+def test_states_before_a_lost_one_stay() -> None:
+    enclosure = Enclosure(triangular())
+    lower, upper = (
+        np.array([[-5.0, 0.5, 1.0], [1.0, 0.5, 1.0]]),
+        np.array([[5.0, 0.6, 1.1], [1.1, 0.6, 1.1]]),
+    )
+    found = enclosure(lower, upper)
+    sane(found)
+    assert np.isinf(found.remainder[1:3, 0]).all()
+    assert found.remainder[3:].max() < 1e-2
+
+
+def test_a_lost_state_spoils_no_bound() -> None:
+    """The first two of a chain, whatever becomes of the third."""
+    problem = observed(
+        {"a": "-k*a", "b": "b*(1 - b)*r + 0*a", "c": "c^2 + a"},
+        [0.3, 1.0, 2.0],
+        {"a": {}, "b": 0.2, "c": 1.0},
+        ["k", "r"],
+    )
+    enclosure = Enclosure(problem)
+    lower, upper = np.array([[0.7, 1.0, 1.0]]), np.array([[0.9, 1.2, 1.1]])
+    found = enclosure(lower, upper)
+    rows = np.arange(6)
+
+    def known(t: Any, v: Sequence[Any]) -> Sequence[Any]:
+        growth = mpmath.exp(v[1] * t)
+        a = decay(t, [v[0], v[2]])[0]
+        return [a, growth / (4 + growth), None]
+
+    assert np.isfinite(found.remainder[rows]).all()
+    assert np.isinf(found.remainder[7:]).all()
+    alone = observed(
+        {"a": "-k*a", "b": "b*(1 - b)*r"}, [0.3, 1.0, 2.0], {"a": {}, "b": 0.2}, ["k", "r"]
+    )
+    both = holds(alone, Enclosure(alone), lower, upper, lambda t, v: known(t, v)[:2])
+    assert np.abs(both.remainder - found.remainder[rows]).max() < 0.05
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_wide_boxes_of_stiff_networks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taylor models for some states and intervals for others, whichever give up."""
+    monkeypatch.setattr(flow, "MOST_STEPS", [20, 60, 400][seed])
+    problem = odefit.library.load("alpha-pinene")
+    enclosure, forward = Enclosure(problem), odefit.ForwardMap(problem)
+    rng = np.random.default_rng(seed)
+    partly = 0
+    for _ in range(6):
+        lower = np.array([[5e-5, 2e-5, *10.0 ** rng.uniform(-5, -2.5, 3)]])
+        upper = lower * 10.0 ** rng.uniform(0, 0.7, (1, 5))
+        found = checked(problem, lower, upper, enclosure, forward, 4)
+        known = np.isfinite(found.remainder[:, 0])
+        partly += bool(known.any() and (found.c[known, 1:] == 0).all(axis=1).any())
+    assert partly
+
+
+def test_fast_rates_are_refuted_at_once() -> None:
+    """Time constants of a minute, a day between data."""
+    problem = odefit.library.load("alpha-pinene")
+    enclosure = Enclosure(problem)
+    lower = np.array([[0.01, 0, 0, 0, 0], [5e-5, 2e-5, 1e-2, 1e-5, 0.01]])
+    upper = np.array([[1.0, 1, 1, 1, 1], [7e-5, 4e-5, 1.0, 1e-4, 0.1]])
+    assert (enclosure(lower, upper, 4.5).least_squares() > 19.9).all()
+
+
+def test_events_and_inputs_with_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All by intervals, since series are not allowed a single step."""
+    monkeypatch.setattr(flow, "MOST_STEPS", 0)
+    problem = Problem(
+        Model(
+            ode={"x": "u - k*s*x", "z": "-x*z + k"}, inputs={"u": "linear"}, constants={"s": 1.0}
+        ),
+        parameters={"k": {}},
+        initial={"x": 1.0, "z": 0.5},
+        experiments=[
+            Experiment(
+                "run",
+                data={
+                    "t": [0.0, 0.5, 1.0, 2.0, 4.0],
+                    "u": [0.5, 1.0, 2.0, 1.0, 0.0],
+                    "x": [9.0, 9.0, -9.0, 9.0, -9.0],
+                    "z": [9.0] * 5,
+                },
+                events=[
+                    Event((1.0,), {"x": "x + 3*z"}),
+                    Event((2.5,), {"s": "2 + k", "z": "z/2"}),
+                ],
+            )
+        ],
+    )
+    found = checked(problem, np.array([[0.6]]), np.array([[0.62]]))
+    assert np.isfinite(found.remainder).all()
+    assert (found.c[:, 1:] == 0).all(axis=1).any()
+
+
+def test_what_intervals_do_not_tell_is_unknown() -> None:
+    found = residuals.Residuals(
+        np.array([[[1.0]], [[1.0]], [[1.0]]]), np.array([[0.5], [2.0], [2.0]])
+    )
+    told = found.telling(np.array([[True], [True], [False]]))
+    assert told.remainder[:, 0].tolist() == [0.5, np.inf, 2.0]
+
+
+def test_what_depends_on_a_lost_state_is_lost() -> None:
+    reach = np.array([[1.0, 0, 0], [1, 1, 0], [0, 0, 1]])
+    lost = np.array([[True, False, False], [False, True, False], [False, False, False]])
+    expected = [[True, True, False], [False, True, False], [False, False, False]]
+    assert carried(lost, reach).tolist() == expected
+
+
+def test_a_deviation_that_is_dropped_leaves_its_frame() -> None:
+    """In a frame, lengths of one state hide in the others: without it, only sizes count."""
+    turned = np.array([[[0.6, -0.8], [0.8, 0.6]]])
+    spread = Spread(np.array([[0.6, 0.8]]), turned, np.array([[1.0, 0.0]]))
+    left = spread.without(np.array([[False, True]]))
+    e = np.array([0.6, 0.0])  # the first component of what was there
+    assert (np.abs(np.linalg.solve(left.frame[0], e)) <= left.lengths[0] + 1e-15).all()
+    assert left.sizes.tolist() == [[0.6, 0.0]]
+    again = left.unknown(np.array([[False, True]]))
+    assert np.isinf(again.sizes[0, 1])
+    assert again.without(np.array([[False, True]])).lengths.tolist() == left.lengths.tolist()
+
+
+def test_what_follows_a_state_that_is_given_up() -> None:
+    """The rate of y is harmless, but made of an x whose rate is not."""
+    problem = observed({"y": "x/9 - y/8", "x": "-k*x"}, [1.0, 2.0], {"y": 0.0, "x": 30.0}, ["k"])
+
+    def solution(t: Any, v: Sequence[Any]) -> Sequence[Any]:
+        k = v[0]
+        y = 30 * (mpmath.exp(-t / 8) - mpmath.exp(-k * t)) / (9 * (k - mpmath.mpf(1) / 8))
+        return [y, 30 * mpmath.exp(-k * t)]
+
+    for lower, upper in ((1e3, 1e4), (3.0, 4000.0), (0.5, 1e6)):
+        holds(problem, Enclosure(problem), np.array([[lower]]), np.array([[upper]]), solution)
