@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import ctypes
+import enum
 import os
+import signal
+import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from odefit.bench.campaign import Campaign, Record, Task
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 LOG = "ODEFIT_TEST_LOG"
 """Environment variable: a directory where every run of a task leaves a line."""
@@ -89,10 +96,40 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
     return {"values": pd.DataFrame(rows, columns=["task", "value"])}
 
 
+def interrupted_tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Ctrl-C, twice: ``timeout`` sends it to a process and then to its group."""
+    signal.raise_signal(signal.SIGINT)
+    signal.raise_signal(signal.SIGINT)
+    return tables(records)
+
+
+def tables_before_interrupted_fonts(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
+    """Later, Ctrl-C while Matplotlib's extension module for fonts makes its enumerations."""
+    assert "matplotlib" not in sys.modules
+    make = enum.EnumType.__call__
+
+    def interrupting(cls: Any, value: Any, names: Any = None, **options: Any) -> Any:
+        if value == "Kerning":
+            sys.stdout.write("Ctrl-C among the fonts\n")
+            signal.raise_signal(signal.SIGINT)
+        return make(cls, value, names, **options)
+
+    enum.EnumType.__call__ = interrupting  # type: ignore[method-assign]
+    return tables(records)
+
+
+def figures(records: Sequence[Record]) -> Mapping[str, Figure]:
+    from matplotlib.figure import Figure
+
+    return {"empty": Figure()}
+
+
 def no_tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
     return {}
 
 
 PLAIN = Campaign("plain", "powers", plain_tasks, run_plain, tables)
 SLOW = Campaign("slow", "a quarter of a second each", plain_tasks, run_slow, tables)
+TWICE = Campaign("twice", "Ctrl-C twice", plain_tasks, run_plain, interrupted_tables, figures)
+FONTS = replace(TWICE, name="fonts", tables=tables_before_interrupted_fonts)
 TROUBLE = Campaign("trouble", "", trouble_tasks, run_trouble, no_tables, seconds=1.5, memory=2**30)

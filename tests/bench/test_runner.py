@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from odefit.bench.interrupts import interrupts_noted
 from odefit.bench.runner import run_campaign
 from odefit.problem.errors import InputError
-from tests.bench.campaigns import LOG, PLAIN, SLOW, TROUBLE, plain_tasks
+from tests.bench.campaigns import LOG, PLAIN, SLOW, TROUBLE, TWICE, plain_tasks
 
 ROOT = Path(__file__).parents[2]
 
@@ -125,6 +126,52 @@ def test_an_interrupt_leaves_tables_of_what_there_is(tmp_path: Path) -> None:
     assert 2 <= count < len(plain_tasks())
     assert f"{count} of {len(plain_tasks())} tasks: {count} done" in text
     assert len((out / "values.csv").read_text(encoding="utf-8").splitlines()) == count + 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+@pytest.mark.parametrize("campaign", ["twice", "fonts"])
+def test_an_interrupt_of_the_writing_breaks_nothing_off(tmp_path: Path, campaign: str) -> None:
+    """Matplotlib, its import broken off, brings the interpreter down at its end."""
+    out = tmp_path / "out"
+    code = (
+        "from odefit.bench import CAMPAIGNS\n"
+        "from odefit.cli import main\n"
+        "from tests.bench.campaigns import FONTS, TWICE\n"
+        "CAMPAIGNS.update(fonts=FONTS, twice=TWICE)\n"
+        f"raise SystemExit(main(['bench', 'run', {campaign!r}, '--out', {str(out)!r}]))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (130, "interrupted\n")
+    assert ("among the fonts" in ran.stdout) is (campaign == "fonts")
+    assert "12 of 12 tasks: 12 done" in ran.stdout
+    endings = ["empty.png", "empty.svg", "values.csv", "values.md"]
+    assert all((out / name).stat().st_size for name in endings)
+
+
+def test_a_campaign_leaves_ctrl_c_as_it_was(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        run_campaign(TWICE, tmp_path / "out", jobs=1)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.default_int_handler])
+def test_an_ignored_ctrl_c_stays_ignored(handler: signal.Handlers) -> None:
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with interrupts_noted() as noted:
+            signal.raise_signal(signal.SIGINT)
+        assert noted.is_set() is (handler is not signal.SIG_IGN)
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_complete_campaign_runs_nothing_again(tmp_path: Path, log: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,6 +12,7 @@ import numpy as np
 from odefit.enclosure.flow import Flow, Position
 from odefit.enclosure.growth import Spread
 from odefit.enclosure.intervals import Interval, evaluated
+from odefit.enclosure.linear import Fast, LinearMotion
 from odefit.enclosure.models import SLACK, TINY, UNIT, Flags, Model
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.system import System
@@ -321,10 +323,16 @@ class _Run:
             for time, assign in condition.events
             if any(name in states for name in assign)
         ]
-        self._turns = {motion.since for motion in self._system.motions}
         last = float(condition.times[-1])
         stops = {t for t in self._system.breaks if t < last} | {float(t) for t in condition.times}
         self._stops = sorted(t for t in stops if t > condition.t0)
+        begins = [condition.t0, *self._stops]
+        stretches = [Fraction(b) - Fraction(a) for a, b in itertools.pairwise(begins)]
+        self._linear = {
+            motion.since: LinearMotion.of(self._system, motion, monomials, stretches)
+            for motion in self._system.motions
+        }
+        self._turns = {motion.since for motion in self._system.motions}
 
     def _tolerance(self, states: int) -> Array:
         condition, problem = self._system.condition, self._system.problem
@@ -366,6 +374,7 @@ class _Run:
         found = Residuals.empty(condition.size, len(self._monomials), boxes)
         measured = iter(self._measured)
         following = next(measured, None)
+        fast: Fast | None = None
         while True:
             # At an event, a measurement is of before.
             while following is not None and following.time <= time:
@@ -386,9 +395,24 @@ class _Run:
                 smooth = min(smooth, self._stops[-1])
                 signs = tubes.signs(tube.states, ranges, time, smooth)
                 price = np.where(np.all([s.signed for s in signs], axis=0), STIFF, 1.0)
-            position = self._flow.advance(position, unknowns, time, stop, steps, effort, price)
+            if time == condition.t0 or time in self._turns:  # any event is one
+                fast = self._fast(unknowns, boxes, time)
+            if fast is not None:
+                fast = fast.without(squares > most)
+            given = (unknowns, time, stop, steps, effort, price)
+            if fast is None:
+                position = self._flow.advance(position, *given)
+            else:
+                position = fast.advance(self._flow, position, *given)
             tube = self._along(tube, signs, position, ranges, squares <= most, time, stop)
             time = stop
+
+    def _fast(self, unknowns: Mapping[int, Model], boxes: int, time: float) -> Fast | None:
+        """Boxes in which powers of a map cost less than steps, if there are any."""
+        linear = self._linear[self._system.motion(time).since]
+        if linear is None:
+            return None
+        return linear.fast(unknowns, boxes, self._stops[-1] - time)
 
     def _along(
         self,

@@ -215,25 +215,6 @@ def test_the_difference_of_almost_equal_steps_is_accounted_for(
     assert found.remainder.max() > 1e-6  # not for nothing
 
 
-def test_a_basis_and_its_inverse() -> None:
-    """Also where there are no good eigenvectors."""
-    rng = np.random.default_rng(5)
-    matrices = rng.normal(size=(40, 3, 3))
-    matrices[0] = [[1, 1, 0], [0, 1, 1], [0, 0, 1]]
-    matrices[1] = np.nan
-    found = strides._vectors(matrices)
-    assert (found[:2] == np.eye(3)).all()
-    for matrix, vectors_ in zip(matrices[2:], found[2:], strict=True):
-        inner = np.linalg.solve(vectors_, matrix @ vectors_)
-        values = np.linalg.eigvals(matrix)
-        real = values[np.imag(values) == 0].real
-        # Real eigenvalues stand on the diagonal, alone.
-        for value in real:
-            k = int(np.argmin(np.abs(np.diag(inner) - value)))
-            others = np.delete(inner[:, k], k)
-            assert np.abs(others).max() < 1e-8 * np.linalg.cond(vectors_)
-
-
 def test_lost_boxes_leave_the_others_alone() -> None:
     problem, vector, _ = pinene()
     enclosure = DiscretisedEnclosure(problem, SCHEMES["trapezoid"], UniformMesh(1230))

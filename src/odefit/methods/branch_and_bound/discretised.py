@@ -10,6 +10,7 @@ import numpy as np
 from odefit.enclosure.growth import Spread
 from odefit.enclosure.models import Flags, Indices, Model
 from odefit.enclosure.monomials import Monomials
+from odefit.enclosure.powers import Composition, Powers, affine
 from odefit.enclosure.residuals import (
     Priors,
     Residual,
@@ -22,7 +23,7 @@ from odefit.enclosure.system import System
 from odefit.methods.branch_and_bound.blocks import Block, Point, Solver, blocks
 from odefit.methods.branch_and_bound.floor import Weights, least_distance
 from odefit.methods.branch_and_bound.slopes import Slopes, repeated
-from odefit.methods.branch_and_bound.strides import Composition, Plan, Strides, affine
+from odefit.methods.branch_and_bound.strides import Plan, powers
 from odefit.methods.transcription.discretisation import SNAP
 from odefit.methods.transcription.mesh import Mesh, Segment, segments
 from odefit.methods.transcription.schemes import Scheme
@@ -199,6 +200,14 @@ def _models(point: Point) -> list[Model]:
     ]
 
 
+def _after(powers_of: Powers, point: Point, count: int) -> Point:
+    """A point, some equal steps later."""
+    if not count:
+        return point
+    states = powers_of(_models(point), count)
+    return Point(np.stack([m.c[:, 0] for m in states]), np.stack([m.remainder for m in states]))
+
+
 class _Part:
     """One segment of a condition: an event at its start, then blocks of equations."""
 
@@ -245,7 +254,7 @@ class _Part:
         self._plan: Plan | None = None
         motion = system.motion(float(segment.mesh[0]))
         if affine(system, motion):
-            self._plan = Plan(self._blocks, [bool(r) for r in self._ready], self._last_use)
+            self._plan = Plan(self._blocks, self._last_use)
             self._composition = Composition(*motion.order(len(system.states)))
 
     @property
@@ -295,18 +304,26 @@ class _Part:
         points = {0: point}
         spread = Spread.of(point.sizes.T)
         strides = self._strides(boxes)
-        number = 0
-        while number < len(self._blocks):
-            block = self._blocks[number]
-            run = None if self._plan is None else self._plan.runs.get(number)
+        runs = {} if self._plan is None else self._plan.runs
+        run, origin, begun = None, point, 0
+        for number, block in enumerate(self._blocks):
+            if number in runs:
+                run, origin, begun = runs[number], points[block.old[0]], number
             if run is None:
                 spread = solver.solve(block, points, spread)
             else:
-                reached = strides[run.kind](points[block.old[0]], run.count)
-                number += run.count - 1
-                block = self._blocks[number]
-                points = {block.new[-1]: reached}
-                spread = Spread.of(reached.sizes.T)
+                # All points of a run follow from its first one: by as few maps as there are.
+                last = number + 1 == begun + run.count
+                if self._ready[number]:
+                    start = _after(strides[run.kind], origin, number - begun)
+                    points = {block.old[0]: start}
+                    solver.solve(block, points, Spread.of(start.sizes.T))
+                if last:
+                    reached = _after(strides[run.kind], origin, run.count)
+                    points[block.new[-1]] = reached
+                    spread, run = Spread.of(reached.sizes.T), None
+                if not (last or self._ready[number]):
+                    continue
             for i in self._ready[number]:
                 boxes.measure(self._measured[i], solver.read(points, *self._weights[i]))
             end = block.new[-1]
@@ -319,12 +336,11 @@ class _Part:
                 chosen = np.flatnonzero(worth)
                 boxes.keep(chosen)
                 points = {k: p.take(chosen) for k, p in points.items()}
-                spread = spread.take(chosen)
+                spread, origin = spread.take(chosen), origin.take(chosen)
                 solver = self._solver(boxes)
                 strides = {kind: s.take(chosen) for kind, s in strides.items()}
             if not len(boxes):
                 break
-            number += 1
         return points[block.new[-1]]
 
     def _solver(self, boxes: _Boxes, times: int = 1, doubt: float = 0.0) -> Solver:
@@ -338,7 +354,7 @@ class _Part:
         slopes = Slopes(self._system, segment, motion, self._monomials, unknowns, count)
         return Solver(slopes, doubt)
 
-    def _strides(self, boxes: _Boxes) -> dict[int, Strides]:
+    def _strides(self, boxes: _Boxes) -> dict[int, Powers]:
         """For each kind of equal steps that are taken together."""
         if self._plan is None:
             return {}
@@ -346,7 +362,7 @@ class _Part:
         for kind in {run.kind for run in self._plan.runs.values()}:
             solver = self._solver(boxes, len(self._system.states) + 1, self._plan.doubts[kind])
             step = self._plan.steps[kind]
-            found[kind] = Strides(self._composition, self._monomials, solver, step)
+            found[kind] = powers(self._composition, self._monomials, solver, step)
         return found
 
 

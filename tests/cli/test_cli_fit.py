@@ -1,0 +1,136 @@
+"""``odefit fit``: what it prints and writes, and with which status it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import odefit
+from tests.cli.commands import refused, run
+
+
+def test_a_fit_prints_its_table_and_ends_with_zero(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("fit", "decay.toml") == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    for word in ("decay", "k", "s", "0.69", "converged"):
+        assert word in captured.out
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "blow_up.csv",
+        "blow_up.toml",
+        "data.csv",
+        "decay.toml",
+    ]
+
+
+def test_the_json_holds_what_the_design_says(folder: Path) -> None:
+    assert run("fit", "decay.toml", "--json", "result.json", "--seed", "5") == 0
+    found = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    assert found["format"] == 1
+    assert found["problem"] == "decay"
+    assert found["method"] == "MultiStart(SingleShooting)"
+    assert found["status"] == "converged"
+    assert found["seed"] == 5
+    assert found["seconds"] > 0
+    assert found["parameters"] == pytest.approx({"k": 0.69, "s": 2.01}, rel=0.02)
+    assert found["initial"] == {"x": 1.0}
+    best = found["solutions"][0]
+    assert best["parameters"] == found["parameters"]
+    assert best["initial"] == found["initial"]
+    assert best["objective"] == found["objective"] > 0
+    assert found["log_likelihood"] is None
+    assert found["assessment"]["local"]["optimal"] is True
+    assert found["assessment"]["complete"] is None
+    assert found["assessment"]["global"] is None
+    assert found["uncertainty"]["standard_errors"]["k"] > 0
+    assert {"odefit", "numpy"} <= set(found["versions"])
+    assert isinstance(found["message"], str)
+    assert not (folder / "result.json.checkpoint").exists()
+
+
+def test_the_json_is_read_back(folder: Path) -> None:
+    run("fit", "decay.toml", "--json", "result.json")
+    result = odefit.load_result(folder / "result.json")
+    direct = odefit.fit(odefit.load(folder / "decay.toml"))
+    assert np.array_equal(result.best.vector, direct.best.vector)
+
+
+def test_a_report_is_written_and_announced_on_standard_error(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("fit", "decay.toml", "--report", "report.html", "--starts", "2") == 0
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!")
+    assert "<svg" in page
+    assert capsys.readouterr().err == "report: report.html\n"
+
+
+def test_one_start_of_single_shooting_may_be_asked_for(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("fit", "decay.toml", "--method", "single-shooting", "--json", "r.json") == 0
+    assert json.loads((folder / "r.json").read_text())["method"] == "SingleShooting"
+    assert "SingleShooting" in capsys.readouterr().out
+
+
+def test_no_acceptable_fit_is_status_three(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = run("fit", "blow_up.toml", "--starts", "3", "--json", "r.json", "--report", "r.html")
+    assert code == 3
+    captured = capsys.readouterr()
+    assert "all 3 starts failed" in captured.out
+    assert "no report: no solution was found" in captured.err
+    found = json.loads((folder / "r.json").read_text(encoding="utf-8"))
+    assert found["status"] == "failed"
+    assert found["solutions"] == []
+    assert not (folder / "r.html").exists()
+
+
+def test_a_time_limit_is_status_four_and_the_best_is_written(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--starts", "100000", "--time-limit", "1", "--jobs", "1")
+    assert run("fit", "decay.toml", "--json", "r.json", "--report", "r.html", *options) == 4
+    found = json.loads((folder / "r.json").read_text(encoding="utf-8"))
+    assert found["status"] == "time limit"
+    assert found["parameters"]["k"] == pytest.approx(0.69, rel=0.02)
+    assert (folder / "r.html").exists()
+    assert "time limit" in capsys.readouterr().out
+    # What was finished is kept for another day.
+    assert (folder / "r.json.checkpoint").read_bytes().count(b"\n") > 2
+
+
+def test_an_interrupted_fit_goes_on_from_its_checkpoint(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After the time limit, the same command without it goes on, and cleans up."""
+    run("fit", "decay.toml", "--json", "r.json", "--starts", "100000", "--time-limit", "0.5")
+    stored = (folder / "r.json.checkpoint").read_bytes().count(b"\n") - 1
+    assert run("fit", "decay.toml", "--json", "r.json", "--starts", str(stored)) == 0
+    assert f"in {stored} starts" in capsys.readouterr().out
+    assert not (folder / "r.json.checkpoint").exists()
+
+
+def test_a_checkpoint_of_another_fit_beside_the_json_is_given_up(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("fit", "decay.toml", "--json", "r.json", "--starts", "100000", "--time-limit", "0.5")
+    assert run("fit", "decay.toml", "--json", "r.json", "--seed", "1") == 0
+    assert "is of another fit, which is given up" in capsys.readouterr().err
+
+
+def test_a_checkpoint_that_was_named_is_kept_and_defended(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("fit", "decay.toml", "--checkpoint", "mine") == 0
+    kept = (folder / "mine").read_bytes()
+    capsys.readouterr()
+    error = refused(capsys, "fit", "decay.toml", "--checkpoint", "mine", "--seed", "1")
+    assert "mine: belongs to another problem, method or seed" in error
+    assert (folder / "mine").read_bytes() == kept

@@ -1,0 +1,144 @@
+"""``--method branch-and-bound`` and ``--method outer-approximation``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odefit import BranchAndBound
+from tests.cli.commands import run
+
+PROBLEM = """
+format = 1
+name = "decay"
+
+[ode]
+x = "{ode}"
+
+[parameters]
+k = {{ lower = 0.0{upper} }}
+
+[initial]
+x = 1.0
+
+[[experiment]]
+name = "run"
+data = "data.csv"
+"""
+
+BRANCH = "--method branch-and-bound --starts 1 --jobs 1"
+MESH = f"{BRANCH} --mesh 5 --scheme legendre"
+OUTER = "--method outer-approximation --elements 2 --starts 1 --jobs 1"
+
+
+@pytest.fixture(autouse=True)
+def bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the same model with and without an upper bound, which is the working one."""
+    (tmp_path / "data.csv").write_text("t,x\n0.5,0.72\n1,0.45\n2,0.3\n", encoding="utf-8")
+    for name, ode, upper in (
+        ("open", "-k*x", ""),
+        ("closed", "-k*x", ", upper = 5.0"),
+        ("kink", "-k*abs(x)", ", upper = 5.0"),
+    ):
+        text = PROBLEM.format(ode=ode, upper=upper)
+        (tmp_path / f"{name}.toml").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def fitted(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """Exit status, standard output and standard error, without line breaks."""
+    status = run("fit", *command.split())
+    out, err = (" ".join(text.split()) for text in capsys.readouterr())
+    assert "Traceback" not in out + err
+    return status, out, err
+
+
+@pytest.mark.parametrize(
+    ("options", "scope", "solver", "first"),
+    [
+        (BRANCH, "in continuous time", "branch and bound over boxes, with all", "local search"),
+        (MESH, "discretised (Legendre", "branch and bound over boxes, with all", "local search"),
+        (
+            OUTER,
+            "discretised (Legendre collocation, 2 elements x 3 points",
+            "outer approximation with",
+            "local",
+        ),
+    ],
+)
+def test_the_certificate_is_printed_and_its_log_written(
+    bounded: Path,
+    capsys: pytest.CaptureFixture[str],
+    options: str,
+    scope: str,
+    solver: str,
+    first: str,
+) -> None:
+    status, out, _ = fitted(f"closed.toml {options} --json r.json --report r.html", capsys)
+    assert status == 0
+    assert scope in out
+    assert f"computed by {solver}" in out
+    found = json.loads((bounded / "r.json").read_text(encoding="utf-8"))["assessment"]["global"]
+    assert found["closed"]
+    assert found["lower"] <= found["upper"]
+    assert found["history"][0]["stage"] == first
+    assert f"computed by {solver}" in (bounded / "r.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("options", [MESH, OUTER])
+def test_missing_bounds_are_unusable_input_until_they_are_accepted(
+    capsys: pytest.CaptureFixture[str], options: str
+) -> None:
+    status, _, err = fitted(f"open.toml {options}", capsys)
+    assert status == 2
+    assert "--bounds propose" in err
+    status, out, _ = fitted(f"open.toml {options} --bounds propose", capsys)
+    assert status == 0
+    assert "these as given to the method (k from 0 to" in out
+
+
+@pytest.mark.parametrize(
+    ("command", "part"),
+    [
+        (f"kink.toml {BRANCH}", "'abs' has a kink"),
+        (f"kink.toml {BRANCH} --scheme legendre", "'abs' has a kink"),
+        (f"closed.toml {BRANCH} --scheme gauss", "unknown scheme 'gauss'"),
+        (f"closed.toml {BRANCH} --mesh 0", "mesh"),
+        (f"closed.toml {BRANCH} --mesh 1 --scheme simpson", "at least 2 steps"),
+        (f"closed.toml {BRANCH} --elements 3", "--method outer-approximation"),
+        ("closed.toml --elements 3", "--method outer-approximation"),
+        ("closed.toml --bounds propose", "--bounds"),
+        ("closed.toml --method branch-and-bounds", "branch-and-bound"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(
+    capsys: pytest.CaptureFixture[str], command: str, part: str
+) -> None:
+    status, _, err = fitted(command, capsys)
+    assert status == 2
+    assert part in err
+
+
+def test_a_time_limit_keeps_the_best_so_far(
+    bounded: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Its bounds can never meet, with these.
+    monkeypatch.setattr(BranchAndBound, "__init__", _endless(BranchAndBound.__init__))
+    status, out, _ = fitted(f"closed.toml {BRANCH} --time-limit 0.7 --json r.json", capsys)
+    assert status == 4
+    assert "time limit was reached" in out
+    found = json.loads((bounded / "r.json").read_text(encoding="utf-8"))
+    assert found["status"] == "time limit"
+    assert not found["assessment"]["global"]["closed"]
+
+
+def _endless(init: Callable[..., None]) -> Callable[..., None]:
+    def started(self: BranchAndBound, **options: Any) -> None:
+        init(self, gap=0.0, absolute_gap=0.0, **options)
+
+    return started

@@ -1,0 +1,65 @@
+"""What goes where, and what needs nothing heavy."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import COMMAND, run
+
+
+def test_campaigns_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("bench", "list") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("alpha-pinene ") for line in lines)
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--version") == 0
+    assert capsys.readouterr().out.startswith("odefit 0.")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["fit", "--help"], ["--version"]])
+def test_help_needs_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "import sys\nfrom odefit.cli import main\n"
+        f"try:\n    main({arguments!r})\nexcept SystemExit:\n    pass\n"
+        "print(*sorted(set(sys.modules) & {'casadi', 'heyoka', 'matplotlib', 'numpy', 'pandas', "
+        "'rich', 'scipy'}), file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout
+    assert set(ran.stderr.split()) <= {"numpy"}  # of `import odefit` itself
+
+
+def test_results_go_to_standard_output_and_all_else_to_standard_error(folder: Path) -> None:
+    ran = subprocess.run(
+        [*COMMAND, "fit", "decay.toml", "--report", "r.html", "--starts", "1"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0
+    assert ran.stderr == "report: r.html\n"
+    assert "report: r.html" not in ran.stdout
+    assert "\x1b" not in ran.stdout  # no colours where there is no terminal
+
+
+def test_a_reader_that_goes_away_is_no_error(folder: Path) -> None:
+    ran = subprocess.run(
+        f"{shlex.join(COMMAND)} simulate decay.toml --set k=1 s=1 --times 0:9:200000 | head -1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        timeout=120,
+    )
+    assert ran.stdout == "t,x,y\n"
+    assert "Traceback" not in ran.stderr
+    assert "Error" not in ran.stderr
