@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from odefit import Model, Problem
-from odefit.enclosure import Enclosure, Residuals, flow
+from odefit.enclosure import Enclosure, Residuals, flow, linear
 from odefit.enclosure.flow import Flow, Position
 from odefit.enclosure.growth import Spread
 from odefit.enclosure.monomials import Monomials
@@ -314,6 +314,7 @@ def test_boxes_without_bounds(unbounded: float) -> None:
 
 def test_what_takes_too_many_steps_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flow, "MOST_STEPS", 30)
+    monkeypatch.setattr(linear, "FAST", np.inf)
     problem = observed({"x": "w*y", "y": "-w*x"}, [1.0, 100.0], {"x": {}, "y": 0.0}, ["w"])
     found = holds(problem, Enclosure(problem), *box(np.array([1.0, 1.0]), 1e-3), oscillator)
     assert np.isfinite(found.remainder[[0, 2]]).all()

@@ -11,7 +11,7 @@ import pytest
 
 import odefit
 from odefit import Event, Experiment, Model, Problem
-from odefit.enclosure import Enclosure, flow, residuals, tubes
+from odefit.enclosure import Enclosure, flow, linear, residuals, tubes
 from odefit.enclosure.flow import carried
 from odefit.enclosure.growth import Spread
 from odefit.enclosure.intervals import Interval
@@ -227,6 +227,7 @@ def test_a_lost_state_spoils_no_bound() -> None:
 def test_wide_boxes_of_stiff_networks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Taylor models for some states and intervals for others, whichever give up."""
     monkeypatch.setattr(flow, "MOST_STEPS", [20, 60, 400][seed])
+    monkeypatch.setattr(linear, "FAST", np.inf)
     problem = odefit.library.load("alpha-pinene")
     enclosure, forward = Enclosure(problem), odefit.ForwardMap(problem)
     rng = np.random.default_rng(seed)

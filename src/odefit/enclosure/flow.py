@@ -9,10 +9,8 @@ and is, rounded upwards.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -54,29 +52,8 @@ USELESS = 1e9
 """Deviation, in units of the tolerance, of which nothing better is known than nothing: it would
 leave its traces in the rounding of states that do not depend on it."""
 
-STRONG = 3.0
+STRONG = 1.5
 """Norm of step times Jacobian for which a step is too long."""
-
-
-PIECES = 4
-"""Parts of such a step in each of which the growth of deviations is bounded."""
-
-GENTLE = 0.5
-"""Norm of step times Jacobian up to which a step is not divided for that."""
-
-
-WORTH = 2.0
-"""How much larger deviations by frames may be than without for pieces to be of use."""
-
-
-@lru_cache
-def shifts(pieces: int, length: int) -> Array:
-    """What turns powers of s into those of the time within a piece, by piece, times its length."""
-    found = np.zeros((pieces, length, length))
-    for p, j, k in np.ndindex(found.shape):
-        if j <= k:
-            found[p, j, k] = math.comb(k, j) * p ** (k - j) / pieces ** (k + 1)
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,8 +365,7 @@ class _Step:
         steady = defect.T
         guess = 1.5 * spread.sizes + 2.0 * steady + 4 * TINY
         for attempt in range(TRIES):
-            slopes = self._slopes(t, guess.T, slow)
-            upper = slopes.upper()
+            middle, upper, variation = self._slopes(t, guess.T, slow)
             norms = np.abs(upper).sum(axis=2)
             # Nothing can be known of these; the others do not depend on them.
             out = carried(dead | ~(norms <= MOST / 2) | ~np.isfinite(steady), reach)
@@ -406,20 +382,11 @@ class _Step:
         lost = carried(out | ~(held & np.isfinite(during)) | useless, reach)
         rounding = 4 * UNIT * t.shape[2] * np.abs(t).sum((1, 2)).T + TINY
         # By the middle alone: around it, the Jacobian may be large because of the doubt.
-        centre = np.where(dead, 0.0, slopes.middle().sum(axis=2)).max(axis=1)
+        centre = np.where(dead, 0.0, np.abs(middle).sum(axis=(0, 3))).max(axis=1)
+        frame = Frame(without(middle, lost))
         if lost.any():
             spread, steady = spread.without(lost), np.where(lost, 0.0, steady)
-        every = np.arange(self._boxes)
-        other = slopes.moved(spread, steady, lost, every, 1)
-        rough = (centre > GENTLE) & ~lost.all(axis=1)
-        again = np.flatnonzero(rough)
-        if len(again):
-            after[again] = slopes.grown(spread, steady, lost, again, PIECES)
-            # Where frames say more, they are worth the same.
-            useful = (other.sizes[again] < WORTH * after[again]) & (other.sizes[again] > 0)
-            again = again[useful.any(axis=1)]
-        if len(again):
-            other.put(again, slopes.moved(spread, steady, lost, again, PIECES))
+        other = framed(frame, without(variation, lost), spread, steady)
         sizes = np.where(lost, 0.0, (np.minimum(after, other.sizes) + rounding) * SLACK)
         back = np.abs(np.swapaxes(other.frame, 1, 2))
         straight = np.matmul(back, sizes[:, :, None])[:, :, 0]
@@ -436,8 +403,10 @@ class _Step:
         end = np.where(lost.T[:, None], 0.0, end)
         self.end = Position(end, Spread(sizes, other.frame, lengths))
 
-    def _slopes(self, t: Array, guess: Array, slow: Mapping[int, Model]) -> _Slopes:
-        """The Jacobian times the step, over where true solutions are."""
+    def _slopes(
+        self, t: Array, guess: Array, slow: Mapping[int, Model]
+    ) -> tuple[Array, Array, Array]:
+        """The Jacobian times the step: at the middle, by order of s; from above; its variation."""
         flow, h = self._flow, self._h
         low, n = flow._low, len(t)
         m, length = len(low), min(SLOPE_ORDERS, t.shape[2])
@@ -452,95 +421,25 @@ class _Step:
             for k in range(length):
                 sweep.advance(k)
             sweep.bound()
-        c = np.zeros((n * n, m, length, self._boxes))
-        rest = np.zeros((n * n, self._boxes))
+        middle = np.zeros((length, self._boxes, n, n))
+        upper = np.zeros((self._boxes, n, n))
+        variation = np.zeros((self._boxes, n, n))
         for number, term in enumerate(slopes.terms):
+            i, j = divmod(number, n)
             a = sweep.values[term.index]
-            if term.value == 0:
-                continue
-            c[number, :, : a.c.shape[1]] = a.c * h
-            rest[number] = a.remainder * h
-        return _Slopes(c, rest)
-
-
-class _Slopes:
-    """The Jacobian times the step, as polynomials in the box and in s.
-
-    Parameters
-    ----------
-    c
-        Coefficients, shape (n n, M, k, B).
-    rest
-        What these leave out, shape (n n, B).
-    """
-
-    def __init__(self, c: Array, rest: Array) -> None:
-        self._c, self._n = c, round(math.sqrt(len(c)))
-        sizes = np.abs(c)
-        self._sizes = sizes
-        self._rest = (rest + 32 * UNIT * sizes.sum((1, 2))) * SLACK + TINY
-
-    def _square(self, entries: Array) -> Array:
-        """Shape (..., n n, B) as (..., B, n, n)."""
-        matrices = np.moveaxis(entries, -1, -2)
-        return np.ascontiguousarray(matrices.reshape(*matrices.shape[:-1], self._n, self._n))
-
-    def upper(self) -> Array:
-        """From above during the step: the diagonal, and the rest in magnitude."""
-        return self._above(self._c, self._rest)
-
-    def _above(self, c: Array, rest: Array) -> Array:
-        sizes = np.abs(c)
-        top = sizes[:, 0].sum(1)
-        diagonal = slice(None, None, self._n + 1)
-        own = c[diagonal, 0]
-        # During the step, the orders of s beyond the first add what they can.
-        top[diagonal] = own[:, 0] + np.maximum(own[:, 1:], 0.0).sum(1)
-        top = top + sizes[:, 1:].sum((1, 2)) + rest
-        top += np.abs(top) * (SLACK - 1) + TINY
-        return self._square(np.where(np.isfinite(top), top, np.inf))
-
-    def _pieces(self, boxes: Indices, pieces: int) -> tuple[Array, Array]:
-        """The same of pieces of the step of some boxes, piece after piece."""
-        c, rest = self._c, self._rest
-        if len(boxes) < c.shape[3]:
-            c, rest = c[..., boxes], rest[:, boxes]
-        if pieces > 1:
-            c = np.einsum("pjk,emkb->emjpb", shifts(pieces, c.shape[2]), c)
-            rest = np.repeat((rest / pieces)[:, None], pieces, axis=1)
-            c, rest = c.reshape(*c.shape[:3], -1), rest.reshape(len(rest), -1)
-        return c, rest
-
-    def grown(
-        self, spread: Spread, steady: Array, lost: Flags, boxes: Indices, pieces: int
-    ) -> Array:
-        """Sizes in some boxes at the end of the step, component by component."""
-        upper = without(
-            self._above(*self._pieces(boxes, pieces)), np.tile(lost[boxes], (pieces, 1))
-        )
-        after, defect = spread.sizes[boxes], steady[boxes] / pieces
-        for part in upper.reshape(pieces, len(boxes), self._n, self._n):
-            after, _ = componentwise(part, after, defect)
-        return after
-
-    def middle(self) -> Array:
-        """Magnitudes at the middle of the box."""
-        return self._square(self._sizes[:, 0].sum(1))
-
-    def moved(
-        self, spread: Spread, steady: Array, lost: Flags, boxes: Indices, pieces: int
-    ) -> Spread:
-        """Deviations in some boxes at the end of the step, bounded piece by piece."""
-        if len(boxes) < len(lost):
-            spread, steady, lost = spread.take(boxes), steady[boxes], lost[boxes]
-        c, rest = self._pieces(boxes, pieces)
-        varying = (np.abs(c[:, 1:]).sum((1, 2)) + rest) * SLACK
-        many = np.tile(lost, (pieces, 1))
-        variation = self._square(np.where(np.isfinite(varying), varying, np.inf))
-        variation = without(variation, many)
-        frame = Frame(without(self._square(np.moveaxis(c[:, 0], 1, 0)), many))
-        count = len(boxes)
-        for p in range(pieces):
-            own = slice(p * count, (p + 1) * count)
-            spread = framed(frame.part(own), variation[own], spread, steady / pieces)
-        return spread
+            c = np.abs(a.c)
+            own = c[0].sum(0)
+            varying = (c[1:].sum((0, 1)) + a.remainder + 8 * UNIT * own) * SLACK
+            middle[: a.c.shape[1], :, i, j] = a.c[0] * h
+            variation[:, i, j] = varying * h * SLACK + TINY
+            if i == j:
+                # During the step, the orders of s beyond the first add what they can.
+                top = a.c[0, 0] + np.maximum(a.c[0, 1:], 0.0).sum(0) + varying
+            else:
+                top = own + varying
+            top += 16 * UNIT * own
+            upper[:, i, j] = top * h + np.abs(top * h) * (SLACK - 1) + TINY
+        lost = ~np.isfinite(variation)
+        variation = np.where(lost, np.inf, variation)
+        upper = np.where(np.isfinite(upper), upper, np.inf)
+        return middle, upper, variation

@@ -16,7 +16,6 @@ of the Jacobian over what lies between, and |g| at most the defect.
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,7 +97,7 @@ def exponential(matrix: Array, first: Array, steady: Array) -> tuple[Array, Arra
     fine = norms <= MOST
     small = np.where(fine[:, None, None], matrix, 0.0)
     reach = float(norms[fine].max(initial=0.0))
-    last = int(min(12 + 4 * reach, 6 + 10 * reach))
+    last = int(12 + 4 * reach)
     v, w = first.copy(), steady.copy()
     start, drive = v.copy(), w.copy()
     for k in range(1, last):
@@ -181,13 +180,6 @@ class Frame:
         residue = (of_psi @ self.sup + inverse @ self.defect) * SLACK
         total = inverse.sum(axis=1, keepdims=True)
         self.inverse: Array = (inverse + _excess(residue)[:, None, None] * total) * SLACK
-
-    def part(self, boxes: slice) -> Frame:
-        """That of some boxes."""
-        found = copy(self)
-        for name in ("end", "ending", "sup", "inverse", "defect"):
-            setattr(found, name, getattr(self, name)[boxes])
-        return found
 
     def _defect(
         self, series: list[Array], sup: Array, product: Callable[[Array, Array], Array]

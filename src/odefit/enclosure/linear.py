@@ -106,9 +106,10 @@ class LinearMotion:
         That of no length if there is none.
         """
         unit = self._unit
-        if not math.isfinite(norm):
+        size = float(unit) * norm / SHORT
+        if not math.isfinite(size):
             return Fraction(0)
-        halvings = max(math.ceil(math.log2(max(float(unit) * norm / SHORT, 1e-300))), 0)
+        halvings = math.ceil(math.log2(max(size, 1.0)))
         return unit / 2**halvings if 2.0**-halvings >= FINEST else Fraction(0)
 
     def scaled(self, x: Model, factor: Fraction, one: bool = False) -> Model:

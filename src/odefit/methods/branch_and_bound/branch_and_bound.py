@@ -14,7 +14,7 @@ from odefit.enclosure import Enclosure
 from odefit.enclosure.residuals import standard_deviations
 from odefit.methods.branch_and_bound.discretised import DiscretisedEnclosure
 from odefit.methods.branch_and_bound.examination import Enclosed, Examiners
-from odefit.methods.branch_and_bound.local import refined
+from odefit.methods.branch_and_bound.local import objective, refined
 from odefit.methods.branch_and_bound.saving import SavedTree
 from odefit.methods.branch_and_bound.tree import Tree
 from odefit.methods.checkpoint import fingerprint
@@ -330,7 +330,10 @@ class _Search:
     def _improve(self, point: Array) -> bool:
         """Whether a local minimum next to `point` is better."""
         stop: Callable[[], bool] = self._control.should_stop
-        vector, found = refined(self._enclosure, point, self._lower, self._upper, stop)
+        vector = np.clip(point, self._lower, self._upper)
+        found = objective(self._enclosure, vector)
+        if found > self._negligible:  # nothing is much below: data without noise
+            vector, found = refined(self._enclosure, point, self._lower, self._upper, stop)
         if found >= self.upper_bound:
             return False
         self.solved, self.vector, self.upper_bound = None, vector, found
