@@ -395,3 +395,21 @@ def test_second_interrupts_and_failures_lose_nothing() -> None:
 def _failing(progress: Progress) -> None:
     if "boxes" in progress.message:
         raise RuntimeError("from the caller")
+
+
+def test_a_local_answer_that_cannot_be_enclosed_is_an_upper_bound_that_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Stiff equations on a coarse mesh: the solver's word for it, and said so."""
+    expected = fit(bounded(), BranchAndBound("trapezoid", 20), seed=1).assessment.bounds
+    assert expected is not None
+    assert "could not be enclosed" not in expected.sentence
+    module = "odefit.methods.branch_and_bound.branch_and_bound"
+    monkeypatch.setattr(f"{module}.objective", lambda *_: np.inf)
+    monkeypatch.setattr(f"{module}.refined", lambda _, point, *__: (point, np.inf))
+    result = fit(bounded(), BranchAndBound("trapezoid", 20), seed=1)
+    bounds = result.assessment.bounds
+    assert bounds is not None
+    assert bounds.closed
+    assert bounds.upper == pytest.approx(expected.upper, rel=1e-7)
+    assert "The upper bound is that of a local solver" in bounds.sentence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,9 @@ FEWEST = 24
 
 EQUAL = 1e-11
 """Relative difference of the coefficients of steps that count as equal; it is accounted for."""
+
+KINDS = 8
+"""Of different steps, those that a step is compared with: the last ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,23 +73,16 @@ class Plan:
                 kinds.append(None)
                 continue
             kinds.append(self._kind(block))
-        begin = 0
-        for number in range(1, len(kinds) + 1):
-            if number < len(kinds) and kinds[number] == kinds[begin]:
-                continue
-            kind = kinds[begin]
-            if kind is not None:
-                self.runs[begin] = Run(number - begin, kind)
-            begin = number
-        for kind in range(len(self.steps)):
-            own = {k: run for k, run in self.runs.items() if run.kind == kind}
-            if sum(run.count for run in own.values()) < FEWEST:
-                for k in own:
-                    del self.runs[k]
+        number = 0
+        for kind, same in itertools.groupby(kinds):
+            count = len(list(same))
+            if kind is not None and kinds.count(kind) >= FEWEST:
+                self.runs[number] = Run(count, kind)
+            number += count
 
     def _kind(self, block: Block) -> int:
-        for kind, step in enumerate(self.steps):
-            apart = difference(step, block)
+        for kind in range(len(self.steps) - 1, max(len(self.steps) - KINDS, 0) - 1, -1):
+            apart = difference(self.steps[kind], block)
             if apart <= EQUAL:
                 self.doubts[kind] = max(self.doubts[kind], apart)
                 return kind

@@ -32,9 +32,9 @@ FROM_ZERO = 0.1
 FAINT = 0.1
 """Weight of a direction that bends no residual of which something is known, when others do."""
 
-LOOSE = 5.0
-"""Weight of remainders, which are blamed on the unknowns that act on them by their widths: without
-it, boxes of which all is known but little is proved are divided where they are narrow."""
+HOPELESS = 100.0
+"""Ratio of the largest remainder to the norm that is looked for, above which a box is divided
+where those unknowns are wide that act on remainders."""
 
 ULP = 1e-15
 """Covers the rounding of a root and its square."""
@@ -198,10 +198,13 @@ class Tree:
             shares = after / np.where(before > 0, before, 1.0)
             spread = verdict.spread[b]
             if verdict.known[b].all():
-                acting = self._enclosure.influence * after
-                total = acting.sum(axis=1)
-                blame = verdict.loose[b] / np.where(total > 0, total, 1.0)
-                weight = spread * shares + LOOSE * (blame @ acting)
+                weight = spread * shares
+                loose = verdict.loose[b]
+                if loose.max(initial=0.0) > HOPELESS * radius:
+                    # Polynomials that say nothing cannot tell which direction is to blame.
+                    acting = self._enclosure.influence * after
+                    total = acting.sum(axis=1)
+                    weight = (loose / np.where(total > 0, total, 1.0)) @ acting
             else:
                 # What acts on the unknown residual that fewest unknowns act on; of that, what
                 # bends those that are known, if these can tell.
