@@ -119,15 +119,16 @@ class LinearMotion:
         found = self._scaled.static(self._monomials, known, boxes)
         return found[self._scaled.terms[int(one)].index]
 
-    def product(
-        self, left: Sequence[Model], right: Sequence[Model], factor: Fraction, one: bool
-    ) -> list[Model]:
-        """``factor left right``, and the unit matrix, if `one`."""
-        found = self.composition.product(left, right, self._monomials)
+    def one_and(self, matrix: Sequence[Model], factor: Fraction) -> list[Model]:
+        """The unit matrix and a multiple of another."""
         return [
-            self.scaled(x, factor, one and i == j)
-            for x, (i, j) in zip(found, self.composition.pairs, strict=True)
+            self.scaled(x, factor, i == j)
+            for x, (i, j) in zip(matrix, self.composition.pairs, strict=True)
         ]
+
+    def product(self, left: Sequence[Model], right: Sequence[Model]) -> list[Model]:
+        """Of two matrices."""
+        return self.composition.product(left, right, self._monomials)
 
     def applied(
         self, matrix: Sequence[Model], x: Sequence[Model], shift: Sequence[Model]
@@ -194,19 +195,16 @@ class LinearFlow:
     def _mapped(self, h: Fraction) -> Powers:
         """The map of a step."""
         linear = self._linear
-        phi = [linear.scaled(a, Fraction(0), i == j) for a, (i, j) in self._entries()]
+        phi = linear.one_and(self._matrix, Fraction(0))
         for k in range(TERMS, 1, -1):
-            phi = linear.product(self._matrix, phi, h / k, one=True)
+            phi = linear.one_and(linear.product(self._matrix, phi), h / k)
         tail = self._tail(h)
         for entry in phi:
             entry.remainder = (entry.remainder + tail) * SLACK
-        matrix = linear.product(self._matrix, phi, h, one=True)
+        matrix = linear.one_and(linear.product(self._matrix, phi), h)
         zero = [linear.scaled(g, Fraction(0)) for g in self._shift]
         shift = [linear.scaled(g, h) for g in linear.applied(phi, self._shift, zero)]
         return Powers(linear.composition, linear._monomials, matrix, shift)
-
-    def _entries(self) -> list[tuple[Model, tuple[int, int]]]:
-        return list(zip(self._matrix, self._linear.composition.pairs, strict=True))
 
     def _moved(self, x: Sequence[Model], h: Fraction) -> list[Model]:
         """A step of any length up to that of the map."""
