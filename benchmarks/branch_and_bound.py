@@ -41,8 +41,8 @@ from typing import Any
 from common import machine, markdown, publish, seconds
 
 import odefit
+from odefit.discretisation.mesh import UniformMesh
 from odefit.methods.branch_and_bound import examination
-from odefit.methods.transcription.mesh import UniformMesh
 
 RATES = {"lower": 1e-6, "upper": 1e-3}
 STEPS, FINAL = 1230, 36_900.0

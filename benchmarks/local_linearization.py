@@ -37,9 +37,9 @@ from common import machine, markdown, publish
 from numpy.typing import NDArray
 
 from odefit import Model, Problem
+from odefit.problem.vector_field import Structure, VectorField
 from odefit.simulation.casadi_engine import CasadiEngine
 from odefit.simulation.engine import Broken, Bundle, Engine, Lanes, Leg, Seed, Stop, Stretches
-from odefit.simulation.field import Structure, VectorField
 from odefit.simulation.heyoka_engine import HeyokaEngine
 from odefit.simulation.heyoka_lanes import HeyokaLanes
 from odefit.simulation.local_linearization import (

@@ -36,15 +36,16 @@ import numpy as np
 from common import machine, markdown, publish, seconds
 
 import odefit
-from odefit.methods.transcription.assembly import assembly
-from odefit.methods.transcription.discretisation import Discretisation
-from odefit.methods.transcription.formulations import Baseline
-from odefit.methods.transcription.mesh import UniformMesh
-from odefit.methods.transcription.nl import PyomoAlgebra, write_nl
-from odefit.methods.transcription.nlpsol import Ipopt
-from odefit.methods.transcription.program import program
-from odefit.methods.transcription.schemes import Collocation, Scheme, Trapezoid
-from odefit.methods.transcription.solver import Answer, Instance, Limits
+from odefit.discretisation.assembly import assembly
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.formulations import Baseline
+from odefit.discretisation.instance import Instance
+from odefit.discretisation.mesh import UniformMesh
+from odefit.discretisation.schemes import Collocation, Scheme, Trapezoid
+from odefit.methods.solvers.nl import PyomoAlgebra, write_nl
+from odefit.methods.solvers.nlpsol import Ipopt
+from odefit.methods.solvers.program import program
+from odefit.methods.solvers.solver import Answer, Limits
 from odefit.problem.algebras import Array
 
 FINAL = 36900.0

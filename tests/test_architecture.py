@@ -24,6 +24,7 @@ LAYERS = (
     "problem",
     "simulation",
     "structure",
+    "discretisation",
     "enclosure",
     "methods",
     "assessment",
@@ -32,7 +33,6 @@ LAYERS = (
     "fit",
     "reporting",
     "library",
-    "bench",
     "cli",
 )
 """A module imports from its own layer and from those before it; odefit itself comes last."""
@@ -46,7 +46,7 @@ LAZY = {
 HEAVY = ("casadi", "heyoka", "matplotlib", "pandas", "scipy")
 """What ``import odefit`` leaves alone until it is needed."""
 
-PRINTERS = ("odefit.cli", "odefit.__main__", "odefit.reporting.terminal", "odefit.bench.terminal")
+PRINTERS = ("odefit.cli", "odefit.__main__", "odefit.reporting.terminal", "studies.terminal")
 """The modules that may print."""
 
 MOST_LINES = 500

@@ -75,7 +75,6 @@ def _parser() -> argparse.ArgumentParser:
     _fit_parser(commands)
     _check_parser(commands)
     _simulate_parser(commands)
-    _bench_parser(commands)
     return parser
 
 
@@ -162,29 +161,6 @@ def _simulate_parser(commands: Any) -> None:
         "--times", metavar="FROM:TO:COUNT", help="other times than those of the data"
     )
     parser.add_argument("--csv", metavar="FILE", type=Path, help="write to this file")
-
-
-def _bench_parser(commands: Any) -> None:
-    parser = commands.add_parser(
-        "bench", help="reproduce a table", description="Reproduce a table; resumes."
-    )
-    actions = parser.add_subparsers(metavar="ACTION", required=True)
-    listing = actions.add_parser("list", help="what there is")
-    listing.set_defaults(run=_bench_list)
-    run = actions.add_parser("run", help="run a campaign, or go on with it")
-    run.set_defaults(run=_bench_run)
-    run.add_argument("name", metavar="NAME")
-    run.add_argument("--out", metavar="DIR", type=Path, help="default: bench-NAME")
-    run.add_argument("--jobs", metavar="N", type=int, help="processes (default: one a core)")
-    run.add_argument("--limit", metavar="N", type=int, help="only so many runs")
-    run.add_argument(
-        "--set",
-        metavar="NAME=VALUE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="options of the campaign, e.g. noise=1e-4",
-    )
 
 
 def _positive(value: float | None, option: str) -> None:
@@ -361,37 +337,4 @@ def _simulate(options: argparse.Namespace) -> int:
         table.to_csv(sys.stdout, index=False)
     else:
         table.to_csv(options.csv, index=False)
-    return DONE
-
-
-def _bench_list(options: argparse.Namespace) -> int:
-    from odefit.bench import CAMPAIGNS
-
-    for name, campaign in sorted(CAMPAIGNS.items()):
-        print(f"{name:24s} {campaign.description}")
-    return DONE
-
-
-def _choices(texts: Sequence[str]) -> dict[str, str]:
-    """Options of a campaign."""
-    from odefit.problem.errors import InputError
-
-    found = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (equals and name.strip() and value.strip()):
-            raise InputError(f"--set: expected NAME=VALUE, got {text!r}")
-        found[name.strip()] = value.strip()
-    return found
-
-
-def _bench_run(options: argparse.Namespace) -> int:
-    from odefit.bench import campaign
-    from odefit.bench.runner import run_campaign
-
-    _positive(options.jobs, "--jobs")
-    _positive(options.limit, "--limit")
-    chosen = campaign(options.name).with_options(_choices(options.set))
-    out = options.out or Path(f"bench-{options.name}")
-    run_campaign(chosen, out, jobs=options.jobs, limit=options.limit)
     return DONE

@@ -24,13 +24,13 @@ from odefit.methods.levels import Levels
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.algebras import Array
+from odefit.problem.binding import Binding
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.problem.parameters import Parameter
 from odefit.problem.problem import Problem
 from odefit.result import Result, Solution
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.binding import Binding
 
 MOST_SOLUTIONS = 20
 """Distinct solutions that a result lists, the best first."""

@@ -46,9 +46,6 @@ from tests.cli.commands import BLOW_UP, DECAY, refused, run
         ("simulate decay.toml --result data.csv", "data.csv"),
         ("simulate decay.toml --result missing.json", "missing.json"),
         ("simulate blow_up.toml --set k=1", "the simulation failed: "),
-        ("bench run nothing", "there is no campaign 'nothing'"),
-        ("bench run library --limit 0", "--limit: expected a positive number"),
-        ("bench", "ACTION"),
     ],
 )
 def test_a_mistake_is_status_two_with_a_remedy(

@@ -12,12 +12,6 @@ import pytest
 from tests.cli.commands import COMMAND, run
 
 
-def test_campaigns_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("bench", "list") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert any(line.startswith("alpha-pinene ") for line in lines)
-
-
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--version") == 0
     assert capsys.readouterr().out.startswith("odefit 0.")

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odefit import Experiment, Model, Problem, library
-from odefit.methods.starts import guess, ranges, sample
+from odefit.methods.starts import guess, sample
+from odefit.problem.start_ranges import ranges
 
 Array = npt.NDArray[np.float64]
 

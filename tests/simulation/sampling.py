@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from odefit import ForwardMap
+from odefit.problem.binding import Binding
 from odefit.simulation import Trajectory
-from odefit.simulation.binding import Binding
 from odefit.simulation.intervals import IntervalMap, Sweep
 from odefit.simulation.nodes import Nodes, node_names
 from tests.simulation.numerics import Array

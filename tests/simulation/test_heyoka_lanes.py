@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from odefit import Model, Problem
+from odefit.problem.vector_field import Structure, VectorField
 from odefit.simulation.engine import Broken, Bundle, Leg, Path, Seed, Stop, Stretches
-from odefit.simulation.field import Structure, VectorField
 from odefit.simulation.heyoka_engine import LANES, HeyokaEngine
 from odefit.simulation.heyoka_lanes import HeyokaLanes
 from tests.simulation.numerics import Array

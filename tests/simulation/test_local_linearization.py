@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from odefit import Failure, ForwardMap, InputError, Model, Problem, library
+from odefit.problem.vector_field import Structure, VectorField
 from odefit.simulation.engine import Broken, Bundle, Stretches
 from odefit.simulation.engines import EngineName
-from odefit.simulation.field import Structure, VectorField
 from odefit.simulation.local_linearization import LocalLinearizationLanes, Order, damped
 from tests.simulation.numerics import Array, by_unknown, evaluated, integrated
 from tests.simulation.zoo import ZOO

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odefit import Event, Experiment, Model, Problem, library
+from odefit.problem.binding import bound_value
 from odefit.problem.expressions import TIME
-from odefit.simulation.binding import bound_value
-from odefit.simulation.field import VectorField
+from odefit.problem.vector_field import VectorField
 from odefit.structure.linearity import Flags, independent, interactions, linear_unknowns
 from tests.structure.models import TIMES, problem
 

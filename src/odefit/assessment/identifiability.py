@@ -23,12 +23,12 @@ from odefit.methods.estimate import Status
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.algebras import Array
+from odefit.problem.binding import unknowns_of
 from odefit.problem.condition import Series
 from odefit.problem.expressions import Expression
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.binding import unknowns_of
 from odefit.simulation.noise import weigh
 
 POINTS, MOST_POINTS = 6, 16

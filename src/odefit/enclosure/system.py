@@ -12,12 +12,12 @@ import numpy as np
 from odefit.enclosure.functions import Functions
 from odefit.enclosure.values import Program
 from odefit.problem.algebras import Array
+from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.problem.expressions import TIME, Expression
 from odefit.problem.problem import Problem
-from odefit.simulation.binding import bound_value
-from odefit.simulation.field import VectorField
+from odefit.problem.vector_field import VectorField
 from odefit.structure.tape import NotRationalError, Recording, Tape, Term
 
 

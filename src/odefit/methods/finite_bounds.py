@@ -11,11 +11,11 @@ from typing import Any, Literal
 import numpy as np
 
 from odefit.methods.domains import Domains
-from odefit.methods.options import number
-from odefit.methods.starts import ranges
 from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError, one_of
+from odefit.problem.option_checks import number
 from odefit.problem.problem import Problem
+from odefit.problem.start_ranges import ranges
 
 Given = Mapping[str, tuple[float, float]] | Literal["propose"] | None
 

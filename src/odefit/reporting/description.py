@@ -18,9 +18,9 @@ from odefit.assessment.identifiability import (
     Identifiability,
     local_identifiability,
 )
-from odefit.methods.starts import Range, ranges
 from odefit.problem.parameters import Parameter, Unknown
 from odefit.problem.problem import Problem
+from odefit.problem.start_ranges import Range, ranges
 from odefit.reporting.numbers import percent, significant
 from odefit.reporting.plain import (
     constant_lines,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.vector_field import VectorField
 from odefit.simulation.engine import Stop
-from odefit.simulation.field import VectorField
 
 ITERATIONS = 100
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from odefit.problem.algebras import Array
 from odefit.problem.expressions import TIME
+from odefit.problem.vector_field import Structure, VectorField
 from odefit.simulation.engine import Leg, Path, Seed, Stop
-from odefit.simulation.field import Structure, VectorField
 
 TOLERANCE = 1e-9
 ABSOLUTE = 1e-3

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from odefit.problem.algebras import Array
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
-from odefit.simulation.field import VectorField
+from odefit.problem.vector_field import VectorField
 from odefit.simulation.observation import observe
 from odefit.simulation.trajectory import Trajectory
 

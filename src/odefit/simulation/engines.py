@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from odefit.problem.vector_field import Structure, VectorField
 from odefit.simulation.engine import Engine, Lanes, Leg, Path, Seed, Stop
-from odefit.simulation.field import Structure, VectorField
 
 EngineName = Literal["auto", "heyoka", "casadi", "local-linearization"]
 

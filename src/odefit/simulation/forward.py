@@ -17,10 +17,10 @@ from odefit.problem.errors import InputError
 from odefit.problem.expressions import Expression
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
+from odefit.problem.vector_field import VectorField
 from odefit.simulation.constant_weights import ConstantWeights
 from odefit.simulation.engines import EngineName, EngineSwitch
 from odefit.simulation.failure import Failure
-from odefit.simulation.field import VectorField
 from odefit.simulation.intervals import PiecewiseMap
 from odefit.simulation.nodes import Nodes, node_names
 from odefit.simulation.noise import Block, weigh

@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from odefit.problem.algebras import Array
 from odefit.problem.expressions import TIME
+from odefit.problem.vector_field import Structure, VectorField
 from odefit.simulation.engine import Leg, Path, Seed, Stop
-from odefit.simulation.field import Structure, VectorField
 
 # Where a solution ends, the search for events warns of every polynomial that is not finite.
 hy.set_logger_level_error()

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from odefit.problem.algebras import Array
+from odefit.problem.vector_field import Structure, VectorField
 from odefit.simulation.engine import Broken, Bundle, Stretches
-from odefit.simulation.field import Structure, VectorField
 from odefit.simulation.heyoka_engine import LANES, HeyokaAlgebra, stop_of, system_of
 
 

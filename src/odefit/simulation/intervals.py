@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from odefit.problem.algebras import Array
+from odefit.problem.binding import Binding, dynamic_unknowns
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import Expression
-from odefit.simulation.binding import Binding, dynamic_unknowns
+from odefit.problem.vector_field import Structure, VectorField
 from odefit.simulation.engine import Broken, Stretches
 from odefit.simulation.engines import BUDGET, EngineSwitch
 from odefit.simulation.failure import Failure
-from odefit.simulation.field import Structure, VectorField
 from odefit.simulation.schedule import leg_of
 from odefit.simulation.trajectory import ConditionMap, Trajectory
 

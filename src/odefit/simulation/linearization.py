@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from odefit.problem.algebras import DUAL, NUMPY, Array, Dual
 from odefit.problem.expressions import TIME
-from odefit.simulation.field import VectorField
+from odefit.problem.vector_field import VectorField
 
 Mask = npt.NDArray[np.bool_]
 

@@ -26,9 +26,9 @@ import numpy.typing as npt
 
 from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError
+from odefit.problem.vector_field import Structure, VectorField
 from odefit.simulation.engine import Broken, Bundle, Leg, Path, Seed, Stop, Stretches
 from odefit.simulation.exponentials import phi_product
-from odefit.simulation.field import Structure, VectorField
 from odefit.simulation.linearization import Linearization, Mask, Tangent, driven, mixed
 
 Order = Literal[2, 3]

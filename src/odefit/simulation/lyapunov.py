@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.problem.algebras import Array
+from odefit.problem.binding import Binding
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
-from odefit.simulation.binding import Binding
+from odefit.problem.vector_field import Structure, VectorField
 from odefit.simulation.engine import Broken, Stretches
 from odefit.simulation.failure import Failure
-from odefit.simulation.field import Structure, VectorField
 from odefit.simulation.local_linearization import LocalLinearizationLanes
 
 TOLERANCE = 1e-4

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from odefit.problem.algebras import Array
 from odefit.problem.condition import Condition
-from odefit.simulation.field import VectorField
+from odefit.problem.vector_field import VectorField
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.binding import scalar_value
 from odefit.problem.condition import Condition, Series
 from odefit.problem.expressions import Expression
 from odefit.problem.noise import Noise
-from odefit.simulation.binding import scalar_value
 
 
 @dataclass(frozen=True, eq=False)

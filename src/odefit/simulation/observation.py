@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.binding import scalar_value
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import TIME
-from odefit.simulation.binding import scalar_value
-from odefit.simulation.field import VectorField
+from odefit.problem.vector_field import VectorField
 from odefit.simulation.trajectory import Trajectory
 
 

@@ -9,14 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.binding import Binding, dynamic_unknowns, scalar_value
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import TIME, Expression
+from odefit.problem.vector_field import Structure, VectorField
 from odefit.simulation.algebraic import consistent
-from odefit.simulation.binding import Binding, dynamic_unknowns, scalar_value
 from odefit.simulation.engine import Leg, Path, Seed, Stop
 from odefit.simulation.engines import EngineSwitch
 from odefit.simulation.failure import Failure
-from odefit.simulation.field import Structure, VectorField
 from odefit.simulation.schedule import Stage, schedule
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from odefit.problem.binding import unknowns_of
 from odefit.problem.expressions import Expression
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
-from odefit.simulation.binding import unknowns_of
 from odefit.structure.branches import consistent_point, on_the_branch, unknowns_in
 from odefit.structure.combinations import identifiable_combinations
 from odefit.structure.counting import distinct_rows, distinct_values

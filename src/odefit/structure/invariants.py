@@ -14,7 +14,7 @@ import numpy as np
 from odefit.problem.algebras import DUAL, Array, Dual
 from odefit.problem.expressions import TIME
 from odefit.problem.problem import Problem
-from odefit.simulation.field import VectorField
+from odefit.problem.vector_field import VectorField
 from odefit.structure.stages import stages
 
 POINTS = 12

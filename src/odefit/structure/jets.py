@@ -14,12 +14,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.problem.expressions import TIME
 from odefit.problem.model import Model
 from odefit.problem.problem import Problem
-from odefit.simulation.binding import bound_value
 from odefit.structure.lifting import Lifting
 from odefit.structure.series import (
     COMPLEX,

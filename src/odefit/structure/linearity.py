@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.binding import bound_value
 from odefit.problem.expressions import NON_SMOOTH, TIME
 from odefit.problem.problem import Problem
-from odefit.simulation.binding import bound_value
-from odefit.simulation.field import VectorField
+from odefit.problem.vector_field import VectorField
 from odefit.structure.stages import stages
 
 POINTS = 4

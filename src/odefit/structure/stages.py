@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import TIME, Algebra
-from odefit.simulation.binding import bound_value
 
 
 def stages(

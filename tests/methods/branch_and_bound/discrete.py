@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from odefit import ForwardMap, Problem
-from odefit.methods.transcription.discretisation import Discretisation
-from odefit.methods.transcription.mesh import Mesh, UniformMesh
-from odefit.methods.transcription.schemes import SCHEMES
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.mesh import Mesh, UniformMesh
+from odefit.discretisation.schemes import SCHEMES
 from odefit.problem.algebras import Array
 from odefit.simulation import Failure
 

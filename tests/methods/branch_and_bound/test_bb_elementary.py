@@ -11,7 +11,7 @@ from scipy.optimize import least_squares
 from odefit import BranchAndBound, ForwardMap, Model, Problem, fit
 from odefit.problem.algebras import Array
 from odefit.simulation import Evaluation
-from tests.methods.branch_and_bound.test_bb_discretised import checked
+from tests.enclosure.discretised.test_discretised_residuals import checked
 
 TIMES = np.array([0.0, 0.5, 1.0, 1.6, 2.4])
 

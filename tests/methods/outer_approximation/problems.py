@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from odefit import Model, Problem
+from odefit.discretisation.starting import from_data
 from odefit.methods.outer_approximation.equations import completed, standard_form
 from odefit.methods.outer_approximation.functions import lines
 from odefit.methods.outer_approximation.master import Master, Partition
 from odefit.methods.outer_approximation.propagation import Propagation
 from odefit.methods.outer_approximation.standard_form import IntArray, StandardForm
+from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.transcription import (
     Baseline,
     Collocation,
@@ -22,8 +24,6 @@ from odefit.methods.transcription import (
     Limits,
     UniformMesh,
 )
-from odefit.methods.transcription.nlpsol import Ipopt
-from odefit.methods.transcription.starting import from_data
 from odefit.problem.algebras import Array
 from odefit.simulation.table import simulation_table
 

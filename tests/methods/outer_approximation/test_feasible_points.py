@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 
 import odefit
 from odefit import Model, Problem
+from odefit.discretisation.starting import near
 from odefit.methods.finite_bounds import within
 from odefit.methods.outer_approximation.algorithm import Search
 from odefit.methods.outer_approximation.boxes import Box, state_bounds
@@ -35,10 +36,9 @@ from odefit.methods.outer_approximation.relaxation import (
 )
 from odefit.methods.outer_approximation.rounding import UNIT, Ends, divide, multiply
 from odefit.methods.outer_approximation.standard_form import StandardForm, Univariate
+from odefit.methods.solvers.reduced import Reduced
+from odefit.methods.solvers.solver import Answer, Outcome
 from odefit.methods.transcription import Collocation, Discretisation, UniformMesh
-from odefit.methods.transcription.reduced import Reduced
-from odefit.methods.transcription.solver import Answer, Outcome
-from odefit.methods.transcription.starting import near
 from odefit.problem.algebras import Array
 from odefit.simulation import ForwardMap
 from tests.methods.outer_approximation.problems import in_pieces

@@ -7,12 +7,12 @@ from scipy.sparse import csc_array
 from scipy.sparse.linalg import spsolve
 
 from odefit import ForwardMap, Problem, library
-from odefit.methods.transcription.discretisation import Discretisation, Place
-from odefit.methods.transcription.formulations import Baseline
-from odefit.methods.transcription.program import program
+from odefit.discretisation.discretisation import Discretisation, Place
+from odefit.discretisation.formulations import Baseline
+from odefit.methods.solvers.program import program
 from odefit.problem.algebras import NUMPY, Array
+from odefit.problem.binding import Binding
 from odefit.simulation import Trajectory
-from odefit.simulation.binding import Binding
 
 
 def reference_of(name: str) -> tuple[Problem, Array]:

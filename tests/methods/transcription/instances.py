@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from odefit import Model, Problem, library
-from odefit.methods.transcription.discretisation import Discretisation
-from odefit.methods.transcription.formulations import Baseline, Formulation
-from odefit.methods.transcription.mesh import UniformMesh
-from odefit.methods.transcription.nlpsol import Ipopt
-from odefit.methods.transcription.schemes import SCHEMES
-from odefit.methods.transcription.solver import Answer, Instance, Limits
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.formulations import Baseline, Formulation
+from odefit.discretisation.instance import Instance
+from odefit.discretisation.mesh import UniformMesh
+from odefit.discretisation.schemes import SCHEMES
+from odefit.methods.solvers.nlpsol import Ipopt
+from odefit.methods.solvers.solver import Answer, Limits
 
 RATE = 0.8
 

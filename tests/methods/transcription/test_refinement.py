@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, InputError, Model, Problem
-from odefit.methods.transcription.discretisation import Discretisation
-from odefit.methods.transcription.mesh import GivenMesh, Mesh, UniformMesh
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.mesh import GivenMesh, Mesh, UniformMesh
+from odefit.discretisation.schemes import SCHEMES
 from odefit.methods.transcription.refinement import (
     PIECES,
     AdaptiveMesh,
@@ -17,7 +18,6 @@ from odefit.methods.transcription.refinement import (
     refined,
     step_errors,
 )
-from odefit.methods.transcription.schemes import SCHEMES
 from odefit.problem.algebras import Array
 from tests.methods.transcription.exact import discrete_solution
 

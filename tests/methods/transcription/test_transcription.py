@@ -27,16 +27,17 @@ from odefit import (
     Status,
     Transcription,
 )
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.instance import Instance
 from odefit.methods import workers
 from odefit.methods.checkpoint import ForeignCheckpointError
 from odefit.methods.estimate import Estimate
+from odefit.methods.solvers.agreement import discretised
+from odefit.methods.solvers.scip import Scip
+from odefit.methods.solvers.solver import Answer, Limits
 from odefit.methods.transcription import SCHEMES, DataMesh, Ipopt
 from odefit.methods.transcription import transcription as module
-from odefit.methods.transcription.agreement import discretised
-from odefit.methods.transcription.discretisation import Discretisation
 from odefit.methods.transcription.refinement import refined, step_errors
-from odefit.methods.transcription.scip import Scip
-from odefit.methods.transcription.solver import Answer, Instance, Limits
 from odefit.problem.algebras import Array
 from tests.methods.problems import decay, explosive, oscillator
 from tests.methods.test_multi_start import essence

@@ -22,11 +22,11 @@ from odefit.methods.algebraic.wording import message
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import Counted, Estimate, Start, Status
 from odefit.methods.multi_start import MultiStart
-from odefit.methods.options import whole
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.smoothing import AAA, Chebyshev, GaussianProcess, Smoother, noise_level
 from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError
+from odefit.problem.option_checks import whole
 from odefit.problem.problem import Problem
 from odefit.simulation.engines import EngineName
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from odefit.methods.algebraic.legs import back, forward
 from odefit.methods.algebraic.preparation import Preparation
-from odefit.methods.starts import ranges
 from odefit.problem.algebras import Array
-from odefit.simulation.binding import Binding
+from odefit.problem.binding import Binding
+from odefit.problem.start_ranges import ranges
 from odefit.structure.consistency import completed
 from odefit.structure.jets import ComplexArray
 

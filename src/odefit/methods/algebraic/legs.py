@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.binding import scalar_value
 from odefit.problem.expressions import TIME, Expression
-from odefit.simulation.binding import scalar_value
 from odefit.structure.consistency import completed
 from odefit.structure.jets import Block, ComplexArray, JetSystem
 from odefit.structure.taylor import carried

@@ -10,9 +10,12 @@ from functools import partial
 
 import numpy as np
 
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.mesh import Mesh, UniformMesh
+from odefit.discretisation.schemes import SCHEMES, Scheme
 from odefit.enclosure import Enclosure
+from odefit.enclosure.discretised.residuals import DiscretisedEnclosure
 from odefit.enclosure.residuals import standard_deviations
-from odefit.methods.branch_and_bound.discretised import DiscretisedEnclosure
 from odefit.methods.branch_and_bound.examination import Enclosed, Examiners
 from odefit.methods.branch_and_bound.local import objective, refined
 from odefit.methods.branch_and_bound.saving import SavedTree
@@ -30,19 +33,16 @@ from odefit.methods.finite_bounds import (
 )
 from odefit.methods.levels import Levels
 from odefit.methods.multi_start import MultiStart
-from odefit.methods.options import number, whole
 from odefit.methods.single_shooting import SingleShooting
-from odefit.methods.transcription.agreement import discretised
-from odefit.methods.transcription.discretisation import Discretisation
-from odefit.methods.transcription.mesh import Mesh, UniformMesh
-from odefit.methods.transcription.mesh_search import mesh_search
-from odefit.methods.transcription.nlpsol import Ipopt
-from odefit.methods.transcription.schemes import SCHEMES, Scheme
-from odefit.methods.transcription.solver import Answer
+from odefit.methods.solvers.agreement import discretised
+from odefit.methods.solvers.mesh_search import mesh_search
+from odefit.methods.solvers.nlpsol import Ipopt
+from odefit.methods.solvers.solver import Answer
 from odefit.methods.transcription.transcription import Transcription
 from odefit.methods.workers import Workers
 from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError, one_of
+from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines import EngineName

@@ -8,10 +8,10 @@ import numpy as np
 
 from odefit.methods.integral_matching.curves import Piece
 from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.binding import bound_value
 from odefit.problem.expressions import TIME
 from odefit.problem.problem import Problem
-from odefit.simulation.binding import bound_value
-from odefit.simulation.field import VectorField
+from odefit.problem.vector_field import VectorField
 from odefit.structure.stages import stages
 
 BACKWARD = 50

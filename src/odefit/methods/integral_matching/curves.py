@@ -13,10 +13,10 @@ from odefit.methods.integral_matching.readout import Readout
 from odefit.methods.smoothing import SmoothingSpline
 from odefit.methods.smoothing.smoother import Interpolant, Smoother
 from odefit.problem.algebras import NUMPY, Array
+from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
-from odefit.simulation.binding import bound_value
 
 POINTS = 200
 """Points of a grid at least."""

@@ -8,10 +8,10 @@ import numpy as np
 
 from odefit.methods.integral_matching.readout import Readout
 from odefit.problem.algebras import DUAL, NUMPY, Array, Dual
+from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import NON_SMOOTH, TIME, Expression
 from odefit.problem.model import Model
-from odefit.simulation.binding import bound_value
 
 POINTS = 4
 """Random states at which slopes are compared."""

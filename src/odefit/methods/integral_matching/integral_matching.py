@@ -20,13 +20,13 @@ from odefit.methods.integral_matching.separation import Penalty
 from odefit.methods.levels import Levels
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.multiple_shooting import MultipleShooting
-from odefit.methods.options import number, whole
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.smoothing import SplineByNoise
 from odefit.methods.smoothing.smoother import Smoother
 from odefit.methods.starts import chosen
 from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError, did_you_mean
+from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines import EngineName

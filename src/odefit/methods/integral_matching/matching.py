@@ -17,13 +17,13 @@ from odefit.methods.scaling import Flags
 from odefit.methods.smoothing.smoother import Smoother
 from odefit.methods.trust_region import Tolerances
 from odefit.problem.algebras import NUMPY, Array
+from odefit.problem.binding import bound_value
 from odefit.problem.errors import InputError
 from odefit.problem.expressions import Expression
 from odefit.problem.problem import Problem
+from odefit.problem.vector_field import VectorField
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.binding import bound_value
 from odefit.simulation.engines import EngineName
-from odefit.simulation.field import VectorField
 from odefit.structure.invariants import invariants
 from odefit.structure.linearity import (
     acting_together,

@@ -12,10 +12,10 @@ import numpy as np
 from odefit.methods.multiple_shooting.linear_problem import Conditions
 from odefit.methods.multiple_shooting.shooting import Linearised, Shooting
 from odefit.problem.algebras import DUAL, Dual
+from odefit.problem.binding import scalar_value
 from odefit.problem.errors import InputError, did_you_mean
 from odefit.problem.expressions import Expression, ExpressionError, parse
 from odefit.problem.problem import Problem
-from odefit.simulation.binding import scalar_value
 
 _AT = re.compile(r"([A-Za-z_]\w*)\s*@\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
 _RELATION = re.compile(r"<=|>=|==|=|<|>")

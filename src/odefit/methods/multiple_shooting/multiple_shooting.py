@@ -28,13 +28,13 @@ from odefit.methods.multiple_shooting.linear_problem import LinearProblem
 from odefit.methods.multiple_shooting.on_nodes import determined, linearisers, on_times, units
 from odefit.methods.multiple_shooting.relaxation import relaxed
 from odefit.methods.multiple_shooting.shooting import Linearised, Point, Shooting
-from odefit.methods.options import number, whole
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.starts import chosen, guess, sample
-from odefit.methods.states import states_from_data
 from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError, did_you_mean
+from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
+from odefit.problem.state_guesses import states_from_data
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines import EngineName
 from odefit.simulation.nodes import Nodes, node_names

@@ -7,12 +7,12 @@ from numbers import Integral
 
 import numpy as np
 
-from odefit.methods.options import whole
-from odefit.methods.states import data_size, states_from_data
 from odefit.problem.algebras import Array
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
+from odefit.problem.option_checks import whole
 from odefit.problem.problem import Problem
+from odefit.problem.state_guesses import data_size, states_from_data
 
 Given = int | Sequence[float] | Mapping[str, Sequence[float]] | None
 """How nodes can be given: see :class:`MultipleShooting`."""

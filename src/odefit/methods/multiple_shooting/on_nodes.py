@@ -17,9 +17,9 @@ from odefit.methods.multiple_shooting.constraints import (
 from odefit.methods.multiple_shooting.linear_problem import Conditions, LinearProblem
 from odefit.methods.multiple_shooting.nodes import node_sizes
 from odefit.methods.multiple_shooting.shooting import Linearised, Point, Shooting
-from odefit.methods.starts import ranges
 from odefit.problem.algebras import Array
 from odefit.problem.problem import Problem
+from odefit.problem.start_ranges import ranges
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.nodes import Nodes, node_names
 

@@ -26,7 +26,7 @@ from odefit.methods.outer_approximation.mixed_integer import Workshop
 from odefit.methods.outer_approximation.propagation import Infeasible, Propagation
 from odefit.methods.outer_approximation.relaxation import HyperPlanes
 from odefit.methods.outer_approximation.standard_form import StandardForm
-from odefit.methods.transcription.solver import Answer
+from odefit.methods.solvers.solver import Answer
 from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError
 

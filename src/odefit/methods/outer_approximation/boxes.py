@@ -13,19 +13,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.discretisation.assembly import assembly
+from odefit.discretisation.blocks import Block
+from odefit.discretisation.discretisation import Discretisation, Place
+from odefit.discretisation.formulations import Baseline
 from odefit.methods.domains import Domains
 from odefit.methods.finite_bounds import TINY, WIDER, Given
 from odefit.methods.outer_approximation.reformulation import Affine, AffineAlgebra, Terms
-from odefit.methods.states import data_size
-from odefit.methods.transcription.assembly import assembly
-from odefit.methods.transcription.blocks import Block
-from odefit.methods.transcription.discretisation import Discretisation, Place
-from odefit.methods.transcription.formulations import Baseline
 from odefit.problem.algebras import Array
 from odefit.problem.condition import Series
 from odefit.problem.errors import InputError
 from odefit.problem.expressions import Expression
 from odefit.problem.noise import Noise
+from odefit.problem.state_guesses import data_size
 
 ODD = frozenset({"power", "sqrt", "abs", "sinh", "tanh", "atan", "asin"})
 """Functions that are zero at zero; powers with a positive exponent."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
+from odefit.discretisation.assembly import Assembly, assembly
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.formulations import Baseline
 from odefit.methods.outer_approximation.reformulation import Affine, AffineAlgebra, Terms
 from odefit.methods.outer_approximation.standard_form import IntArray, StandardForm
-from odefit.methods.transcription.assembly import Assembly, assembly
-from odefit.methods.transcription.discretisation import Discretisation
-from odefit.methods.transcription.formulations import Baseline
 from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError
 

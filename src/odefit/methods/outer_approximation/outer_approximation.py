@@ -14,6 +14,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.formulations import Baseline
+from odefit.discretisation.instance import Instance
+from odefit.discretisation.mesh import UniformMesh
+from odefit.discretisation.scales import spread
+from odefit.discretisation.schemes import Collocation
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import BoundStep, Certificate, Estimate, Start, Status
 from odefit.methods.finite_bounds import (
@@ -24,7 +30,6 @@ from odefit.methods.finite_bounds import (
     finite_bounds,
     within,
 )
-from odefit.methods.options import number, whole
 from odefit.methods.outer_approximation.algorithm import Search, Slave, Tell
 from odefit.methods.outer_approximation.boxes import (
     Box,
@@ -34,20 +39,16 @@ from odefit.methods.outer_approximation.boxes import (
 from odefit.methods.outer_approximation.equations import standard_form
 from odefit.methods.outer_approximation.mixed_integer import MixedIntegerSolver, milp_solver
 from odefit.methods.outer_approximation.propagation import Infeasible, Propagation
-from odefit.methods.transcription.agreement import discretised
-from odefit.methods.transcription.discretisation import Discretisation
-from odefit.methods.transcription.formulations import Baseline
-from odefit.methods.transcription.mesh import UniformMesh
-from odefit.methods.transcription.mesh_search import mesh_search
-from odefit.methods.transcription.nlpsol import Ipopt
-from odefit.methods.transcription.reduced import Reduced
-from odefit.methods.transcription.scales import spread
-from odefit.methods.transcription.schemes import Collocation
-from odefit.methods.transcription.solver import Answer, Instance, Limits, Outcome
-from odefit.methods.transcription.solver import answer as to_answer
+from odefit.methods.solvers.agreement import discretised
+from odefit.methods.solvers.mesh_search import mesh_search
+from odefit.methods.solvers.nlpsol import Ipopt
+from odefit.methods.solvers.reduced import Reduced
+from odefit.methods.solvers.solver import Answer, Limits, Outcome
+from odefit.methods.solvers.solver import answer as to_answer
 from odefit.methods.transcription.transcription import Transcription
 from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError
+from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
 from odefit.simulation.engines import EngineName

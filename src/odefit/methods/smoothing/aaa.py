@@ -7,7 +7,6 @@ from functools import cached_property
 
 import numpy as np
 
-from odefit.methods.options import number
 from odefit.methods.smoothing.aaa_iteration import iterate
 from odefit.methods.smoothing.barycentric import Rational
 from odefit.methods.smoothing.criteria import aicc
@@ -15,6 +14,7 @@ from odefit.methods.smoothing.floater_hormann import interpolant
 from odefit.methods.smoothing.noise import noise_level
 from odefit.methods.smoothing.smoother import EPS, Interpolant, fit_normalised, refuse_weights
 from odefit.problem.algebras import Array
+from odefit.problem.option_checks import number
 
 FOLDS = 5
 """Refits, each without every fifth point, that the error is estimated from."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.methods.options import whole
 from odefit.methods.smoothing.amount import (
     Choice,
     Criterion,
@@ -19,6 +18,7 @@ from odefit.methods.smoothing.banded import Penalised, Series
 from odefit.methods.smoothing.banded_curve import BandedCurve
 from odefit.methods.smoothing.smoother import Interpolant, fit_normalised, relative_weights
 from odefit.problem.algebras import Array
+from odefit.problem.option_checks import whole
 
 PASSES = 4
 """Curves from which a local weight is taken, each from the one before."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from odefit.methods.options import whole
 from odefit.methods.smoothing.barycentric import Rational, quotient
 from odefit.methods.smoothing.noise import noise_level
 from odefit.methods.smoothing.smoother import Interpolant, fit_normalised, refuse_weights
 from odefit.problem.algebras import Array
+from odefit.problem.option_checks import whole
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.methods.options import number, whole
 from odefit.methods.smoothing.basis import Waves
 from odefit.methods.smoothing.regression import Prior, regress
 from odefit.methods.smoothing.smoother import Interpolant, fit_normalised, refuse_weights
 from odefit.problem.algebras import Array
+from odefit.problem.option_checks import number, whole
 
 
 @dataclass(frozen=True)

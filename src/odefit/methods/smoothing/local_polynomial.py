@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from odefit.methods.options import number, whole
 from odefit.methods.smoothing.smoother import EPS, Interpolant, fit_normalised, relative_weights
 from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError
+from odefit.problem.option_checks import number, whole
 
 CHUNK = 100
 """Places at which polynomials are fitted together, with those data that one of them sees."""

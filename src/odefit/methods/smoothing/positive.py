@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from odefit.methods.options import number
 from odefit.methods.smoothing.barycentric import quotient
 from odefit.methods.smoothing.smoother import Interpolant, Smoother
 from odefit.problem.algebras import Array
+from odefit.problem.option_checks import number
 
 SMALL = 1e-6
 """Of the largest value: the level where there is no noise to take it from."""

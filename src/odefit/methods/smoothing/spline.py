@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.methods.options import whole
 from odefit.methods.smoothing.amount import Criterion, check_criterion, resolved
 from odefit.methods.smoothing.banded import Series
 from odefit.methods.smoothing.banded_curve import BandedCurve
@@ -15,6 +14,7 @@ from odefit.methods.smoothing.evidence import RATIOS, Reduced
 from odefit.methods.smoothing.expansion import Expansion, members, mixture
 from odefit.methods.smoothing.smoother import EPS, Interpolant, fit_normalised, relative_weights
 from odefit.problem.algebras import Array
+from odefit.problem.option_checks import whole
 
 FINENESS = 4
 """Candidates for the smoothing between two of `evidence.RATIOS`."""

@@ -5,12 +5,11 @@ potential of local and global solvers): schemes and meshes (section 2.1), formul
 solvers (3.2), and the method that puts them together.
 """
 
-from odefit.methods.transcription.discretisation import Discretisation
-from odefit.methods.transcription.formulations import Baseline, ExtraTol, SoftCons
-from odefit.methods.transcription.mesh import DataMesh, GivenMesh, UniformMesh
-from odefit.methods.transcription.nlpsol import Bonmin, Ipopt, Uno
-from odefit.methods.transcription.refinement import AdaptiveMesh
-from odefit.methods.transcription.schemes import (
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.formulations import Baseline, ExtraTol, SoftCons
+from odefit.discretisation.instance import Instance
+from odefit.discretisation.mesh import DataMesh, GivenMesh, UniformMesh
+from odefit.discretisation.schemes import (
     SCHEMES,
     AdamsMoulton,
     Collocation,
@@ -19,7 +18,9 @@ from odefit.methods.transcription.schemes import (
     Simpson,
     Trapezoid,
 )
-from odefit.methods.transcription.solver import Answer, Instance, Limits, Outcome
+from odefit.methods.solvers.nlpsol import Bonmin, Ipopt, Uno
+from odefit.methods.solvers.solver import Answer, Limits, Outcome
+from odefit.methods.transcription.refinement import AdaptiveMesh
 from odefit.methods.transcription.transcription import Transcription
 
 __all__ = [

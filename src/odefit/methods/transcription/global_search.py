@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.instance import Instance
+from odefit.discretisation.scales import spread
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import Certificate, Estimate, Status
-from odefit.methods.transcription.agreement import discretised
-from odefit.methods.transcription.discretisation import Discretisation
-from odefit.methods.transcription.isolation import isolated
-from odefit.methods.transcription.mesh_search import mesh_search
-from odefit.methods.transcription.nlpsol import Ipopt
-from odefit.methods.transcription.scales import spread
-from odefit.methods.transcription.solver import Answer, Instance, Limits, Outcome, Report, cost
+from odefit.methods.solvers.agreement import discretised
+from odefit.methods.solvers.isolation import isolated
+from odefit.methods.solvers.mesh_search import mesh_search
+from odefit.methods.solvers.nlpsol import Ipopt
+from odefit.methods.solvers.solver import Answer, Limits, Outcome, Report, cost
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from odefit.methods.options import number, whole
-from odefit.methods.transcription.discretisation import Discretisation, Place
-from odefit.methods.transcription.mesh import GivenMesh
-from odefit.methods.transcription.scales import sizes
+from odefit.discretisation.discretisation import Discretisation, Place
+from odefit.discretisation.mesh import GivenMesh
+from odefit.discretisation.scales import sizes
 from odefit.problem.algebras import Array
+from odefit.problem.option_checks import number, whole
 
 ROUNDING = 1e-10
 """Values this small, relative to the size of their variable, are what solvers leave of zero."""

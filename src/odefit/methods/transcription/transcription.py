@@ -15,30 +15,31 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.formulations import Baseline, Formulation
+from odefit.discretisation.instance import Instance
+from odefit.discretisation.mesh import DataMesh, Mesh, UniformMesh
+from odefit.discretisation.scales import spread
+from odefit.discretisation.schemes import SCHEMES, Scheme
+from odefit.discretisation.starting import States, from_data, near
 from odefit.methods.control import Control, interruptible
 from odefit.methods.estimate import Discretised, Estimate, Start, Status
 from odefit.methods.levels import Levels
 from odefit.methods.multi_start import MultiStart
-from odefit.methods.options import number, whole
 from odefit.methods.single_shooting import SingleShooting
+from odefit.methods.solvers.agreement import discretised
+from odefit.methods.solvers.nlpsol import NEARBY, Ipopt
+from odefit.methods.solvers.solver import Answer, Limits, Solver
 from odefit.methods.starts import chosen, guess
-from odefit.methods.transcription.agreement import discretised
-from odefit.methods.transcription.discretisation import Discretisation
-from odefit.methods.transcription.formulations import Baseline, Formulation
-from odefit.methods.transcription.mesh import DataMesh, Mesh, UniformMesh
-from odefit.methods.transcription.nlpsol import NEARBY, Ipopt
 from odefit.methods.transcription.refinement import (
     AdaptiveMesh,
     carried_over,
     refined,
     step_errors,
 )
-from odefit.methods.transcription.scales import spread
-from odefit.methods.transcription.schemes import SCHEMES, Scheme
-from odefit.methods.transcription.solver import Answer, Instance, Limits, Solver
-from odefit.methods.transcription.starting import States, from_data, near
 from odefit.problem.algebras import Array
 from odefit.problem.errors import InputError, one_of
+from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
 from odefit.simulation.engines import EngineName
@@ -143,7 +144,7 @@ class Transcription:
             whole(self.mesh, "Transcription, mesh")
             settings["mesh"] = UniformMesh(int(self.mesh))
         if isinstance(self.solver, str):
-            from odefit.methods.transcription.solvers import solver
+            from odefit.methods.solvers.registry import solver
 
             settings["solver"] = solver(self.solver)
         if self.states not in ("data", "simulation", "zero"):

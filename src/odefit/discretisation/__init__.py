@@ -1,0 +1,1 @@
+"""A problem discretised: equations between values at the points of a mesh."""

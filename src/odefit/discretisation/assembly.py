@@ -1,0 +1,168 @@
+"""The discretised problem written out, for solvers that take expressions one by one.
+
+The variables w are those at points, the unknowns, and slack variables, as in
+:mod:`~odefit.methods.solvers.program`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, hstack
+
+from odefit.discretisation.blocks import Block
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.formulations import Constraints, Formulation
+from odefit.discretisation.instance import Instance
+from odefit.problem.algebras import Array
+from odefit.problem.expressions import Algebra
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Assembly:
+    """``lower_g <= linear w + sum over blocks of weights outputs(w) <= upper_g``.
+
+    Attributes
+    ----------
+    discretisation, constraints
+        What it is made of; the bounds of the constraints are in the latter.
+    lower, upper
+        Bounds of w, shape (size,).
+    linear
+        Shape (constraints, size).
+    weights
+        By block, shape (constraints, instances * outputs).
+    """
+
+    discretisation: Discretisation
+    constraints: Constraints
+    lower: Array
+    upper: Array
+    linear: csr_array
+    weights: tuple[csr_array, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of variables."""
+        return len(self.lower)
+
+    @property
+    def at_points(self) -> int:
+        """How many of the variables are those at points; they come first."""
+        return self.discretisation.points * len(self.discretisation.variables)
+
+    def name(self, number: int) -> str:
+        """What variable `number` is called in messages."""
+        d = self.discretisation
+        if number < self.at_points:
+            point, variable = divmod(number, len(d.variables))
+            return f"{d.variables[variable]} at t = {d.times[point]:g}"
+        number -= self.at_points
+        count = len(d.problem.unknowns)
+        return d.problem.unknowns[number].name if number < count else f"slack {number - count}"
+
+    def evaluated(self, block: Block, w: Sequence[T | float], algebra: Algebra[T]) -> list[list[T]]:
+        """The outputs of `block`, instance by instance, from the variables as `algebra` has them.
+
+        Variables with a known value may be plain floats; so may then the outputs.
+        """
+        known = w[self.at_points :], block.data.tolist()
+        return [self._outputs(block, k, w, algebra, *known) for k in range(block.instances)]
+
+    def evaluated_at(
+        self, block: Block, instance: int, w: Sequence[T | float], algebra: Algebra[T]
+    ) -> list[T]:
+        """As :meth:`evaluated`, of one instance."""
+        unknowns = w[self.at_points :]
+        return self._outputs(block, instance, w, algebra, unknowns, block.data.tolist())
+
+    def _outputs(
+        self,
+        block: Block,
+        instance: int,
+        w: Sequence[Any],
+        algebra: Algebra[Any],
+        unknowns: Sequence[Any],
+        data: list[list[float]],
+    ) -> list[Any]:
+        at: dict[str, Any] = {}
+        if block.points is not None:
+            width = len(self.discretisation.variables)
+            first = int(block.points[instance]) * width
+            at = dict(zip(block.variables, w[first : first + width], strict=True))
+        columns = dict(zip(block.columns, data[instance], strict=True))
+        return block.evaluate(at, unknowns, columns, algebra)
+
+    def rows(self) -> Iterator[tuple[float, float, list[Terms]]]:
+        """Bounds of every constraint, and its terms: in w first, then in each block's outputs."""
+        matrices = [self.linear, *self.weights]
+        parts = [(m.indptr.tolist(), m.indices, m.data) for m in matrices]
+        c = self.constraints
+        for row in range(len(c.rows)):
+            terms = [
+                (indices[starts[row] : starts[row + 1]], data[starts[row] : starts[row + 1]])
+                for starts, indices, data in parts
+            ]
+            yield float(c.lower[row]), float(c.upper[row]), terms
+
+    def pack(self, values: Array, unknowns: Array) -> Array:
+        """All variables from values at points, shape (P, v), and unknowns, with slacks to match."""
+        c = self.constraints
+        slacks = np.zeros(c.slacks)
+        if c.slacks:
+            own = np.flatnonzero(c.slack >= 0)
+            rows = self.discretisation.defects(values, unknowns)[c.rows[own]]
+            np.maximum.at(slacks, c.slack[own], np.abs(rows))
+        return np.concatenate([values.ravel(), unknowns, slacks])
+
+    def start(self, instance: Instance) -> Array:
+        """Where to start within the bounds: as :meth:`pack`, zero where nothing is given."""
+        d = self.discretisation
+        values, unknowns = instance.values, instance.unknowns
+        if values is None:
+            values = np.zeros((d.points, len(d.variables)))
+        if unknowns is None:
+            unknowns = np.zeros(len(d.problem.unknowns))
+        values = np.clip(values, d.lower, d.upper)
+        unknowns = np.clip(unknowns, d.problem.lower, d.problem.upper)
+        return np.nan_to_num(self.pack(values, unknowns))
+
+    def known(self, w: Sequence[T]) -> list[T | float]:
+        """`w` with the numbers of those that have only one value."""
+        bounds = zip(w, self.lower.tolist(), self.upper.tolist(), strict=True)
+        return [low if low == high else variable for variable, low, high in bounds]
+
+    def unpack(self, w: Array) -> tuple[Array, Array]:
+        """Values at points and unknowns."""
+        d = self.discretisation
+        values = w[: self.at_points].reshape(d.points, len(d.variables))
+        return values, w[self.at_points : self.at_points + len(d.problem.unknowns)]
+
+
+Terms = tuple[npt.NDArray[Any], Array]
+"""Numbers of variables, and their coefficients."""
+
+
+def assembly(discretisation: Discretisation, formulation: Formulation) -> Assembly:
+    """`discretisation` under `formulation`."""
+    d = discretisation
+    c = formulation.constraints(d.rows.dynamic)
+    count = len(c.rows)
+    chosen = csr_array((np.ones(count), (np.arange(count), c.rows)), (count, len(d.rows.dynamic)))
+    own = np.flatnonzero(c.slack >= 0)
+    slack = csr_array((c.sign[own], (own, c.slack[own])), (count, c.slacks))
+    linear = [csr_array(chosen @ d.rows.values), csr_array(chosen @ d.rows.unknowns), slack]
+    return Assembly(
+        d,
+        c,
+        np.concatenate([d.lower.ravel(), d.problem.lower, np.zeros(c.slacks)]),
+        np.concatenate([d.upper.ravel(), d.problem.upper, np.full(c.slacks, np.inf)]),
+        csr_array(hstack(linear, format="csr")),
+        tuple(csr_array(chosen @ w) for w in d.rows.outputs),
+    )

@@ -1,0 +1,313 @@
+"""The same expressions at many points, over any algebra."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odefit.discretisation.schemes import IntArray
+from odefit.problem.algebras import NUMPY, Array
+from odefit.problem.binding import Bound, bound_value, unknowns_of
+from odefit.problem.condition import Condition
+from odefit.problem.expressions import TIME, Algebra, Expression
+from odefit.problem.noise import Noise
+from odefit.problem.problem import Problem
+from odefit.problem.vector_field import VectorField
+
+if TYPE_CHECKING:
+    from odefit.discretisation.discretisation import Discretisation
+
+Evaluate = Callable[[Mapping[str, Any], Sequence[Any], Mapping[str, Any], Algebra[Any]], list[Any]]
+"""Outputs from the variables at a point, the problem's unknowns, data, and the algebra."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some expressions, evaluated at many points.
+
+    Attributes
+    ----------
+    points
+        Shape (instances,); None for expressions in unknowns alone, with one instance.
+    variables
+        Names of what there is at a point, in order.
+    unknowns
+        Numbers of the unknowns that occur, increasing.
+    columns
+        Names of the data.
+    data
+        Known numbers at each instance, shape (instances, columns).
+    outputs
+        How many.
+    evaluate
+        Over any algebra.
+    """
+
+    points: IntArray | None
+    variables: tuple[str, ...]
+    unknowns: IntArray
+    columns: tuple[str, ...]
+    data: Array
+    outputs: int
+    evaluate: Evaluate
+
+    @property
+    def instances(self) -> int:
+        """Number of points, or 1."""
+        return 1 if self.points is None else len(self.points)
+
+    @staticmethod
+    def priors(problem: Problem) -> list[Block]:
+        """Residuals of Gaussian priors, each a block of its own."""
+        found = []
+        for index, unknown in enumerate(problem.unknowns):
+            prior = unknown.parameter.prior
+            if prior is not None:
+                found.append(_prior(index, prior.mean, prior.sd))
+        return found
+
+
+def _prior(index: int, mean: float, sd: float) -> Block:
+    def evaluate(_: Any, unknowns: Any, __: Any, algebra: Algebra[Any]) -> list[Any]:
+        return [(unknowns[index] - algebra.number(repr(mean))) / algebra.number(repr(sd))]
+
+    return Block(None, (), np.array([index]), (), np.zeros((1, 0)), 1, evaluate)
+
+
+class Equations:
+    """One condition's expressions as blocks.
+
+    Parameters
+    ----------
+    field
+        The equations of motion.
+    condition
+        Whose scalars, inputs and measurements are meant.
+    problem
+        For the noise.
+    """
+
+    def __init__(self, field: VectorField, condition: Condition, problem: Problem) -> None:
+        self.field = field
+        self.condition = condition
+        self._problem = problem
+        self._noise_index = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
+
+    def slope_block(
+        self, d: Discretisation, points: IntArray, times: Array, inputs: Array
+    ) -> Block:
+        """Right-hand sides at `points`."""
+
+        def evaluate(
+            at: Mapping[str, Any], unknowns: Sequence[Any], data: Mapping[str, Any], algebra: Any
+        ) -> list[Any]:
+            return self.field.rhs(self._motion(at, unknowns, data, algebra), algebra)
+
+        return self._of_motion(d, points, times, inputs, len(self.field.states), evaluate)
+
+    def constraint_block(
+        self, d: Discretisation, points: IntArray, times: Array, inputs: Array
+    ) -> Block:
+        """Algebraic equations at `points`."""
+
+        def evaluate(
+            at: Mapping[str, Any], unknowns: Sequence[Any], data: Mapping[str, Any], algebra: Any
+        ) -> list[Any]:
+            return self.field.constraints(self._motion(at, unknowns, data, algebra), algebra)
+
+        return self._of_motion(d, points, times, inputs, len(self.field.algebraic), evaluate)
+
+    def _of_motion(
+        self,
+        d: Discretisation,
+        points: IntArray,
+        times: Array,
+        inputs: Array,
+        outputs: int,
+        evaluate: Evaluate,
+    ) -> Block:
+        scalars = [self.condition.scalars[n] for n in self.field.scalars if n not in d.switched]
+        return Block(
+            points,
+            d.variables,
+            self._active(scalars),
+            (TIME, *self.field.inputs),
+            np.column_stack([times, inputs]),
+            outputs,
+            evaluate,
+        )
+
+    def initial_block(self, bounds: Sequence[Bound]) -> Block:
+        """Initial values that are expressions in unknowns."""
+
+        def evaluate(_: Any, unknowns: Sequence[Any], __: Any, algebra: Any) -> list[Any]:
+            return [bound_value(b, self.condition.scalars, unknowns, algebra) for b in bounds]
+
+        data = np.zeros((1, 0))
+        return Block(None, (), self._active(bounds), (), data, len(bounds), evaluate)
+
+    def jump_block(self, d: Discretisation, point: int, expressions: Sequence[Expression]) -> Block:
+        """New values of an event from those at `point`."""
+        names = {n for e in expressions for n in e.names}
+        time = float(d.times[point])
+        columns = (TIME, *(n for n in self.condition.inputs if n in names))
+        inputs = [self.condition.inputs[n](np.array([time]))[0] for n in columns[1:]]
+
+        def evaluate(
+            at: Mapping[str, Any], unknowns: Sequence[Any], data: Mapping[str, Any], algebra: Any
+        ) -> list[Any]:
+            values = self._everything(names, at, unknowns, data, algebra)
+            return [e.evaluate(values, algebra) for e in expressions]
+
+        return Block(
+            np.array([point]),
+            d.variables,
+            self._active_names(names - set(d.switched)),
+            columns,
+            np.array([[time, *inputs]]),
+            len(expressions),
+            evaluate,
+        )
+
+    def residual_block(self, d: Discretisation, name: str, points: IntArray) -> Block:
+        """Weighted residuals of observable `name`; with the logarithm of sd if that is unknown."""
+        series = self.condition.series[name]
+        noise = self._problem.noise.get(name, Noise())
+        times = self.condition.times[series.rows]
+        model = self._problem.model
+        expressions = [model.observables[name]]
+        unknown_sd = self._noise_index.get(f"{name}_sd") if noise.sd == "estimate" else None
+        sd_expression = noise.sd if isinstance(noise.sd, Expression) else None
+        if series.sds is not None:
+            sds, unknown_sd, sd_expression = series.sds, None, None
+        elif noise.relative is not None:
+            sds = noise.relative * np.abs(series.values)
+        else:
+            sds = np.full(len(times), noise.sd if isinstance(noise.sd, float) else 1.0)
+        if sd_expression is not None:
+            expressions += [
+                model.observables[n] for n in sd_expression.names if n in model.observables
+            ]
+        measured = series.values
+        if noise.transform is not None:
+            measured = np.log(measured) if noise.transform == "log" else np.log10(measured)
+        names = {n for e in expressions for n in e.names}
+        if sd_expression is not None:
+            names |= sd_expression.names - set(model.observables)
+        names |= self._hidden(names)
+        varies = unknown_sd is not None or (
+            sd_expression is not None and self._varies(d, sd_expression)
+        )
+        columns = ("measured", "sd", TIME, *(n for n in self.condition.inputs if n in names))
+        inputs = [self.condition.inputs[n](times) for n in columns[3:]]
+
+        def evaluate(
+            at: Mapping[str, Any], unknowns: Sequence[Any], data: Mapping[str, Any], algebra: Any
+        ) -> list[Any]:
+            values = self._everything(names, at, unknowns, data, algebra)
+            predicted = model.observables[name].evaluate(values, algebra)
+            if noise.transform is not None:
+                predicted = algebra.call(noise.transform, [predicted])
+            sd = data["sd"]
+            if unknown_sd is not None:
+                sd = unknowns[unknown_sd]
+            elif sd_expression is not None:
+                seen = {
+                    n: model.observables[n].evaluate(values, algebra)
+                    for n in sd_expression.names & set(model.observables)
+                }
+                sd = sd_expression.evaluate({**values, **seen}, algebra)
+            difference = predicted - data["measured"]
+            if unknown_sd is None and sd_expression is None:
+                return [difference if (sds == 1.0).all() else difference / sd]
+            return [difference / sd, algebra.call("log", [sd])] if varies else [difference / sd]
+
+        active = set(self._active_names(names - set(d.switched)).tolist())
+        if unknown_sd is not None:
+            active.add(unknown_sd)
+        return Block(
+            points[series.rows],
+            d.variables,
+            np.array(sorted(active), dtype=np.intp),
+            columns,
+            np.column_stack([measured, sds, times, *inputs]),
+            1 + varies,
+            evaluate,
+        )
+
+    def observe(
+        self, d: Discretisation, values: Array, unknowns: Sequence[Any]
+    ) -> dict[str, Array]:
+        """Observables at the data times, from the variables there, shape (times, variables)."""
+        at = {n: values[:, k] for k, n in enumerate(d.variables)}
+        data = {TIME: self.condition.times}
+        data |= {n: u(self.condition.times) for n, u in self.condition.inputs.items()}
+        model = self._problem.model
+        names = {n for e in model.observables.values() for n in e.names}
+        names |= self._hidden(names)
+        with np.errstate(all="ignore"):
+            everything = self._everything(names, at, unknowns, data, NUMPY)
+            found = {
+                n: np.array(np.broadcast_to(e.evaluate(everything, NUMPY), len(values)))
+                for n, e in model.observables.items()
+            }
+        return found
+
+    # Names ------------------------------------------------------------------------------------
+
+    def _motion(
+        self, at: Mapping[str, Any], unknowns: Sequence[Any], data: Mapping[str, Any], algebra: Any
+    ) -> dict[str, Any]:
+        """What the field's expressions need."""
+        values = dict(data)
+        for name in self.field.scalars:
+            if name not in at:
+                bound = self.condition.scalars[name]
+                values[name] = bound_value(bound, self.condition.scalars, unknowns, algebra)
+        return {**values, **at}
+
+    def _everything(
+        self,
+        names: frozenset[str] | set[str],
+        at: Mapping[str, Any],
+        unknowns: Sequence[Any],
+        data: Mapping[str, Any],
+        algebra: Any,
+    ) -> dict[str, Any]:
+        """What observables and events need; eliminated algebraic variables filled in."""
+        values = dict(data)
+        for name in (names | self._hidden(names)) & self.condition.scalars.keys():
+            if name not in at:
+                bound = self.condition.scalars[name]
+                values[name] = bound_value(bound, self.condition.scalars, unknowns, algebra)
+        values.update(at)
+        if names & set(self.field.model.algebraic) and self.field.elimination is not None:
+            values = self.field.complete(values, algebra)
+        return values
+
+    def _hidden(self, names: set[str] | frozenset[str]) -> set[str]:
+        """Names behind eliminated algebraic variables."""
+        model = self.field.model
+        if not names & set(model.algebraic) or self.field.elimination is None:
+            return set()
+        return {n for e in model.algebraic.values() for n in e.names}
+
+    def _varies(self, d: Discretisation, expression: Expression) -> bool:
+        """Whether an expression in observables and scalars depends on unknowns."""
+        seen = self.field.model.observables
+        names = {m for n in expression.names for m in (seen[n].names if n in seen else {n})}
+        names |= self._hidden(names)
+        return bool(names & set(d.variables)) or len(self._active_names(names)) > 0
+
+    def _active(self, bounds: Sequence[Bound]) -> IntArray:
+        found = {k for b in bounds for k in unknowns_of(b, self.condition.scalars)}
+        return np.array(sorted(found), dtype=np.intp)
+
+    def _active_names(self, names: set[str] | frozenset[str]) -> IntArray:
+        wanted = names | self._hidden(names)
+        return self._active(
+            [self.condition.scalars[n] for n in wanted & self.condition.scalars.keys()]
+        )

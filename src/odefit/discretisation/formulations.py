@@ -1,0 +1,150 @@
+"""How strictly the discretised equations are asked to hold (sections 2.1 and 2.2).
+
+H is what the scheme makes of the differential equations; the other constraints (initial values,
+events, algebraic equations) hold exactly in every formulation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from odefit.discretisation.schemes import BoolArray, IntArray
+from odefit.problem.algebras import Array
+from odefit.problem.option_checks import number
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """``lower <= row + sign * slack <= upper``.
+
+    Attributes
+    ----------
+    rows
+        Which row of the discretisation, shape (c,).
+    slack
+        Number of the slack variable, -1 for none, shape (c,).
+    sign
+        Its coefficient, shape (c,).
+    lower, upper
+        Shape (c,).
+    slacks
+        How many slack variables there are, none negative.
+    penalty
+        What each adds to the objective.
+    """
+
+    rows: IntArray
+    slack: IntArray
+    sign: Array
+    lower: Array
+    upper: Array
+    slacks: int = 0
+    penalty: float = 0.0
+
+
+class Formulation(Protocol):
+    """What becomes of H = 0."""
+
+    @property
+    def name(self) -> str:
+        """For results."""
+
+    def constraints(self, dynamic: BoolArray) -> Constraints:
+        """All constraints; `dynamic` says which rows are H, shape (rows,)."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """H = 0, equation (2)."""
+
+    name: str = "Baseline"
+
+    def constraints(self, dynamic: BoolArray) -> Constraints:
+        """Equalities."""
+        return _within(dynamic, 0.0)
+
+
+@dataclass(frozen=True)
+class ExtraTol:
+    """-eps <= H <= eps, equation (8).
+
+    Attributes
+    ----------
+    eps
+        In the units of the states.
+
+    Raises
+    ------
+    InputError
+        `eps` is negative or not finite.
+    """
+
+    eps: float = 1e-6
+
+    def __post_init__(self) -> None:
+        number(self.eps, "ExtraTol, eps", least=0.0)
+
+    @property
+    def name(self) -> str:
+        """With its tolerance."""
+        return f"ExtraTol({self.eps:g})"
+
+    def constraints(self, dynamic: BoolArray) -> Constraints:
+        """Two-sided inequalities."""
+        return _within(dynamic, self.eps)
+
+
+@dataclass(frozen=True)
+class SoftCons:
+    """-s <= H <= s with P times the sum of s in the objective, equation (9).
+
+    Attributes
+    ----------
+    penalty
+        P, a unit of the objective for a unit of a state.
+
+    Raises
+    ------
+    InputError
+        `penalty` is not positive and finite.
+    """
+
+    penalty: float = 1e5
+
+    def __post_init__(self) -> None:
+        number(self.penalty, "SoftCons, penalty", least=math.ulp(0.0))
+
+    @property
+    def name(self) -> str:
+        """With its penalty."""
+        return f"SoftCons({self.penalty:g})"
+
+    def constraints(self, dynamic: BoolArray) -> Constraints:
+        """Every row of H twice, with a slack variable of its own."""
+        soft = np.flatnonzero(dynamic)
+        hard = np.flatnonzero(~dynamic)
+        count = len(soft)
+        numbers = np.arange(count)
+        none = np.full(len(hard), -1)
+        inf = np.full(count, np.inf)
+        zero, ones = np.zeros(count), np.ones(count)
+        return Constraints(
+            np.concatenate([hard, soft, soft]),
+            np.concatenate([none, numbers, numbers]),
+            np.concatenate([np.zeros(len(hard)), -ones, ones]),
+            np.concatenate([np.zeros(len(hard)), -inf, zero]),
+            np.concatenate([np.zeros(len(hard)), zero, inf]),
+            count,
+            self.penalty,
+        )
+
+
+def _within(dynamic: BoolArray, eps: float) -> Constraints:
+    count = len(dynamic)
+    width = np.where(dynamic, eps, 0.0)
+    rows, none = np.arange(count), np.full(count, -1)
+    return Constraints(rows, none, np.zeros(count), -width, width)

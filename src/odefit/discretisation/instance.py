@@ -1,0 +1,28 @@
+"""A discretised problem that is to be solved, with the point at which its solver starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.formulations import Formulation
+from odefit.problem.algebras import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """A discretised problem to be solved.
+
+    Attributes
+    ----------
+    discretisation, formulation
+        The equations, and how strictly they hold.
+    values, unknowns
+        Where to start: variables at points, shape (P, v), and unknowns, shape (n,). None for
+        wherever the solver likes.
+    """
+
+    discretisation: Discretisation
+    formulation: Formulation
+    values: Array | None = None
+    unknowns: Array | None = None

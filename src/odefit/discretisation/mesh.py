@@ -1,0 +1,241 @@
+"""Meshes: where a problem is discretised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from odefit.discretisation.schemes import Relations, Scheme
+from odefit.problem.algebras import Array
+from odefit.problem.condition import Condition
+from odefit.problem.errors import InputError
+from odefit.problem.experiment import Input
+from odefit.problem.expressions import Expression
+from odefit.problem.option_checks import number, whole
+
+
+class Mesh(Protocol):
+    """Where."""
+
+    def points(self, condition: Condition, start: float, stop: float) -> Array:
+        """Mesh points of the segment from `start` to `stop`, both included."""
+
+    def end(self, condition: Condition) -> float:
+        """Where the mesh of a condition ends: its last data time, or later."""
+
+
+def _last(condition: Condition) -> float:
+    return float(condition.times[-1]) if len(condition.times) else condition.t0
+
+
+@dataclass(frozen=True)
+class UniformMesh:
+    """Equal steps from t0 on, M = (t_f - t_0) / h of them (section 2.1).
+
+    Data times between mesh points are reached by the scheme's polynomial; times of events and
+    corners of inputs become points all the same.
+
+    Attributes
+    ----------
+    steps
+        M, for every condition.
+    final
+        t_f; None for the last data time.
+    """
+
+    steps: int
+    final: float | None = None
+
+    def __post_init__(self) -> None:
+        whole(self.steps, "UniformMesh, steps")
+        if self.final is not None:
+            number(self.final, "UniformMesh, final")
+
+    def end(self, condition: Condition) -> float:
+        """Given, or the last data time."""
+        last = _last(condition)
+        if self.final is not None and self.final < last:
+            raise InputError(
+                f"mesh: it ends at t = {self.final:g}, before the last measurement of "
+                f'"{condition.name}" at t = {last:g}'
+            )
+        return last if self.final is None else self.final
+
+    def points(self, condition: Condition, start: float, stop: float) -> Array:
+        """Those of the equidistant grid in the segment, and its ends."""
+        grid = np.linspace(condition.t0, self.end(condition), self.steps + 1)
+        return _between(grid, start, stop)
+
+
+@dataclass(frozen=True)
+class DataMesh:
+    """All data times, and equal steps between them.
+
+    Attributes
+    ----------
+    steps
+        About so many in all: each interval between data times gets its share by length, and
+        at least `least`.
+    least
+        See `steps`.
+    """
+
+    steps: int = 0
+    least: int = 1
+
+    def __post_init__(self) -> None:
+        whole(self.steps, "DataMesh, steps", 0)
+        whole(self.least, "DataMesh, least")
+
+    def end(self, condition: Condition) -> float:
+        """The last data time."""
+        return _last(condition)
+
+    def points(self, condition: Condition, start: float, stop: float) -> Array:
+        """Data times in the segment, its ends, and what is between."""
+        whole = self.end(condition) - condition.t0
+        knots = _between(condition.times, start, stop)
+        gaps = np.diff(knots)
+        shares = np.maximum(np.round(self.steps * gaps / whole), self.least).astype(int)
+        parts = [
+            np.linspace(a, b, n + 1)[:-1] for a, b, n in zip(knots, knots[1:], shares, strict=False)
+        ]
+        return np.append(np.concatenate(parts), stop)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenMesh:
+    """Mesh points by condition, as they are; ends and events are added.
+
+    Attributes
+    ----------
+    times
+        By name of the experiment, increasing.
+
+    Raises
+    ------
+    InputError
+        They do not increase, or an experiment has none.
+    """
+
+    times: Mapping[str, Array]
+
+    def __post_init__(self) -> None:
+        for name, given in self.times.items():
+            t = np.asarray(given, dtype=float)
+            if t.ndim != 1 or not len(t) or not np.isfinite(t).all() or (np.diff(t) <= 0).any():
+                raise InputError(
+                    f'GivenMesh, "{name}": expected times, finite and increasing, got {given!r}'
+                )
+
+    def _of(self, condition: Condition) -> Array:
+        if condition.name not in self.times:
+            have = ", ".join(f'"{n}"' for n in self.times)
+            raise InputError(f'GivenMesh: no times for experiment "{condition.name}" (has {have})')
+        return np.asarray(self.times[condition.name], dtype=float)
+
+    def end(self, condition: Condition) -> float:
+        """The last data time, or the last point if that is later."""
+        return max(_last(condition), float(self._of(condition)[-1]))
+
+    def points(self, condition: Condition, start: float, stop: float) -> Array:
+        """Those of the segment, and its ends."""
+        return _between(self._of(condition), start, stop)
+
+
+def _between(grid: Array, start: float, stop: float) -> Array:
+    """`grid` in [start, stop], with exactly these ends."""
+    near = 1e-9 * (stop - start)
+    inside = grid[(grid > start + near) & (grid < stop - near)]
+    return np.concatenate([[start], inside, [stop]])
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """A stretch of one condition in which nothing jumps.
+
+    Attributes
+    ----------
+    condition
+        Number of the condition.
+    mesh
+        Mesh points, shape (N + 1,); one point where nothing is integrated.
+    relations
+        The scheme's equations on it.
+    assign
+        What happens at its start.
+    given
+        Inputs by name; those held constant as the value in this segment.
+    """
+
+    condition: int
+    mesh: Array
+    relations: Relations
+    assign: Mapping[str, Expression]
+    given: tuple[Input | float, ...] = field(default=())
+
+    def inputs(self, times: Array) -> Array:
+        """Values of the inputs, shape (times, inputs)."""
+        columns = [np.full(len(times), g) if isinstance(g, float) else g(times) for g in self.given]
+        return np.column_stack(columns) if columns else np.zeros((len(times), 0))
+
+
+def segments(
+    number: int, condition: Condition, inputs: Sequence[str], scheme: Scheme, mesh: Mesh
+) -> Iterator[Segment]:
+    """The stretches between events and corners of inputs, in the order of time.
+
+    The first begins with the initial values. Events at one time happen one after the other:
+    between them are segments of a single point.
+
+    Raises
+    ------
+    InputError
+        The scheme needs more steps than any segment has.
+    """
+    end = mesh.end(condition)
+    events = [(t, assign) for t, assign in condition.events if t < end]
+    given = [condition.inputs[name] for name in inputs]
+    corners = {float(t) for g in given for t in _corners(g) if t < end}
+    cuts = sorted(
+        {t for t, _ in events} | {t for t in corners if t > condition.t0} | {condition.t0}
+    )
+    most = 0
+    for start, stop in zip(cuts, [*cuts[1:], end], strict=True):
+        happens: list[Mapping[str, Expression]] = [assign for t, assign in events if t == start]
+        if start == condition.t0:
+            happens.insert(0, {})
+        for assign in happens[:-1]:
+            yield _moment(number, start, assign, given)
+        assign = happens[-1] if happens else {}
+        if stop == start:
+            yield _moment(number, start, assign, given)
+            most = scheme.least_steps
+            continue
+        points = mesh.points(condition, start, stop)
+        most = max(most, len(points) - 1)
+        middle = np.array([(start + stop) / 2])
+        known = tuple(float(g(middle)[0]) if g.interpolation == "constant" else g for g in given)
+        yield Segment(number, points, scheme.relations(points), assign, known)
+    if most < scheme.least_steps:
+        raise InputError(
+            f'mesh: {scheme.name} needs at least {scheme.least_steps} steps, "{condition.name}" '
+            f"has {most} between its events; give a finer mesh, or use the trapezoid scheme"
+        )
+
+
+def _corners(given: Input) -> Array:
+    """Where it is not smooth: a cubic one at its ends only, beyond which it is constant."""
+    return given.times[[0, -1]] if given.interpolation == "cubic" else given.times
+
+
+def _moment(
+    number: int, time: float, assign: Mapping[str, Expression], given: Sequence[Input]
+) -> Segment:
+    nothing = csr_array((0, 1))
+    relations = Relations(np.array([time]), np.zeros(1, dtype=np.intp), nothing, nothing)
+    return Segment(number, np.array([time]), relations, assign, tuple(given))

@@ -1,0 +1,97 @@
+"""Sizes of the quantities of a discretised problem, from the data and the bounds alone.
+
+Solvers stop at absolute tolerances. Without scales, a problem in which concentrations are 1e-7
+counts as solved wherever it starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.starting import from_data
+from odefit.problem.algebras import Array
+from odefit.problem.start_ranges import ranges
+from odefit.problem.state_guesses import data_size
+
+OBJECTIVE = 100.0
+"""What the objective of constant predictions is scaled to."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """Natural values are these times the scaled ones.
+
+    Attributes
+    ----------
+    values
+        Of the variables at points, shape (P, variables).
+    unknowns
+        Shape (n,); initial values have the size of their states, the rest 1.
+    rows
+        Of the equality constraints, shape (rows,).
+    objective
+        Of the objective.
+    """
+
+    values: Array
+    unknowns: Array
+    rows: Array
+    objective: float
+
+    @classmethod
+    def none(cls, d: Discretisation) -> Scales:
+        """Everything in natural units."""
+        return cls(
+            np.ones((d.points, len(d.variables))),
+            np.ones(len(d.problem.unknowns)),
+            np.ones(len(d.rows.dynamic)),
+            1.0,
+        )
+
+    @classmethod
+    def of(cls, d: Discretisation) -> Scales:
+        """The same for every start of a problem."""
+        values = sizes(d)
+        unknowns = np.ones(len(d.problem.unknowns))
+        for k, unknown in enumerate(d.problem.unknowns):
+            if unknown.kind == "initial":
+                unknowns[k] = values[:, d.variables.index(unknown.name)].max()
+        return cls(values, unknowns, row_sizes(d, values), spread(d) / OBJECTIVE)
+
+
+def sizes(d: Discretisation) -> Array:
+    """Size of every variable at every point, the same at all points of a condition."""
+    top = np.array([float(r.at(np.array(1.0))) for r in ranges(d.problem)])
+    rough = np.abs(from_data(d, top))
+    found = np.empty(rough.shape)
+    for number, condition in enumerate(d.problem.conditions):
+        own = d.condition_of == number
+        largest = rough[own].max(axis=0, initial=0.0)
+        found[own] = np.where(largest > 0, largest, data_size(condition))
+    return found
+
+
+def row_sizes(d: Discretisation, values: Array) -> Array:
+    """Size of every row: that of the variable it is about, 1 for algebraic equations."""
+    matrix = d.rows.values
+    first = matrix.indptr[:-1]
+    has = np.diff(matrix.indptr) > 0
+    found = np.ones(len(has))
+    found[has] = values.ravel()[matrix.indices[first[has]]]
+    return found
+
+
+def spread(d: Discretisation) -> float:
+    """What a fit has to explain: the weighted data's sum of squares about their means.
+
+    1 if that is zero or not finite.
+    """
+    total = 0.0
+    for block in d.residuals:
+        if "measured" in block.columns and block.instances:
+            measured, sd = block.data[:, 0], block.data[:, 1]
+            total += float(np.sum(((measured - measured.mean()) / sd) ** 2))
+    return total if np.isfinite(total) and total > 0 else 1.0

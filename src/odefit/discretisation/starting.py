@@ -1,0 +1,60 @@
+"""Where a discretised problem starts: values of all variables at all points."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from odefit.discretisation.discretisation import Discretisation
+from odefit.problem.algebras import Array
+from odefit.problem.state_guesses import data_size, states_from_data
+from odefit.simulation import Failure, ForwardMap
+
+States = Literal["data", "simulation", "zero"]
+
+WILD = 1e3
+"""A simulated value larger than this, relative to the data, is not used."""
+
+
+def from_data(d: Discretisation, unknowns: Array) -> Array:
+    """Measured states by straight lines between their measurements.
+
+    States that are not measured have their initial value throughout, or the size of the data
+    where that is not known.
+
+    Returns
+    -------
+    Shape (P, variables).
+    """
+    values = np.empty((d.points, len(d.variables)))
+    for number, condition in enumerate(d.problem.conditions):
+        own = np.flatnonzero(d.condition_of == number)
+        values[own] = states_from_data(d.problem, condition, d.variables, unknowns, d.times[own])
+    return values
+
+
+def from_simulation(d: Discretisation, forward: ForwardMap, unknowns: Array) -> Array | None:
+    """The true trajectories; None if they cannot be integrated or grow beyond measure."""
+    values = from_data(d, unknowns)
+    n = len(d.field.states)
+    for number, condition in enumerate(d.problem.conditions):
+        own = np.flatnonzero(d.condition_of == number)
+        times, back = np.unique(d.times[own], return_inverse=True)
+        path = forward.trajectory(unknowns, condition.name, times, sensitivities=False)
+        if isinstance(path, Failure) or not np.isfinite(path.states).all():
+            return None
+        if np.abs(path.states).max(initial=0.0) > WILD * data_size(condition):
+            return None
+        values[own, :n] = path.states[back]
+        if path.algebraic.shape[1]:
+            values[own, n : n + path.algebraic.shape[1]] = path.algebraic[back]
+        for name, (switched, _) in path.switched.items():
+            values[own, d.variables.index(name)] = switched[back]
+    return values
+
+
+def near(d: Discretisation, forward: ForwardMap, unknowns: Array) -> Array:
+    """The true trajectories, or the data where these cannot be had."""
+    values = from_simulation(d, forward, unknowns)
+    return from_data(d, unknowns) if values is None else values

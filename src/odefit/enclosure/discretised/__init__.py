@@ -1,0 +1,1 @@
+"""Rigorous enclosures of discretised problems over boxes of unknowns."""

@@ -1,0 +1,1 @@
+"""Local and global solvers of discretised problems, behind one interface."""

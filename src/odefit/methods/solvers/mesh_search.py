@@ -1,0 +1,161 @@
+"""The best answer of a discretised problem that is quickly found: an upper bound for its proofs.
+
+The optimum on a mesh is mostly next to an optimum of the true trajectories, which a search of these
+finds in far less time than a general solver of the discretised problem needs. On a coarse mesh it
+may be elsewhere, or the true trajectories may not be followed from most starts: the discretised
+problem is searched as well. Whatever is found is brought to its local minimum on the mesh.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.formulations import Baseline
+from odefit.discretisation.instance import Instance
+from odefit.discretisation.starting import near
+from odefit.methods.control import Control
+from odefit.methods.estimate import Start, Status
+from odefit.methods.levels import Levels
+from odefit.methods.multi_start import MultiStart
+from odefit.methods.single_shooting import SingleShooting
+from odefit.methods.solvers.nlpsol import NEARBY, Ipopt
+from odefit.methods.solvers.reduced import Reduced
+from odefit.methods.solvers.solver import Answer, Limits, Outcome
+from odefit.methods.solvers.solver import answer as to_answer
+from odefit.problem.algebras import Array
+from odefit.simulation import ForwardMap
+
+if TYPE_CHECKING:
+    from odefit.methods.transcription.transcription import Transcription
+
+SHOOTING_SHARE = 0.55
+"""Of the time, for starts on the true trajectories."""
+
+SHARE = 0.2
+"""The same of starts of the discretised problem, with improvement on the true trajectories and
+without."""
+
+STARTS = 5
+"""Starts of the discretised problem alone."""
+
+GENERAL_SHARE = 0.1
+"""The same of the general solver, from what these find."""
+
+BASINS = 6
+"""Different levels of each search, from the lowest, that are followed on the mesh."""
+
+
+def mesh_search(
+    method: Transcription, forward: ForwardMap, d: Discretisation, control: Control
+) -> tuple[Answer | None, Start | None]:
+    """The best local answer on the mesh, and the best on the true trajectories.
+
+    Parameters
+    ----------
+    method
+        How the discretised problem is searched; its `starts` are those of either search on the
+        true trajectories, as many as the evidence asks for if None.
+    forward
+        Of the problem.
+    d
+        The discretised problem.
+    control
+        With the deadline of this search. After an interruption the best so far is returned, if
+        need be the true trajectories as they are.
+    """
+    return _Search(method, forward, d, control).run()
+
+
+class _Search:
+    """One search, and what it has found."""
+
+    def __init__(
+        self, method: Transcription, forward: ForwardMap, d: Discretisation, control: Control
+    ) -> None:
+        self._method, self._forward, self._d, self._control = method, forward, d, control
+        self._reduced = Reduced(forward, d)
+        self._levels = Levels.of(forward)
+        self._followed: list[Start] = []
+        self._best: Answer | None = None
+        self._true: Start | None = None
+        seconds = method.limits(control).seconds
+        self._seconds = method.seconds if seconds is None else seconds
+        self._general = GENERAL_SHARE * self._seconds
+
+    def run(self) -> tuple[Answer | None, Start | None]:
+        """All phases."""
+        method = self._method
+        problem = self._forward.problem
+        one = SingleShooting(300, 1e-8, 1e-7, 30, method.engine)  # that of a multi-start
+        shooting = MultiStart(one, starts=method.starts, screening=method.screening)
+        found = shooting.solve(problem, self._limited(SHOOTING_SHARE))
+        self._follow(found.starts, true=True)
+        # The evidence says that starts seldom end anywhere better: no other search is needed.
+        conclusive = method.starts is None and found.status is Status.CONVERGED
+        for polish in (False,) if conclusive else (True, False):
+            if self._control.should_stop():
+                break
+            starts = method.starts if polish else STARTS
+            local = replace(method, solver=Ipopt(iterations=300), polish=polish, starts=starts)
+            ends = local.search(problem).solve(problem, self._limited(SHARE)).starts
+            self._follow(ends, true=polish)
+        if self._best is None and self._true is not None:
+            self._best = self._as_it_is(self._true.vector)
+        return self._best, self._true
+
+    def _limited(self, share: float) -> Control:
+        deadline = time.time() + share * self._seconds
+        if self._control.deadline is not None:
+            deadline = min(deadline, self._control.deadline)
+        return replace(self._control, checkpoint=None, deadline=deadline)
+
+    def _follow(self, ends: Sequence[Start], true: bool) -> None:
+        """Bring the lowest of every level to the mesh."""
+        usable = [s for s in ends if s.status is not Status.FAILED]
+        usable.sort(key=lambda s: (s.cost, s.index))
+        if true and usable and (self._true is None or usable[0].cost < self._true.cost):
+            self._true = replace(usable[0], index=1)
+        if not true:
+            self._followed = []  # their costs are those of the mesh
+        count = 0
+        for end in usable:
+            if count == BASINS or self._control.should_stop():
+                break
+            if any(self._levels.same(end, other) for other in self._followed):
+                continue
+            self._followed.append(end)
+            count += 1
+            self._on_mesh(end.vector)
+
+    def _on_mesh(self, vector: Array) -> None:
+        """The local minima on the mesh next to a vector."""
+        stop = self._control.should_stop
+        self._note(self._reduced.refined(vector, None, stop))
+        if stop() or self._general <= 0.0:
+            return
+        # With the states free it may come to another minimum, on meshes that are very coarse.
+        began = time.monotonic()
+        instance = Instance(self._d, Baseline(), near(self._d, self._forward, vector), vector)
+        left = self._method.limits(self._control).seconds
+        seconds = self._general if left is None else min(self._general, left)
+        found = NEARBY.solve(instance, Limits(seconds, stop=stop))
+        self._note(found)
+        if found is self._best and found.unknowns is not None:
+            self._note(self._reduced.refined(found.unknowns, found.values, stop))
+        self._general -= time.monotonic() - began
+
+    def _as_it_is(self, vector: Array) -> Answer:
+        """No answer of the discretised problem, but where one may be near."""
+        instance = Instance(self._d, Baseline())
+        values = near(self._d, self._forward, vector)
+        return to_answer(instance, Outcome.LIMIT, values, vector, None, 0.0, "interrupted")
+
+    def _note(self, found: Answer | None) -> None:
+        if found is None or not found.success:
+            return
+        if self._best is None or found.objective < self._best.objective:
+            self._best = found

@@ -1,0 +1,261 @@
+"""Local solvers that ship with CasADi, on exact sparse derivatives."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import casadi as ca
+import numpy as np
+
+from odefit.discretisation.instance import Instance
+from odefit.methods.solvers.program import Program, program
+from odefit.methods.solvers.solver import Answer, Limits, Outcome, answer
+from odefit.problem.errors import InputError
+from odefit.simulation.casadi_engine import OUTPUT
+
+OUTCOMES = {
+    "Solve_Succeeded": Outcome.SOLVED,
+    "Solved_To_Acceptable_Level": Outcome.SOLVED,
+    "Feasible_Point_Found": Outcome.SOLVED,
+    "Maximum_Iterations_Exceeded": Outcome.LIMIT,
+    "Maximum_CpuTime_Exceeded": Outcome.LIMIT,
+    "Maximum_WallTime_Exceeded": Outcome.LIMIT,
+    "User_Requested_Stop": Outcome.LIMIT,
+    "Infeasible_Problem_Detected": Outcome.INFEASIBLE,
+    # BONMIN
+    "SUCCESS": Outcome.SOLVED,
+    "LIMIT_EXCEEDED": Outcome.LIMIT,
+    "USER_INTERRUPT": Outcome.LIMIT,
+    "INFEASIBLE": Outcome.INFEASIBLE,
+    # Uno
+    "Converged with feasible KKT point": Outcome.SOLVED,
+    "Converged with infeasible stationary point": Outcome.INFEASIBLE,
+}
+"""What the solvers' words mean; all others are failures, but for limits that CasADi knows."""
+
+
+@dataclass(frozen=True)
+class Ipopt:
+    """IPOPT, an interior-point method (Wächter and Biegler, 2006).
+
+    Attributes
+    ----------
+    tolerance
+        Of the optimality conditions, IPOPT's ``tol``.
+    iterations
+        At most.
+    scaled
+        Whether variables, constraints and objective are first brought to similar sizes, known
+        from the data and the bounds.
+    options
+        Any others, without the prefix ``ipopt.``.
+
+    Raises
+    ------
+    InputError
+        When it is used with an option that IPOPT does not know.
+    """
+
+    tolerance: float = 1e-8
+    iterations: int = 3000
+    scaled: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict)
+    name: str = "Ipopt"
+    scope: Literal["local"] = "local"
+
+    def missing(self) -> str | None:
+        """It comes with CasADi."""
+        return None
+
+    def solve(self, instance: Instance, limits: Limits) -> Answer:
+        """Improve the instance's start (all zero, moved within bounds, without one)."""
+        nlp = program(instance.discretisation, instance.formulation, self.scaled)
+        options: dict[str, Any] = {
+            "tol": self.tolerance,
+            "max_iter": self.iterations,
+            "print_level": 0,
+            "sb": "yes",
+            # Ordering that looks for dense rows, which the unknowns make: 4 times faster at
+            # 36,900 points.
+            "mumps_pivot_order": 6,
+            **self.options,
+        }
+        if limits.seconds is not None:
+            options["max_wall_time"] = max(limits.seconds, 1e-3)
+        settings = _derivatives(nlp) | _prefixed("ipopt", options)
+        watch = None if limits.stop is None else _Watch(nlp, limits.stop)
+        if watch is not None:
+            settings["iteration_callback"] = watch
+        return _run("ipopt", self.name, settings, nlp, instance)
+
+
+NEARBY = Ipopt(iterations=300, options={"mu_init": 1e-7, "bound_push": 1e-9, "bound_frac": 1e-9})
+"""From a start that is next to the solution: IPOPT's default barrier would push it away, and on
+FitzHugh-Nagumo into another basin."""
+
+
+@dataclass(frozen=True)
+class Bonmin:
+    """BONMIN (Bonami et al., 2008), which makes of a problem without integers a run of IPOPT.
+
+    Its IPOPT has settings of its own: it is another local solver, not the same again.
+
+    Attributes
+    ----------
+    options
+        BONMIN's and IPOPT's, without the prefix ``bonmin.``.
+
+    Raises
+    ------
+    InputError
+        When it is used with an option that BONMIN does not know.
+    """
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    name: str = "Bonmin"
+    scope: Literal["local"] = "local"
+
+    def missing(self) -> str | None:
+        """It comes with CasADi."""
+        return None
+
+    def solve(self, instance: Instance, limits: Limits) -> Answer:
+        """Improve the instance's start (all zero, moved within bounds, without one)."""
+        nlp = program(instance.discretisation, instance.formulation)
+        options: dict[str, Any] = {"print_level": 0, "sb": "yes", **self.options}
+        if limits.seconds is not None:
+            # the one for BONMIN, the other for the IPOPT within
+            options["time_limit"] = options["max_wall_time"] = max(limits.seconds, 1e-3)
+        settings = _derivatives(nlp) | _prefixed("bonmin", options)
+        found = _run("bonmin", self.name, settings, nlp, instance)
+        late = limits.seconds is not None and found.seconds >= limits.seconds
+        if found.outcome is Outcome.FAILED and late:  # an IPOPT at its limit is BONMIN's error
+            return replace(found, outcome=Outcome.LIMIT)
+        return found
+
+
+@dataclass(frozen=True)
+class Uno:
+    """Uno (Vanaret and Leyffer, 2024), here an SQP method with a filter.
+
+    Its derivatives are CasADi's own; with thousands of points it is slow.
+
+    Attributes
+    ----------
+    options
+        Uno's, which itself overlooks those that it does not know.
+    """
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    name: str = "Uno"
+    scope: Literal["local"] = "local"
+
+    def missing(self) -> str | None:
+        """It comes with CasADi."""
+        return None
+
+    def solve(self, instance: Instance, limits: Limits) -> Answer:
+        """Improve the instance's start (all zero, moved within bounds, without one)."""
+        nlp = program(instance.discretisation, instance.formulation)
+        options: dict[str, Any] = {"logger": "SILENT", **self.options}
+        if limits.seconds is not None:
+            options["time_limit"] = max(limits.seconds, 1e-3)
+        return _run("uno", self.name, _prefixed("uno", options), nlp, instance)
+
+
+class _Watch(ca.Callback):
+    """Asks between iterations whether to stop; Python then also sees Ctrl-C."""
+
+    def __init__(self, nlp: Program, stop: Callable[[], bool]) -> None:
+        ca.Callback.__init__(self)
+        w, g = nlp.size, len(nlp.lower_g)
+        self._sizes = {"x": w, "f": 1, "g": g, "lam_x": w, "lam_g": g, "lam_p": 0}
+        self._stop = stop
+        self.construct("watch", {})
+
+    def get_n_in(self) -> int:
+        return int(ca.nlpsol_n_out())
+
+    def get_n_out(self) -> int:
+        return 1
+
+    def get_sparsity_in(self, i: int) -> Any:
+        return ca.Sparsity.dense(self._sizes[ca.nlpsol_out(i)])
+
+    def eval(self, arguments: Any) -> list[int]:
+        return [int(self._stop())]
+
+
+def _derivatives(nlp: Program) -> dict[str, Any]:
+    """Those of the program, in place of what CasADi would derive."""
+    return {
+        "grad_f": nlp.gradient,
+        "jac_g": nlp.jacobian,
+        "hess_lag": nlp.hessian,
+        "no_nlp_grad": True,
+        "calc_lam_p": False,
+    }
+
+
+def _prefixed(plugin: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{plugin}.{name}": value for name, value in options.items()}
+
+
+def _run(
+    plugin: str, name: str, settings: Mapping[str, Any], nlp: Program, instance: Instance
+) -> Answer:
+    w = ca.MX.sym("w", nlp.size)
+    problem = {"x": w, "f": nlp.objective(w, ca.MX(0, 1)), "g": nlp.equations(w)}
+    quiet = {"print_time": False, "error_on_fail": False, "show_eval_warnings": False}
+    refused = f"{name}: an option is not accepted: "
+    try:
+        solver = ca.nlpsol("solver", plugin, problem, {**quiet, **settings})
+    except RuntimeError as error:
+        raise InputError(refused + _last_line(error)) from error
+    start = np.clip(nlp.assembly.start(instance) / nlp.scale, nlp.lower, nlp.upper)
+    began = time.perf_counter()
+    try:
+        with _silence(plugin):
+            found = solver(
+                x0=start,
+                lbx=nlp.lower,
+                ubx=nlp.upper,
+                lbg=nlp.lower_g,
+                ubg=nlp.upper_g,
+            )
+    except RuntimeError as error:
+        words = _last_line(error)
+        if f"No such {plugin.upper()} option" in words:  # BONMIN looks at them only now
+            raise InputError(refused + words) from error
+        seconds = time.perf_counter() - began
+        return answer(instance, Outcome.FAILED, None, None, None, seconds, words)
+    seconds = time.perf_counter() - began
+    stats = solver.stats()
+    words = str(stats.get("return_status", ""))
+    limited = stats.get("unified_return_status") == "SOLVER_RET_LIMITED"
+    outcome = OUTCOMES.get(words, Outcome.LIMIT if limited else Outcome.FAILED)
+    values, unknowns = nlp.unpack(np.asarray(found["x"]).ravel())
+    iterations = int(stats.get("iter_count", -1))
+    return answer(
+        instance, outcome, values, unknowns, None, seconds, words.replace("_", " "), iterations
+    )
+
+
+@contextlib.contextmanager
+def _silence(plugin: str) -> Iterator[None]:
+    """Others have messages that no option turns off; CasADi sends them to Python's stream."""
+    if plugin == "ipopt":
+        yield
+        return
+    with OUTPUT, contextlib.redirect_stdout(io.StringIO()):
+        yield
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__

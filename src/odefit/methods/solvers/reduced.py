@@ -1,0 +1,335 @@
+"""A discretised problem in the space of its unknowns: the states follow by Newton's method.
+
+A general solver of the discretised problem has every state at every point among its variables. Here
+the equations hold at each step, and a Gauss-Newton method on the unknowns alone is left: faster by
+an order of magnitude where unknowns are few, and the answer satisfies the equations to rounding.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csc_array
+from scipy.sparse.linalg import SuperLU, splu
+
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.formulations import Baseline
+from odefit.discretisation.instance import Instance
+from odefit.discretisation.schemes import IntArray
+from odefit.discretisation.starting import near
+from odefit.methods.scaling import Scaling
+from odefit.methods.solvers.program import Program, program
+from odefit.methods.solvers.solver import Answer, Outcome, answer
+from odefit.methods.trust_region import Tolerances, minimise
+from odefit.problem.algebras import Array
+from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation.trajectory import Trajectory
+
+ITERATIONS = 25
+"""Of Newton's method, at most."""
+
+CONVERGED = 1e-10
+"""Step of Newton's method, relative to the sizes of the variables, that is the last."""
+
+HALVINGS = 6
+"""Of a step that does not lessen the defects."""
+
+TOLERANCES = Tolerances(cost=1e-9, step=1e-9, evaluations=200, patience=30)
+"""When to end."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Stage:
+    """Equations that are solved together, and the variables that they are solved for.
+
+    Attributes
+    ----------
+    rows, columns
+        Numbers.
+    own, unknowns, before
+        Parts of the Jacobian of these rows: their own variables, the unknowns, and the variables
+        of the stage before. Of each, the pattern of a matrix whose data are places in the
+        nonzeros of the whole.
+    """
+
+    rows: IntArray
+    columns: IntArray
+    own: csc_array
+    unknowns: csc_array
+    before: csc_array
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """A solution of the discretised equations.
+
+    Attributes
+    ----------
+    unknowns
+        Shape (n,).
+    values
+        Of the variables at points, shape (P, v).
+    sensitivities
+        Their derivatives by the unknowns, shape (P, v, n).
+    """
+
+    unknowns: Array
+    values: Array
+    sensitivities: Array
+
+
+class Reduced:
+    """Residuals of a discretised problem as functions of its unknowns.
+
+    Points between mesh points, where there are only measurements, are computed after the others.
+
+    Parameters
+    ----------
+    forward
+        Of the same problem: it weighs the residuals.
+    d
+        The discretised problem.
+
+    Attributes
+    ----------
+    determined
+        Whether there are as many equations as states; nothing can be solved otherwise.
+    """
+
+    def __init__(self, forward: ForwardMap, d: Discretisation) -> None:
+        self._forward, self._d = forward, d
+        self._program: Program = program(d, Baseline())
+        sparsity = self._program.jacobian.sparsity_out(1)
+        rows, columns = (np.array(part, dtype=np.intp) for part in sparsity.get_triplet())
+        places = np.arange(len(rows), dtype=np.intp)
+        self._pattern = rows, columns, places
+        self._stages = self._divided()
+        self.determined = all(len(s.rows) == len(s.columns) for s in self._stages)
+
+    def _divided(self) -> list[_Stage]:
+        d = self._d
+        rows, columns, _ = self._pattern
+        at_points = d.points * len(d.variables)
+        free = np.zeros(self._program.size, dtype=bool)
+        free[:at_points] = (d.lower < d.upper).ravel()
+        late = np.zeros((d.points, len(d.variables)), dtype=bool)
+        for _, points, _ in d.interpolated:
+            late[points] = True
+        of_late = np.zeros(self._program.size, dtype=bool)
+        of_late[:at_points] = late.ravel()
+        late_rows = np.zeros(len(self._program.lower_g), dtype=bool)
+        late_rows[rows[of_late[columns]]] = True
+        unknowns = np.arange(at_points, at_points + len(d.problem.unknowns))
+        found: list[_Stage] = []
+        before = np.zeros(0, dtype=np.intp)
+        for chosen, mine in ((~late_rows, free & ~of_late), (late_rows, free & of_late)):
+            r, c = np.flatnonzero(chosen), np.flatnonzero(mine)
+            parts = [self._part(r, part) for part in (c, unknowns, before)]
+            found.append(_Stage(r, c, *parts))
+            before = c
+        return found
+
+    def _part(self, chosen: IntArray, mine: IntArray) -> csc_array:
+        rows, columns, places = self._pattern
+        row = np.full(len(self._program.lower_g), -1)
+        column = np.full(self._program.size, -1)
+        row[chosen], column[mine] = np.arange(len(chosen)), np.arange(len(mine))
+        inside = (row[rows] >= 0) & (column[columns] >= 0)
+        r, c = row[rows[inside]], column[columns[inside]]
+        order = np.lexsort((r, c))  # places are no values: nothing may be added up
+        starts = np.searchsorted(c[order], np.arange(len(mine) + 1))
+        return csc_array((places[inside][order], r[order], starts), shape=(len(chosen), len(mine)))
+
+    def solve(self, unknowns: Array, values: Array) -> Solved | None:
+        """The states for some unknowns, by Newton's method from `values`, shape (P, v).
+
+        None where that does not converge.
+        """
+        d = self._d
+        values = np.where(d.lower < d.upper, values, d.lower)
+        w = self._program.pack(values, unknowns)
+        sensitivities = np.zeros((self._program.size, len(d.problem.unknowns)))
+        previous: Array | None = None
+        for stage in self._stages:
+            if not len(stage.rows):
+                continue
+            solved = self._newton(stage, w)
+            if solved is None:
+                return None
+            w, entries, factors = solved
+            right = _matrix(stage.unknowns, entries).toarray()
+            if previous is not None:
+                right = right + _matrix(stage.before, entries) @ previous
+            previous = -factors.solve(right)
+            sensitivities[stage.columns] = previous
+        values, _ = self._program.unpack(w)
+        at_points, n = d.points * len(d.variables), len(d.problem.unknowns)
+        scale = self._program.scale
+        slopes = sensitivities[:at_points] * scale[:at_points, None]
+        slopes /= scale[at_points : at_points + n]
+        if not (np.isfinite(values).all() and np.isfinite(slopes).all()):
+            return None
+        return Solved(unknowns, values, slopes.reshape(d.points, len(d.variables), n))
+
+    def _newton(self, stage: _Stage, w: Array) -> tuple[Array, Array, SuperLU] | None:
+        w = w.copy()
+        defects, entries = self._evaluated(stage, w)
+        for _ in range(ITERATIONS):
+            factors = _factors(_matrix(stage.own, entries))
+            if factors is None:
+                return None
+            step = factors.solve(defects)
+            size = float(np.max(np.abs(step) / np.maximum(1.0, np.abs(w[stage.columns]))))
+            if not np.isfinite(size):
+                return None
+            if size <= CONVERGED:
+                w[stage.columns] -= step
+                return w, entries, factors
+            part, norm = 1.0, float(np.abs(factors.solve(defects)).sum())
+            for _ in range(HALVINGS):
+                trial = w.copy()
+                trial[stage.columns] -= part * step
+                again, more = self._evaluated(stage, trial)
+                # Judged by the step that is left, which no scaling of the equations changes.
+                if np.isfinite(again).all() and np.isfinite(more).all():
+                    left = float(np.abs(factors.solve(again)).sum())
+                    if left < norm:
+                        break
+                part *= 0.5
+            else:
+                return None
+            w, defects, entries = trial, again, more
+        return None
+
+    def _evaluated(self, stage: _Stage, w: Array) -> tuple[Array, Array]:
+        defects, jacobian = self._program.jacobian(w, [])
+        return np.asarray(defects).ravel()[stage.rows], np.asarray(jacobian.nonzeros())
+
+    def evaluate(self, solved: Solved) -> Evaluation | None:
+        """Residuals and their derivatives."""
+        d = self._d
+        n = len(d.field.states)
+        a = len(d.field.algebraic)
+        own = tuple(range(len(d.problem.unknowns)))
+        trajectories = []
+        for condition, points in zip(d.problem.conditions, d.measured, strict=True):
+            values, slopes = solved.values[points], solved.sensitivities[points]
+            switched = {
+                name: (values[:, n + a + k], slopes[:, n + a + k])
+                for k, name in enumerate(d.switched)
+            }
+            trajectories.append(
+                Trajectory(
+                    condition.times,
+                    values[:, :n],
+                    values[:, n : n + a],
+                    own,
+                    slopes[:, :n],
+                    slopes[:, n : n + a],
+                    switched,
+                )
+            )
+        found = self._forward.assemble(solved.unknowns, trajectories)
+        return found[0] if isinstance(found, tuple) else None
+
+    def refined(
+        self, unknowns: Array, values: Array | None, stop: Callable[[], bool]
+    ) -> Answer | None:
+        """A local minimum next to `unknowns`, shape (n,).
+
+        Parameters
+        ----------
+        values
+            Where the states begin, shape (P, v); None for the true trajectories.
+        stop
+            Asked before each evaluation; True ends with the best so far.
+
+        Returns
+        -------
+        None where not even the start can be evaluated.
+        """
+        began = time.perf_counter()
+        if not self.determined:
+            return None
+        walk = _Walk(self, self._forward, self._d, values)
+        scaling = walk.scaling
+        inside = np.clip(unknowns, self._d.problem.lower, self._d.problem.upper)
+        with np.errstate(all="ignore"):
+            found = minimise(
+                walk,
+                scaling.coordinates(inside),
+                scaling.lower,
+                scaling.upper,
+                TOLERANCES,
+                stop,
+            )
+        if not isinstance(found.evaluation, _Point):
+            return None
+        solved = found.evaluation.solved
+        return answer(
+            Instance(self._d, Baseline()),
+            Outcome.SOLVED if found.converged else Outcome.LIMIT,
+            solved.values,
+            np.clip(solved.unknowns, self._d.problem.lower, self._d.problem.upper),
+            None,
+            time.perf_counter() - began,
+            found.message,
+            found.evaluations,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """The cost at one vector, in the coordinates of the method."""
+
+    cost: float
+    residuals: Array
+    jacobian: Array
+    solved: Solved
+
+
+class _Walk:
+    """The cost as the method goes along: each solution begins at that of a neighbour."""
+
+    def __init__(
+        self, reduced: Reduced, forward: ForwardMap, d: Discretisation, values: Array | None
+    ) -> None:
+        self._reduced, self._forward, self._d = reduced, forward, d
+        self._first = values
+        self._last: Solved | None = None
+        self.scaling = Scaling.of(d.problem)
+
+    def __call__(self, coordinates: Array) -> _Point | None:
+        vector = self.scaling.natural(coordinates)
+        for begin in (self._predicted, self._simulated):
+            values = begin(vector)
+            solved = None if values is None else self._reduced.solve(vector, values)
+            evaluation = None if solved is None else self._reduced.evaluate(solved)
+            if solved is not None and evaluation is not None:
+                self._last = solved
+                jacobian = evaluation.jacobian * self.scaling.slope(vector)
+                return _Point(evaluation.cost, evaluation.residuals, jacobian, solved)
+        return None
+
+    def _predicted(self, vector: Array) -> Array | None:
+        if self._last is None:
+            return self._first
+        return self._last.values + self._last.sensitivities @ (vector - self._last.unknowns)
+
+    def _simulated(self, vector: Array) -> Array | None:
+        return near(self._d, self._forward, vector)
+
+
+def _matrix(pattern: csc_array, entries: Array) -> csc_array:
+    return csc_array((entries[pattern.data], pattern.indices, pattern.indptr), pattern.shape)
+
+
+def _factors(matrix: Any) -> SuperLU | None:
+    try:
+        return splu(matrix)
+    except RuntimeError:  # exactly singular
+        return None

@@ -1,0 +1,59 @@
+"""The solvers by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from odefit.methods.solvers.maingo import Maingo
+from odefit.methods.solvers.nl import PROGRAMS, AmplSolver
+from odefit.methods.solvers.nlpsol import Bonmin, Ipopt, Uno
+from odefit.methods.solvers.scip import Scip
+from odefit.methods.solvers.solver import Solver
+from odefit.problem.errors import InputError, one_of
+
+SHIPPED: Mapping[str, Callable[[], Solver]] = {
+    "ipopt": Ipopt,
+    "bonmin": Bonmin,
+    "uno": Uno,
+    "scip": Scip,
+    "maingo": Maingo,
+}
+"""Solvers that come with odefit or one of its extras."""
+
+SOLVERS: Mapping[str, Callable[[], Solver]] = {
+    **SHIPPED,
+    **{name: partial(AmplSolver, name) for name in PROGRAMS if name not in SHIPPED},
+    **{f"ampl:{name}": partial(AmplSolver, name) for name in PROGRAMS},
+}
+"""All by name. ``ampl:NAME`` is the executable NAME with an AMPL interface; so is NAME alone where
+it is not a solver that ships with odefit or one of its extras."""
+
+
+def solver(name: str) -> Solver:
+    """The solver `name` with its default options.
+
+    Raises
+    ------
+    InputError
+        There is none of this name, or it is not installed; the message says what to do.
+
+    Examples
+    --------
+    >>> solver("ipopt").scope
+    'local'
+    """
+    if name.startswith("ampl:") and name not in SOLVERS:
+        found: Solver = AmplSolver(name.removeprefix("ampl:"))
+    elif name in SOLVERS:
+        found = SOLVERS[name]()
+    else:
+        raise InputError(f"unknown solver {name!r}{one_of(name, SOLVERS)}")
+    if (reason := found.missing()) is not None:
+        raise InputError(reason)
+    return found
+
+
+def available() -> tuple[str, ...]:
+    """Names of the solvers that can run here."""
+    return tuple(name for name, make in SOLVERS.items() if make().missing() is None)

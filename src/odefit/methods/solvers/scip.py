@@ -1,0 +1,459 @@
+"""SCIP, a global solver: spatial branch and bound (Bestuzheva et al., 2023)."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import math
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from odefit.discretisation.assembly import assembly
+from odefit.discretisation.instance import Instance
+from odefit.discretisation.scales import spread
+from odefit.methods.solvers.isolation import Progress
+from odefit.methods.solvers.solver import Answer, Limits, Outcome, answer
+from odefit.problem.algebras import Array
+from odefit.problem.errors import InputError
+
+OUTCOMES = {
+    "optimal": Outcome.SOLVED,
+    "gaplimit": Outcome.SOLVED,
+    "timelimit": Outcome.LIMIT,
+    "nodelimit": Outcome.LIMIT,
+    "totalnodelimit": Outcome.LIMIT,
+    "stallnodelimit": Outcome.LIMIT,
+    "memlimit": Outcome.LIMIT,
+    "sollimit": Outcome.LIMIT,
+    "bestsollimit": Outcome.LIMIT,
+    "restartlimit": Outcome.LIMIT,
+    "userinterrupt": Outcome.LIMIT,
+    "infeasible": Outcome.INFEASIBLE,
+    "unbounded": Outcome.INFEASIBLE,
+    "inforunbd": Outcome.INFEASIBLE,
+}
+"""What SCIP's words mean; all others are failures."""
+
+REPORT_EVERY = 0.5
+"""Seconds between reports of a bound; a new best point is reported at once."""
+
+
+class ScipAlgebra:
+    """SCIP expressions, and floats where values are known."""
+
+    def number(self, text: str) -> float:
+        return float(text)
+
+    def power(self, base: Any, exponent: Any) -> Any:
+        if isinstance(exponent, float):
+            if isinstance(base, float):
+                return math.pow(base, exponent)  # ** would turn to complex numbers
+            return base**exponent if exponent else 1.0
+        if isinstance(base, float) and base == 0.0:
+            return 0.0  # as everywhere: 0^p is 0 for every positive p
+        return self.call("exp", [exponent * self.call("log", [base])])
+
+    def call(self, function: str, arguments: Sequence[Any]) -> Any:
+        import pyscipopt
+
+        x = arguments[0]
+        if function in {"exp", "log", "sqrt", "sin", "cos"}:
+            module = math if isinstance(x, float) else pyscipopt
+            return getattr(module, function)(x)
+        if function == "log10":
+            return self.call("log", [x]) / math.log(10.0)
+        if function == "tan":
+            return self.call("sin", [x]) / self.call("cos", [x])
+        if function == "tanh":
+            return 1.0 - 2.0 / (self.call("exp", [2.0 * x]) + 1.0)
+        if function in {"sinh", "cosh"}:
+            up, down = self.call("exp", [x]), self.call("exp", [-x])
+            return (up - down if function == "sinh" else up + down) / 2.0
+        raise InputError(
+            f"SCIP: the model uses {function}(), for which a global solver has no bounds here; "
+            "take a local solver, or write the equations without it"
+        )
+
+
+@dataclass(frozen=True)
+class Scip:
+    """SCIP, which proves how good its answer is.
+
+    Attributes
+    ----------
+    lift
+        Give every slope a variable of its own, instead of writing its expression into each row
+        that uses it (measured on harmonic, 10 steps: 1.0 s instead of 7.2 s).
+    resolution
+        Differences of the objective below this fraction of its scale count as none; SCIP's own
+        tolerances are of this size. The scale is the data's sum of squares about their means, or
+        the objective at the best point known, but not less than this fraction of the former.
+    options
+        SCIP's parameters by name, such as ``{"numerics/feastol": 1e-7}``.
+    """
+
+    lift: bool = True
+    resolution: float = 1e-6
+    options: Mapping[str, Any] = field(default_factory=dict)
+    name: str = "SCIP"
+    scope: Literal["global"] = "global"
+
+    def missing(self) -> str | None:
+        """Without the package PySCIPOpt."""
+        if importlib.util.find_spec("pyscipopt") is None:
+            return 'SCIP is not installed: pip install "odefit[global]"'
+        return None
+
+    def solve(self, instance: Instance, limits: Limits) -> Answer:
+        """Search all of the space that the bounds leave.
+
+        Raises
+        ------
+        InputError
+            SCIP is not installed, an option is unknown to it, or the model uses a function that
+            it cannot bound.
+        """
+        return self.follow(instance, limits, None)
+
+    def follow(self, instance: Instance, limits: Limits, progress: Progress | None) -> Answer:
+        """As :meth:`solve`, telling `progress` of every best point and of the bound."""
+        if (reason := self.missing()) is not None:
+            raise InputError(reason)
+        model = _Model(self, instance, progress)
+        found = model.run(limits)
+        # Stopped where differences count as none: on the scale of the best point they may count.
+        while _undecided(found, limits):
+            left = None if limits.seconds is None else limits.seconds - found.seconds
+            again = replace(instance, values=found.values, unknowns=found.unknowns)
+            finer = _Model(self, again, progress)
+            finer.proved = found.lower_bound
+            if finer.scale > 0.1 * model.scale:
+                break
+            if left is not None and left <= 0:
+                return replace(found, outcome=Outcome.LIMIT, message="timelimit")
+            found = _together(found, finer.run(replace(limits, seconds=left)))
+            model = finer
+        return found
+
+
+HARMLESS = "without GMP"
+"""In what SoPlex, SCIP's linear solver, writes whenever SCIP asks for more than it has."""
+
+
+class _Diversion:
+    """Standard error without the lines that are harmless; only the file itself can be diverted.
+
+    Solves in several threads share one.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                sys.stderr.flush()
+                self._log = tempfile.TemporaryFile()
+                self._kept = os.dup(2)
+                os.dup2(self._log.fileno(), 2)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users:
+                return
+            sys.stderr.flush()
+            os.dup2(self._kept, 2)
+            os.close(self._kept)
+            self._log.seek(0)
+            lines = self._log.read().decode("utf-8", errors="replace").splitlines(keepends=True)
+            self._log.close()
+            sys.stderr.write("".join(line for line in lines if HARMLESS not in line))
+
+
+_DIVERSION = _Diversion()
+
+
+def _undecided(found: Answer, limits: Limits) -> bool:
+    """Whether the bounds are further apart than they may be."""
+    if not found.solved or found.lower_bound is None:
+        return False
+    return math.isfinite(found.objective) and not limits.met(found.objective, found.lower_bound)
+
+
+def _together(first: Answer, second: Answer) -> Answer:
+    """`second` went on where `first` ended."""
+    seconds, iterations = first.seconds + second.seconds, first.iterations + second.iterations
+    if not second.success:
+        words = f"gap limit on a coarse scale, then {second.message}"
+        limit = replace(first, outcome=Outcome.LIMIT, message=words)
+        return replace(limit, seconds=seconds, iterations=iterations)
+    bounds = [b for b in (first.lower_bound, second.lower_bound) if b is not None]
+    best = min(first, second, key=lambda a: a.objective)
+    return replace(
+        best,
+        outcome=second.outcome,
+        lower_bound=max(bounds, default=None),
+        seconds=seconds,
+        message=second.message,
+        iterations=iterations,
+    )
+
+
+class _Model:
+    """The instance in SCIP.
+
+    Attributes
+    ----------
+    model
+        SCIP's.
+    scale
+        Of the objective; SCIP sees objective / scale.
+    proved
+        A lower bound from before.
+    """
+
+    def __init__(self, solver: Scip, instance: Instance, progress: Progress | None) -> None:
+        import pyscipopt
+
+        self._scip = pyscipopt
+        self._solver = solver
+        self._instance = instance
+        self._progress = progress
+        self._assembly = assembly(instance.discretisation, instance.formulation)
+        self._start = self._packed_start()
+        self.scale = self._scale()
+        self.model = pyscipopt.Model()
+        self.model.hideOutput()
+        for option, value in solver.options.items():
+            try:
+                self.model.setParam(option, value)
+            except (KeyError, ValueError, TypeError) as error:
+                raise InputError(f"SCIP: option {option} = {value!r} is not accepted") from error
+        self.proved: float | None = None
+        self._given: list[tuple[Any, float]] = []  # the start, variable by variable
+        self._build()
+
+    # The model --------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        a, model, quicksum = self._assembly, self.model, self._scip.quicksum
+        self._w = [
+            model.addVar(lb=_finite(low), ub=_finite(high))
+            for low, high in zip(a.lower.tolist(), a.upper.tolist(), strict=True)
+        ]
+        if self._start is not None:
+            self._given += zip(self._w, self._start.tolist(), strict=True)
+        known = a.known(self._w)
+        outputs = [self._w, *(self._outputs(b, known) for b in a.discretisation.blocks)]
+        for low, high, parts in a.rows():
+            row = quicksum(
+                weight * variables[number]
+                for variables, (numbers, weights) in zip(outputs, parts, strict=True)
+                for number, weight in zip(numbers.tolist(), weights.tolist(), strict=True)
+            )
+            self._constrain(row, low, high)
+        self._minimise(known)
+
+    def _constrain(self, row: Any, low: float, high: float) -> None:
+        if isinstance(row, float | int):  # all is known: the start has been checked already
+            row = row + 0.0 * self._w[0]
+        if low == high:
+            self.model.addCons(row == low)
+        elif math.isfinite(low) and math.isfinite(high):
+            self.model.addCons((row >= low) <= high)
+        elif math.isfinite(low):
+            self.model.addCons(row >= low)
+        else:
+            self.model.addCons(row <= high)
+
+    def _outputs(self, block: Any, known: list[Any]) -> list[Any]:
+        found = self._evaluated(block, known)
+        if not self._solver.lift:
+            return found
+        values = self._values(block)
+        lifted: list[Any] = []
+        for number, expression in enumerate(found):
+            if isinstance(expression, float):
+                lifted.append(expression)
+                continue
+            variable = self.model.addVar(lb=None, ub=None)
+            self.model.addCons(variable == expression)
+            lifted.append(variable)
+            if values is not None:
+                self._given.append((variable, float(values[number])))
+        return lifted
+
+    def _evaluated(self, block: Any, known: list[Any]) -> list[Any]:
+        """All outputs, instance by instance."""
+        try:
+            found = self._assembly.evaluated(block, known, ScipAlgebra())
+        except (ZeroDivisionError, ValueError, OverflowError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(
+                f"SCIP: the model is not defined at its known values ({error})"
+            ) from error
+        return [output for outputs in found for output in outputs]
+
+    def _values(self, block: Any) -> Array | None:
+        """The outputs at the start."""
+        if self._start is None:
+            return None
+        values, unknowns = self._assembly.unpack(self._start)
+        d = self._assembly.discretisation
+        return np.column_stack(d.outputs(block, values, unknowns)).ravel()
+
+    def _minimise(self, known: list[Any]) -> None:
+        """The sum of squares lies below a variable, whose values are near one."""
+        a, quicksum = self._assembly, self._scip.quicksum
+        total: list[Any] = []
+        self._likelihood = False
+        for block in a.discretisation.residuals:
+            outputs = self._evaluated(block, known)
+            squared = outputs[:: block.outputs]
+            total += [r * r for r in squared]
+            if block.outputs > 1:
+                self._likelihood = True
+                total += [2.0 * s for s in outputs[1 :: block.outputs]]
+        slacks = self._w[a.size - a.constraints.slacks :]
+        total += [a.constraints.penalty * s for s in slacks]
+        top = self.model.addVar(lb=None if self._likelihood else 0.0, ub=None)
+        self.model.addCons(quicksum(t / self.scale for t in total) <= top)
+        self.model.setObjective(top)
+        if self._start is not None:
+            self._given.append((top, self._start_objective() / self.scale * (1 + 1e-9)))
+
+    # The start --------------------------------------------------------------------------------
+
+    def _packed_start(self) -> Array | None:
+        i = self._instance
+        if i.values is None or i.unknowns is None:
+            return None
+        if not (np.isfinite(i.values).all() and np.isfinite(i.unknowns).all()):
+            return None
+        return self._assembly.start(i)
+
+    def _start_objective(self) -> float:
+        """With penalties."""
+        assert self._start is not None
+        a = self._assembly
+        values, unknowns = a.unpack(self._start)
+        slacks = self._start[a.size - a.constraints.slacks :]
+        return a.discretisation.objective(values, unknowns) + a.constraints.penalty * float(
+            slacks.sum()
+        )
+
+    def _scale(self) -> float:
+        scale = spread(self._assembly.discretisation)
+        if self._start is not None:
+            objective = self._start_objective()
+            if math.isfinite(objective):
+                scale = float(np.clip(abs(objective), self._solver.resolution * scale, scale))
+        return scale
+
+    # The run ----------------------------------------------------------------------------------
+
+    def run(self, limits: Limits) -> Answer:
+        """Solve."""
+        model = self.model
+        if limits.seconds is not None:
+            model.setParam("limits/time", max(limits.seconds, 1e-3))
+        model.setParam("parallel/maxnthreads", limits.threads)
+        model.setParam("limits/gap", limits.gap)
+        gap = max(limits.absolute_gap / self.scale, self._solver.resolution)
+        model.setParam("limits/absgap", gap)
+        if self._given:
+            solution = model.createSol()
+            for variable, value in self._given:
+                model.setSolVal(solution, variable, value)
+            model.addSol(solution)
+        if self._progress is not None:
+            _watch(self, self._scip, self._progress)
+        began = time.perf_counter()
+        try:
+            # Whoever listens runs us in a process of our own, whose log keeps last words.
+            with _DIVERSION if self._progress is None else contextlib.nullcontext():
+                model.optimize()
+        except Exception as error:  # noqa: BLE001 - PySCIPOpt raises Exception itself
+            seconds = time.perf_counter() - began
+            words = f"SCIP failed: {error}"
+            return answer(self._instance, Outcome.FAILED, None, None, None, seconds, words)
+        seconds = time.perf_counter() - began
+        status = str(model.getStatus())
+        values, unknowns = self.best()
+        return answer(
+            self._instance,
+            OUTCOMES.get(status, Outcome.FAILED),
+            values,
+            unknowns,
+            self.bound(),
+            seconds,
+            status,
+            int(model.getNTotalNodes()),
+        )
+
+    def best(self) -> tuple[Array | None, Array | None]:
+        """The best point so far."""
+        model = self.model
+        if model.getNSols() == 0:
+            return None, None
+        solution = model.getBestSol()
+        w = np.array([model.getSolVal(solution, v) for v in self._w])
+        # SCIP keeps bounds to within its tolerance
+        return self._assembly.unpack(np.clip(w, self._assembly.lower, self._assembly.upper))
+
+    def bound(self) -> float | None:
+        """The lower bound so far, in units of the objective, less what SCIP takes for nothing."""
+        bound = float(self.model.getDualbound())
+        proved = abs(bound) < float(self.model.infinity())
+        bound = (bound - self._solver.resolution) * self.scale if proved else -math.inf
+        if self.proved is not None:
+            return max(bound, self.proved)
+        if not self._likelihood:
+            return max(bound, 0.0)  # of a sum of squares
+        return bound if proved else None
+
+
+def _watch(run: _Model, scip: Any, progress: Progress) -> None:
+    """Report during the solve."""
+    kinds = scip.SCIP_EVENTTYPE
+    watched = [kinds.BESTSOLFOUND, kinds.NODESOLVED]
+    if hasattr(kinds, "DUALBOUNDIMPROVED"):  # not in older versions
+        watched.append(kinds.DUALBOUNDIMPROVED)
+
+    class Watch(scip.Eventhdlr):  # type: ignore[misc]
+        def eventinit(self) -> None:
+            self.last, self.told = 0.0, False
+            for kind in watched:
+                self.model.catchEvent(kind, self)
+
+        def eventexit(self) -> None:
+            for kind in watched:
+                self.model.dropEvent(kind, self)
+
+        def eventexec(self, event: Any) -> None:
+            found = event.getType() == kinds.BESTSOLFOUND
+            now = time.monotonic()
+            if found or (not self.told and self.model.getNSols() > 0):
+                self.told = True  # a start is not an event
+                progress(*run.best(), run.bound())
+            elif now - self.last >= REPORT_EVERY:
+                self.last = now
+                progress(None, None, run.bound())
+
+    run.model.includeEventhdlr(Watch(), "odefit", "reports best points and bounds")
+
+
+def _finite(bound: float) -> float | None:
+    return bound if math.isfinite(bound) else None

@@ -1,0 +1,122 @@
+"""The range in which the start values of each unknown lie, from bounds, priors and data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.problem.algebras import Array
+from odefit.problem.expressions import as_expression
+from odefit.problem.parameters import Unknown
+from odefit.problem.problem import Problem
+
+DECADES = 2.0
+"""Bounds that span more are sampled by order of magnitude."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Where the starts of one unknown lie, in natural units; uniform, or uniform in the log."""
+
+    low: float
+    high: float
+    logarithmic: bool
+
+    def at(self, u: Array) -> Array:
+        """Values for `u` uniform in [0, 1]."""
+        if self.logarithmic and self.low > 0:
+            low, high = math.log(self.low), math.log(self.high)
+            values = np.exp(low + (high - low) * u)
+        else:
+            values = self.low + (self.high - self.low) * u
+        return np.clip(values, self.low, self.high)
+
+
+def ranges(problem: Problem) -> list[Range]:
+    """Where starts lie, for every unknown.
+
+    Bounds are kept to. Within them: a range that spans more than :data:`DECADES`, or that
+    begins at zero, is sampled by order of magnitude; where a bound is missing or zero, it is
+    replaced by what the data suggest: rates live between 1/(time span) and 1/(shortest
+    sampling interval), with a decade to spare on either side; initial values, and parameters
+    that do not act in the equations of motion (scales, offsets), have the size of the data;
+    initial values that are measured are close to the measurement.
+    """
+    spans = [float(c.times[-1] - c.t0) for c in problem.conditions]
+    gaps = [float(np.diff(c.times).min()) for c in problem.conditions if len(c.times) > 1]
+    span = max([s for s in spans if s > 0], default=1.0)
+    gap = min(gaps, default=span)
+    rates = (0.1 / span, 10.0 / gap)
+    values = np.concatenate([s.values for c in problem.conditions for s in c.series.values()])
+    size = float(np.max(np.abs(values), initial=0.0)) or 1.0
+    return [_range(u, rates, size, problem) for u in problem.unknowns]
+
+
+def _range(unknown: Unknown, rates: tuple[float, float], size: float, problem: Problem) -> Range:
+    p = unknown.parameter
+    if unknown.kind == "noise":
+        return Range(1e-3 * size, size, True)
+    sized = not _is_rate(unknown, problem)
+    typical = (1e-3 * size, 2 * size) if sized else rates
+    if unknown.kind == "initial":
+        measured = _measured_at_start(unknown, problem)
+        if measured is not None and p.lower <= measured <= p.upper:
+            width = 0.05 * (abs(measured) or size)
+            low, high = max(p.lower, measured - width), min(p.upper, measured + width)
+            if low < high:
+                return Range(low, high, False)
+    low, high = p.lower, p.upper
+    if p.prior is not None:
+        low = max(low, p.prior.mean - 2 * p.prior.sd)
+        high = min(high, p.prior.mean + 2 * p.prior.sd)
+    if p.scale == "log10":
+        low = max(low, 0.0)
+    if low > 0 and math.isfinite(high):
+        return Range(low, high, p.scale == "log10" or high / low > 10**DECADES)
+    if low == 0 or (low > 0 and not math.isfinite(high)):
+        # A rate, most likely; when it is not, the two decades below the bound are kept as well.
+        top = min(high, max(typical[1], 100 * low)) if math.isfinite(high) else typical[1]
+        top = max(top, 100 * low)
+        bottom = low if low > 0 else min(typical[0], 1e-2 * top)
+        if math.isfinite(high) and high > top and high / top < 10**DECADES:
+            top = high
+        return Range(bottom, top, True)
+    if math.isfinite(low) and math.isfinite(high):
+        return Range(low, high, False)
+    width = max(typical[1], abs(low) if math.isfinite(low) else 0.0)
+    if math.isfinite(low):
+        return Range(low, low + 2 * width, False)
+    if math.isfinite(high):
+        return Range(high - 2 * max(width, abs(high)), high, False)
+    if sized:
+        return Range(-size, size, False)
+    # Without any bound, most parameters of ODE models are positive all the same.
+    return Range(typical[0], typical[1], True)
+
+
+def _is_rate(unknown: Unknown, problem: Problem) -> bool:
+    """Whether the unknown acts in the equations of motion, not only on sizes."""
+    if unknown.kind == "initial":
+        return False
+    direct = {n for e in problem.model.ode.values() for n in e.names}
+    direct |= {n for e in problem.model.algebraic.values() for n in e.names}
+    for experiment in problem.experiments:
+        for name, value in experiment.constants.items():
+            if name in direct and not isinstance(value, float | int):
+                direct |= as_expression(value).names
+    return unknown.name in direct
+
+
+def _measured_at_start(unknown: Unknown, problem: Problem) -> float | None:
+    """The measurement of a state at t0, where it is observed as it is."""
+    for condition in problem.conditions:
+        if unknown.experiment not in (None, condition.name):
+            continue
+        for name, series in condition.series.items():
+            expression = problem.model.observables[name]
+            first = condition.times[series.rows[0]]
+            if expression.name == unknown.name and first == condition.t0:
+                return float(series.values[0])
+    return None

@@ -1,0 +1,35 @@
+"""The campaign `global`: lower and upper bounds by three methods, as far as they come together.
+
+After A. Miró et al., Deterministic global optimization algorithm based on outer approximation, and
+the problems of Fernandez de Dios et al. The parts: `global_plan` (problems and limits),
+`global_runs` (what is measured), `global_tables` and `global_figures`, `global_paper` (what the
+former published).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from studies.campaign import Campaign, Task
+from studies.global_figures import global_figures
+from studies.global_plan import OPTIONS, Setting
+from studies.global_runs import bounds
+from studies.global_tables import global_tables
+
+
+def tasks(options: Mapping[str, str] | None = None) -> Sequence[Task]:
+    """A task a problem and method."""
+    return list(Setting().with_options(options or {}).tasks())
+
+
+GLOBAL = Campaign(
+    "global",
+    "proved bounds of 13 problems by 3 methods: Tables 1 to 4 of Miró et al., and more",
+    tasks,
+    bounds,
+    global_tables,
+    global_figures,
+    seconds=2700.0,
+    options=OPTIONS,
+)
+"""How close do lower and upper bound come, by which method, in what time?"""

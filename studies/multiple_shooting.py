@@ -1,0 +1,33 @@
+"""The campaign `multiple-shooting`: three examples after Carbonell et al., with settings of ours.
+
+The parts: `multiple_shooting_plan` (settings and data), `multiple_shooting_runs` (what is
+measured), `multiple_shooting_tables` and `multiple_shooting_figures`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from studies.campaign import Campaign, Task
+from studies.multiple_shooting_figures import multiple_shooting_figures
+from studies.multiple_shooting_plan import OPTIONS, Setting
+from studies.multiple_shooting_runs import fits
+from studies.multiple_shooting_tables import multiple_shooting_tables
+
+
+def tasks(options: Mapping[str, str] | None = None) -> Sequence[Task]:
+    """Henon and Heiles, FitzHugh and Nagumo, Rikitake."""
+    return list(Setting().with_options(options or {}).tasks())
+
+
+MULTIPLE_SHOOTING = Campaign(
+    "multiple-shooting",
+    "noisy data of two chaotic systems and a spiking neuron: own settings, after Carbonell et al.",
+    tasks,
+    fits,
+    multiple_shooting_tables,
+    multiple_shooting_figures,
+    seconds=1800.0,
+    options=OPTIONS,
+)
+"""Are estimates unbiased and their standard errors right? From where is the optimum reached?"""

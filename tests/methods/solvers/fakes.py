@@ -1,0 +1,77 @@
+"""Solvers made of trouble, which the tests run in real processes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from odefit.discretisation.instance import Instance
+from odefit.methods.solvers.isolation import Progress
+from odefit.methods.solvers.solver import Answer, Limits, Outcome, answer
+from odefit.problem.errors import InputError
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Reports two points, then does what `kind` says."""
+
+    kind: str
+    reports: bool = True
+    name: str = "trouble"
+    scope: Literal["global"] = "global"
+
+    def missing(self) -> str | None:
+        return None
+
+    def solve(self, instance: Instance, limits: Limits) -> Answer:
+        return self.follow(instance, limits, None)
+
+    def follow(self, instance: Instance, limits: Limits, progress: Progress | None) -> Answer:
+        d = instance.discretisation
+        if progress is not None and self.reports:
+            for level, bound in ((1.0, None), (0.5, 0.25)):
+                point = np.full((d.points, len(d.variables)), level)
+                progress(point, np.full(len(d.problem.unknowns), level), bound)
+            progress(None, None, 0.375)
+        if self.kind == "hang":
+            time.sleep(60)
+        if self.kind == "abort":
+            os.write(2, b"terminate called\n")
+            os.abort()
+        if self.kind == "segfault":
+            ctypes.string_at(0)
+        if self.kind == "exit":
+            os._exit(3)
+        if self.kind == "raise":
+            raise RuntimeError("out of ideas")
+        if self.kind == "refuse":
+            raise InputError(["no", "and no"])
+        values = np.full((d.points, len(d.variables)), 0.25)
+        return answer(
+            instance, Outcome.SOLVED, values, np.full(1, 0.25), 0.125, 0.0, d.described(), 7
+        )
+
+
+@dataclass(frozen=True)
+class Shy:
+    """Solves in peace, and dies when it is watched."""
+
+    name: str = "shy"
+    scope: Literal["global"] = "global"
+
+    def missing(self) -> str | None:
+        return None
+
+    def solve(self, instance: Instance, limits: Limits) -> Answer:
+        d = instance.discretisation
+        point = np.ones((d.points, len(d.variables)))
+        unknowns = np.ones(len(d.problem.unknowns))
+        return answer(instance, Outcome.SOLVED, point, unknowns, 0.25, 0.0, "in peace")
+
+    def follow(self, instance: Instance, limits: Limits, progress: Progress | None) -> Answer:
+        os.abort()
