@@ -14,8 +14,6 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-import pytest
-
 import odefit
 
 PACKAGE = Path(odefit.__file__).parent
@@ -179,21 +177,21 @@ def test_importing_odefit_is_light() -> None:
     assert run.stdout.split() == []
 
 
-@pytest.mark.parametrize("module", sources())
-def test_a_module_is_short(module: str) -> None:
-    assert len(sources()[module].read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+def test_no_module_is_long() -> None:
+    lines = {m: len(p.read_text(encoding="utf-8").splitlines()) for m, p in sources().items()}
+    long = {module: count for module, count in lines.items() if count > MOST_LINES}
+    assert not long, f"more than {MOST_LINES} lines: {long}"
 
 
-@pytest.mark.parametrize("module", sources())
-def test_only_the_terminal_prints(module: str) -> None:
-    if module.startswith(PRINTERS):
-        return
-    lines = [
-        node.lineno
+def test_only_the_terminal_prints() -> None:
+    printing = [
+        f"{module}:{node.lineno}"
+        for module in sources()
+        if not module.startswith(PRINTERS)
         for node in ast.walk(tree(module))
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {"print", "sys.stdout.write"}
     ]
-    assert not lines, f"{module} prints in lines {lines}"
+    assert not printing, "\n".join(printing)
 
 
 def test_the_package_says_that_it_is_typed() -> None:
@@ -232,16 +230,14 @@ def undocumented(name: str, thing: object) -> Iterator[str]:
             yield f"{name}.{member}"
 
 
-@pytest.mark.parametrize("module", public_modules())
-def test_everything_public_is_documented(module: str) -> None:
-    imported: ModuleType = importlib.import_module(module)
-    assert imported.__doc__, f"{module} has no docstring"
-    missing = [
-        entry
-        for name in imported.__all__
-        for entry in undocumented(f"{module}.{name}", getattr(imported, name))
-    ]
-    assert not missing, "\n".join(missing)
+def test_everything_public_is_documented() -> None:
+    missing = []
+    for module in public_modules():
+        imported: ModuleType = importlib.import_module(module)
+        missing += [] if imported.__doc__ else [module]
+        for name in imported.__all__:
+            missing += undocumented(f"{module}.{name}", getattr(imported, name))
+    assert not missing, "without a docstring:\n" + "\n".join(missing)
 
 
 def test_every_module_can_be_imported() -> None:
