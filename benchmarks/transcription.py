@@ -46,7 +46,7 @@ from odefit.methods.solvers.nl import PyomoAlgebra, write_nl
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.program import program
 from odefit.methods.solvers.solver import Answer, Limits
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 FINAL = 36900.0
 STEPS = (1230, 3690, 12300, 36900, 100_000)

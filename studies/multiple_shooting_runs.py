@@ -14,7 +14,7 @@ from studies.multiple_shooting_plan import ITERATIONS, SINGLE, TOLERANCE, Data
 
 if TYPE_CHECKING:
     from odefit.methods.multiple_shooting import History
-    from odefit.problem.algebras import Array
+    from odefit.problem.arrays import Array
     from odefit.problem.problem import Problem
 
 SAME = 0.1

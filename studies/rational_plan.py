@@ -19,7 +19,7 @@ from studies.campaign import Task
 from studies.options import check_known, read_options
 
 if TYPE_CHECKING:
-    from odefit.problem.algebras import Array
+    from odefit.problem.arrays import Array
     from odefit.problem.problem import Problem
 
 MODELS = tuple(

@@ -24,7 +24,7 @@ from studies.rational_plan import data_set
 if TYPE_CHECKING:
     from odefit.methods.algebraic import Algebraic
     from odefit.methods.estimate import Estimate
-    from odefit.problem.algebras import Array
+    from odefit.problem.arrays import Array
     from odefit.problem.problem import Problem
     from odefit.simulation import ForwardMap
 

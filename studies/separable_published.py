@@ -20,7 +20,7 @@ from studies.campaign import Task
 
 if TYPE_CHECKING:
     from odefit.methods.integral_matching.criterion import Criterion
-    from odefit.problem.algebras import Array
+    from odefit.problem.arrays import Array
     from odefit.problem.problem import Problem
 
 RELATIVE = float(np.sqrt(np.finfo(float).eps))

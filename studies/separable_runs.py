@@ -21,7 +21,7 @@ from studies.separable_published import published_estimates
 if TYPE_CHECKING:
     from odefit.methods.integral_matching import IntegralMatching
     from odefit.methods.smoothing import Smoother
-    from odefit.problem.algebras import Array
+    from odefit.problem.arrays import Array
     from odefit.problem.problem import Problem
 
 SAME = 1e-6

@@ -16,7 +16,7 @@ from studies.separable_runs import as_low, vectors
 if TYPE_CHECKING:
     import pandas as pd
 
-    from odefit.problem.algebras import Array
+    from odefit.problem.arrays import Array
 
 KINDS = ("linear", "nonlinear")
 

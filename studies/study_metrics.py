@@ -13,7 +13,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from odefit.library import Reference
-    from odefit.problem.algebras import Array
+    from odefit.problem.arrays import Array
     from odefit.problem.problem import Problem
 
 FOUND = 0.1

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from odefit.discretisation.formulations import Formulation
     from odefit.discretisation.instance import Instance
     from odefit.methods.solvers.solver import Solver
-    from odefit.problem.algebras import Array
+    from odefit.problem.arrays import Array
 
 STEPS: dict[str, tuple[int, ...]] = {
     "alpha-pinene": (1230, 3690),

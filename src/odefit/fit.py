@@ -23,7 +23,7 @@ from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.levels import Levels
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.single_shooting import SingleShooting
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.binding import Binding
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError

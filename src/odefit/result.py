@@ -12,7 +12,7 @@ import numpy as np
 
 from odefit.assessment.parts import Assessment, Uncertainty
 from odefit.methods.estimate import Start, Status
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.simulation.nodes import Nodes
 

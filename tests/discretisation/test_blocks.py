@@ -14,7 +14,7 @@ from odefit.discretisation.blocks import Block
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.schemes import Trapezoid
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.simulation.casadi_engine import CasadiAlgebra
 from tests.methods.transcription.exact import exact_values
 from tests.simulation.zoo import NOISE, ZOO, Case

@@ -19,7 +19,7 @@ from odefit.discretisation.schemes import (
     Simpson,
     Trapezoid,
 )
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.methods.transcription.exact import discrete_solution, exact_values, reference_of
 from tests.simulation.numerics import evaluated
 from tests.simulation.zoo import NOISE, ZOO, Case

@@ -19,7 +19,7 @@ from odefit.discretisation.schemes import (
     Simpson,
     Trapezoid,
 )
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.model import Interpolation
 from tests.methods.transcription.exact import discrete_solution
 

@@ -25,7 +25,7 @@ from odefit.discretisation.schemes import (
     Start,
     Trapezoid,
 )
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 Slope = Callable[[Array, Array], Array]
 Mesher = Callable[[int], Array]

@@ -10,7 +10,7 @@ import numpy as np
 from odefit import ForwardMap, Problem
 from odefit.enclosure import Enclosure, Residuals
 from odefit.enclosure.monomials import Monomials
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.simulation import Evaluation
 
 CORNERS = 32

@@ -14,7 +14,7 @@ from odefit.enclosure.functions import Functions
 from odefit.enclosure.models import Model
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.values import Program, Sweep
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.structure.tape import Recording, Tape, Term
 from tests.enclosure.containment import exact
 

@@ -11,7 +11,7 @@ import pytest
 
 from odefit import Event, Experiment, Model, Problem, library
 from odefit.enclosure import Enclosure
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.enclosure.containment import box, checked
 from tests.enclosure.test_flow import TIMES, Solution, holds, observed
 

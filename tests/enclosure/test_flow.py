@@ -17,7 +17,7 @@ from odefit.enclosure.growth import Spread
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.residuals import variables
 from odefit.enclosure.system import System
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.enclosure.containment import box, exact, sane
 
 DIGITS = 40

@@ -18,7 +18,7 @@ from odefit.enclosure.growth import (
     framed,
     orthogonal,
 )
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 STEPS = 40
 """Of the Runge-Kutta method by which perturbed equations are solved."""

@@ -15,7 +15,7 @@ from odefit.enclosure.linear import LinearMotion, _measure
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.powers import _vectors
 from odefit.enclosure.system import System
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.enclosure.containment import at, directions, vectors
 
 Rates = Callable[[Array], tuple[list[list[float]], list[float]]]

@@ -22,7 +22,7 @@ from odefit import (
 )
 from odefit.enclosure import Enclosure
 from odefit.enclosure.residuals import Residuals
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.enclosure.containment import at, box, checked, directions, sane, vectors
 from tests.simulation.zoo import NOISE, ZOO, Case
 

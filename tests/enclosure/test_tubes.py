@@ -17,7 +17,7 @@ from odefit.enclosure.growth import Spread
 from odefit.enclosure.intervals import Interval
 from odefit.enclosure.system import System
 from odefit.enclosure.tubes import Tube, Tubes, highest
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.enclosure.containment import checked, sane
 from tests.enclosure.test_flow import decay, holds, observed, oscillator
 

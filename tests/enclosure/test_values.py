@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from odefit.enclosure.models import Model
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.values import Program, Sweep
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.structure.tape import NotRationalError, Tape, Term
 from tests.enclosure.containment import exact
 

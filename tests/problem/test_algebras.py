@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odefit.problem.algebras import DUAL, NUMPY, Array, Dual
+from odefit.problem.algebras import DUAL, NUMPY, Dual
+from odefit.problem.arrays import Array
 from odefit.problem.expressions import parse
 
 ANALYTIC = "exp log log10 sqrt sin cos tan asin acos atan sinh cosh tanh".split()

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.issues import Issues
 from odefit.problem.table import read_table
 

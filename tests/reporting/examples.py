@@ -12,7 +12,7 @@ import numpy as np
 import odefit
 from odefit.assessment.parts import Assessment, Complete, Direction, Local, Trouble, Uncertainty
 from odefit.methods.estimate import Start, Status
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.experiment import Event, Experiment
 from odefit.problem.expressions import parse
 from odefit.problem.model import Model

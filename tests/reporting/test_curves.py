@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.experiment import Experiment
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise

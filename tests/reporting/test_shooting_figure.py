@@ -10,7 +10,7 @@ import pytest
 import odefit
 from odefit import Event, Experiment, InputError, Model, MultipleShooting, Problem
 from odefit.methods.multiple_shooting import History
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.reporting.figures.fit import PANEL
 from odefit.reporting.figures.shooting import ONE_COLUMN, plot_shooting
 from odefit.reporting.figures.style import DATA, MODEL, Plot

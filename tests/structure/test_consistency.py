@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from odefit import Problem
+from odefit.problem.arrays import ComplexArray
 from odefit.structure.consistency import completed
-from odefit.structure.jets import ComplexArray, JetSystem
+from odefit.structure.jets import JetSystem
 from tests.structure.models import problem
 
 

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odefit import Event, Experiment, Model, Problem, library
+from odefit.problem.arrays import BoolArray
 from odefit.problem.binding import bound_value
 from odefit.problem.expressions import TIME
 from odefit.problem.vector_field import VectorField
-from odefit.structure.linearity import Flags, independent, interactions, linear_unknowns
+from odefit.structure.linearity import independent, interactions, linear_unknowns
 from tests.structure.models import TIMES, problem
 
 
@@ -54,7 +55,7 @@ def symbols(of: Problem) -> list[Any]:
     return [sympy.Symbol(f"u{k}", positive=True) for k in range(len(of.unknowns))]
 
 
-def by_sympy(of: Problem) -> tuple[Flags, Flags]:
+def by_sympy(of: Problem) -> tuple[BoolArray, BoolArray]:
     """What :func:`interactions` finds, exactly."""
     unknowns, n = symbols(of), len(of.unknowns)
     acts = np.zeros((len(of.conditions), len(of.model.states), n), dtype=bool)
@@ -136,7 +137,7 @@ def test_no_larger_set_is_linear(name: str) -> None:
     assert len(linear_unknowns(of)) == largest(able, together)
 
 
-def largest(candidates: Sequence[int], together: Flags) -> int:
+def largest(candidates: Sequence[int], together: BoolArray) -> int:
     """Size of a largest independent set, tried from the largest; those that are free are in."""
     free = [k for k in candidates if not together[k, list(candidates)].any()]
     rest = [k for k in candidates if k not in free]

@@ -10,9 +10,9 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from odefit import Model, Problem
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, ComplexArray
 from odefit.structure.consistency import completed
-from odefit.structure.jets import ComplexArray, JetSystem
+from odefit.structure.jets import JetSystem
 from odefit.structure.taylor import carried
 from tests.structure.models import problem
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from odefit.assessment.parts import Direction
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.simulation import Evaluation, ForwardMap
 
 FINITE = 1.3

@@ -10,7 +10,7 @@ import numpy as np
 
 from odefit.assessment.parts import AGREES, Bounds, Discretisation
 from odefit.methods.estimate import Certificate, Discretised
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 MOST_NAMES = 8
 """So many bounds a sentence may hold before it says "and n more"."""

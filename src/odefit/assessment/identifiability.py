@@ -22,7 +22,7 @@ from odefit.methods.control import Control
 from odefit.methods.estimate import Status
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.single_shooting import SingleShooting
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.binding import unknowns_of
 from odefit.problem.condition import Series
 from odefit.problem.expressions import Expression

@@ -13,7 +13,7 @@ from odefit.methods.estimate import Certificate
 from odefit.methods.levels import Levels
 from odefit.methods.scaling import Scaling
 from odefit.methods.trust_region import promised_decrease
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.simulation import Evaluation, ForwardMap
 
 TOLERANCE = 1e-3

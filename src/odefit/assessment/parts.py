@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from odefit.methods.estimate import BoundStep
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 AGREES = 1e-2
 """Relative error of discretised trajectories up to which a mesh counts as fine enough."""

@@ -6,16 +6,13 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from odefit.assessment.directions import describe_directions
 from odefit.assessment.parts import Direction, Trouble, Uncertainty
 from odefit.methods.scaling import bounds_touched
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
-
-Flags = npt.NDArray[np.bool_]
 
 RANK_TOLERANCE = 1e-8
 """Singular value, relative to the largest, below which a direction is not determined.

@@ -18,7 +18,7 @@ from odefit.discretisation.blocks import Block
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Constraints, Formulation
 from odefit.discretisation.instance import Instance
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.expressions import Algebra
 
 T = TypeVar("T")

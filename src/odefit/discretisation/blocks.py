@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odefit.discretisation.schemes import IntArray
-from odefit.problem.algebras import NUMPY, Array
+from odefit.problem.algebras import NUMPY
+from odefit.problem.arrays import Array, IntArray
 from odefit.problem.binding import Bound, bound_value, unknowns_of
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import TIME, Algebra, Expression

@@ -17,8 +17,9 @@ from scipy.sparse import coo_array, csr_array
 
 from odefit.discretisation.blocks import Block, Equations
 from odefit.discretisation.mesh import Mesh, Segment, segments
-from odefit.discretisation.schemes import BoolArray, IntArray, Scheme
-from odefit.problem.algebras import NUMPY, Array
+from odefit.discretisation.schemes import Scheme
+from odefit.problem.algebras import NUMPY
+from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import Expression
 from odefit.problem.problem import Problem

@@ -12,8 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from odefit.discretisation.schemes import BoolArray, IntArray
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.option_checks import number
 
 

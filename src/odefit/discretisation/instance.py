@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Formulation
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from odefit.discretisation.schemes import Relations, Scheme
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.problem.experiment import Input

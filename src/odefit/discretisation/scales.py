@@ -12,7 +12,7 @@ import numpy as np
 
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.starting import from_data
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.start_ranges import ranges
 from odefit.problem.state_guesses import data_size
 

@@ -13,15 +13,12 @@ from functools import cached_property
 from typing import Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import coo_array, csr_array
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, IntArray
 from odefit.problem.errors import InputError
 from odefit.problem.option_checks import whole
 
-IntArray = npt.NDArray[np.intp]
-BoolArray = npt.NDArray[np.bool_]
 Weights = tuple[csr_array, csr_array]
 """Coefficients of values and of slopes at the points, one row a result."""
 

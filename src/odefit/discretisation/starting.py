@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from odefit.discretisation.discretisation import Discretisation
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.state_guesses import data_size, states_from_data
 from odefit.simulation import Failure, ForwardMap
 

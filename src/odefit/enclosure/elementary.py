@@ -29,9 +29,9 @@ from typing import Any
 
 import numpy as np
 
-from odefit.enclosure.models import SLACK, TINY, UNIT, Indices, Model
+from odefit.enclosure.models import SLACK, TINY, UNIT, Model
 from odefit.enclosure.monomials import Monomials, Support
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, IntArray
 
 ERROR = 16 * UNIT
 """Largest error of NumPy's functions, relative to their value (of sine and cosine, to one).
@@ -436,7 +436,7 @@ def _deviation(sizes: Array) -> Array:
 @lru_cache(maxsize=1024)
 def _gathered(
     monomials: Monomials, left: Support, right: Support, degree: int | None = None
-) -> tuple[Indices, Indices, Indices, Indices]:
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Pairs that multiply to the same monomial beside each other.
 
     If a degree is given, only of right ones that have it with left ones that are not constant.

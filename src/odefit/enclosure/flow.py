@@ -14,21 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.enclosure.growth import (
-    MOST,
-    Frame,
-    Spread,
-    componentwise,
-    coordinates,
-    framed,
-    without,
-)
+from odefit.enclosure.growth import MOST, Frame, Spread, componentwise, coordinates, framed, without
 from odefit.enclosure.intervals import Interval
-from odefit.enclosure.models import SLACK, TINY, UNIT, Flags, Model
+from odefit.enclosure.models import SLACK, TINY, UNIT, Model
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.system import Motion, System
 from odefit.enclosure.values import Sweep
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, BoolArray
 
 SHORT = 2.0**-12
 """Of a stretch: steps are not made shorter, and are then taken as they are."""
@@ -206,7 +198,7 @@ class Flow:
                 now[own[lost[own].all(axis=1)]] = until
 
 
-def carried(lost: Flags, reach: Array) -> Flags:
+def carried(lost: BoolArray, reach: Array) -> BoolArray:
     """States of which nothing is known any more, and those that depend on them, shape (B, n)."""
     return np.asarray(lost.astype(float) @ reach.T > 0)
 
@@ -249,7 +241,7 @@ class _Step:
         still: Mapping[int, Model],
         slow: Mapping[int, Model],
         begin: Position,
-        dead: Flags,
+        dead: BoolArray,
         reach: Array,
         since: float,
         times: Array,
@@ -260,10 +252,10 @@ class _Step:
         self._flow, self._motion, self._h, self._times = flow, motion, h, times
         self._boxes, self._dead, self._reach = len(h), dead, reach
         self.end, self.lost = begin, dead
-        self.blamed: Flags = dead
-        self.slow: Flags = dead
-        self.easy: Flags = np.ones(len(h), dtype=bool)
-        self.doubtful: Flags = self.easy
+        self.blamed: BoolArray = dead
+        self.slow: BoolArray = dead
+        self.easy: BoolArray = np.ones(len(h), dtype=bool)
+        self.doubtful: BoolArray = self.easy
         polynomials, defect, late = self._polynomials(begin, still)
         self._bound(begin, polynomials, slow, defect)
         allowed = flow._tolerance[:, None] * shares

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.enclosure.models import SLACK, TINY, UNIT, Flags, Indices
-from odefit.problem.algebras import Array
+from odefit.enclosure.models import SLACK, TINY, UNIT
+from odefit.problem.arrays import Array, BoolArray, IntArray
 
 MOST = 8.0
 """Norm of step times Jacobian up to which growth is computed; beyond, nothing is known."""
@@ -52,16 +52,16 @@ class Spread:
         count, n = sizes.shape
         return Spread(sizes, np.broadcast_to(np.eye(n), (count, n, n)).copy(), sizes.copy())
 
-    def take(self, boxes: Indices) -> Spread:
+    def take(self, boxes: IntArray) -> Spread:
         """Those of some boxes."""
         return Spread(self.sizes[boxes], self.frame[boxes], self.lengths[boxes])
 
-    def forget(self, boxes: Flags) -> None:
+    def forget(self, boxes: BoolArray) -> None:
         """Nothing is known of some boxes, a mask of shape (B,)."""
         self.sizes[boxes] = np.inf
         self.lengths[boxes] = np.inf
 
-    def without(self, states: Flags) -> Spread:
+    def without(self, states: BoolArray) -> Spread:
         """As if the deviation of some states were zero, a mask of shape (B, n)."""
         sizes = np.where(states, 0.0, self.sizes)
         frame, lengths = self.frame.copy(), self.lengths.copy()
@@ -71,11 +71,11 @@ class Spread:
         frame[anew], lengths[anew] = np.eye(sizes.shape[1]), sizes[anew]
         return Spread(sizes, frame, lengths)
 
-    def unknown(self, states: Flags) -> Spread:
+    def unknown(self, states: BoolArray) -> Spread:
         """The same where nothing is known of some states, a mask of shape (B, n)."""
         return Spread(np.where(states, np.inf, self.sizes), self.frame, self.lengths)
 
-    def put(self, boxes: Indices, other: Spread) -> None:
+    def put(self, boxes: IntArray, other: Spread) -> None:
         """Replace those of some boxes."""
         self.sizes[boxes] = other.sizes
         self.frame[boxes] = other.frame
@@ -136,7 +136,7 @@ def componentwise(upper: Array, sizes: Array, defect: Array) -> tuple[Array, Arr
         return after, (start + drive) * SLACK + TINY
 
 
-def without(matrix: Array, states: Flags) -> Array:
+def without(matrix: Array, states: BoolArray) -> Array:
     """With zeros in rows and columns of some states, shapes (..., B, n, n) and (B, n)."""
     if not states.any():
         return matrix

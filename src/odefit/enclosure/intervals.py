@@ -13,8 +13,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from odefit.enclosure.models import SLACK, UNIT, Flags, Indices
-from odefit.problem.algebras import Array
+from odefit.enclosure.models import SLACK, UNIT
+from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.structure.tape import Tape
 
 HUGE = 1e300
@@ -59,12 +59,12 @@ class Interval:
         return Interval(*_rounded(middle - radius, middle + radius))
 
     @property
-    def finite(self) -> Flags:
+    def finite(self) -> BoolArray:
         """Where something is known from both sides."""
         return np.isfinite(self.low) & np.isfinite(self.high)
 
     @property
-    def signed(self) -> Flags:
+    def signed(self) -> BoolArray:
         """Where it does not go on to both sides of zero."""
         return np.asarray((self.low >= 0) | (self.high <= 0))
 
@@ -74,13 +74,13 @@ class Interval:
         radius = np.maximum(self.high - middle, middle - self.low)
         return middle, radius + 4 * UNIT * (np.abs(middle) + radius) + LEAST
 
-    def put(self, boxes: Indices, other: Interval) -> Interval:
+    def put(self, boxes: IntArray, other: Interval) -> Interval:
         """With those of some boxes replaced."""
         low, high = self.low.copy(), self.high.copy()
         low[boxes], high[boxes] = other.low, other.high
         return Interval(low, high)
 
-    def take(self, boxes: Indices) -> Interval:
+    def take(self, boxes: IntArray) -> Interval:
         """Of some boxes."""
         return Interval(self.low[boxes], self.high[boxes])
 

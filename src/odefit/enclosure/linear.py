@@ -19,12 +19,12 @@ import numpy as np
 
 from odefit.enclosure.flow import Flow, Position
 from odefit.enclosure.growth import Spread
-from odefit.enclosure.models import SLACK, TINY, Flags, Indices, Model
+from odefit.enclosure.models import SLACK, TINY, Model
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.powers import Composition, Powers, affine
 from odefit.enclosure.system import Motion, System
 from odefit.enclosure.values import Program
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.structure.tape import Tape
 
 TERMS = 11
@@ -157,7 +157,7 @@ class LinearFlow:
         self._powers: Powers | None = None
         self._origin: tuple[list[Model], float] | None = None
 
-    def take(self, boxes: Indices) -> LinearFlow:
+    def take(self, boxes: IntArray) -> LinearFlow:
         """In some of the boxes."""
         found = object.__new__(LinearFlow)
         found._linear, found._step = self._linear, self._step
@@ -234,10 +234,10 @@ class LinearFlow:
 class Fast:
     """Boxes whose motion is linear and fast, by their numbers, and their solutions."""
 
-    boxes: Indices
+    boxes: IntArray
     flow: LinearFlow
 
-    def without(self, refuted: Flags) -> Fast:
+    def without(self, refuted: BoolArray) -> Fast:
         """Without some of all boxes, a mask, if that saves enough."""
         kept = np.flatnonzero(~refuted[self.boxes])
         if len(kept) >= WORTH * len(self.boxes):

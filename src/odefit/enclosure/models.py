@@ -12,13 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from odefit.enclosure.monomials import Monomials, Support
-from odefit.problem.algebras import Array
-
-Indices = npt.NDArray[np.intp]
-Flags = npt.NDArray[np.bool_]
+from odefit.problem.arrays import Array, IntArray
 
 UNIT = 2.0**-53
 """Largest relative error of one rounded operation."""
@@ -94,6 +90,6 @@ class Model:
         total = np.abs(self.c[1:]).sum((0, 1)) + np.abs(self.c[0, 1:]).sum(0)
         return np.asarray((total + self.remainder) * SLACK)
 
-    def take(self, boxes: Indices) -> Model:
+    def take(self, boxes: IntArray) -> Model:
         """Those of some boxes."""
         return Model(self.c[:, :, boxes], self.support, self.remainder[boxes], self.late[boxes])

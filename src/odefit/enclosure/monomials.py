@@ -9,7 +9,7 @@ from math import comb
 
 import numpy as np
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 
 MOST = 20_000

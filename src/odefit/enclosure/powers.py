@@ -13,11 +13,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from odefit.enclosure.models import SLACK, TINY, UNIT, Flags, Indices, Model
+from odefit.enclosure.models import SLACK, TINY, UNIT, Model
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.system import Motion, System
 from odefit.enclosure.values import Program
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.structure.tape import Tape, Term
 
 WORST = 1e4
@@ -149,7 +149,7 @@ class Powers:
         zero = Model.constant(self._monomials, np.zeros(len(x[0].remainder)))
         return self._composition.applied(matrix, [zero] * len(x), x, self._monomials)
 
-    def take(self, boxes: Indices) -> Powers:
+    def take(self, boxes: IntArray) -> Powers:
         """In some of the boxes."""
         found = object.__new__(Powers)
         found._composition, found._monomials = self._composition, self._monomials
@@ -208,7 +208,7 @@ def _basis(
 def _vectors(matrices: Array) -> Array:
     """Eigenvectors as columns, real and imaginary parts; unit vectors where these will not do."""
     n = matrices.shape[1]
-    fine: Flags = np.all(np.isfinite(matrices), axis=(1, 2))
+    fine: BoolArray = np.all(np.isfinite(matrices), axis=(1, 2))
     values, vectors = np.linalg.eig(np.where(fine[:, None, None], matrices, np.eye(n)))
     # Of a pair, the first column is the real part and the second one the imaginary part.
     real = np.where(np.imag(values)[:, None, :] < 0, np.imag(vectors), np.real(vectors))

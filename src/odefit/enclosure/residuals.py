@@ -13,11 +13,11 @@ from odefit.enclosure.flow import Flow, Position
 from odefit.enclosure.growth import Spread
 from odefit.enclosure.intervals import Interval, evaluated
 from odefit.enclosure.linear import Fast, LinearMotion
-from odefit.enclosure.models import SLACK, TINY, UNIT, Flags, Model
+from odefit.enclosure.models import SLACK, TINY, UNIT, Model
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.system import System
 from odefit.enclosure.tubes import Tube, Tubes
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.problem.expressions import Expression
@@ -62,7 +62,7 @@ class Residuals:
         """Some of them."""
         self.c[places], self.remainder[places] = part.c, part.remainder
 
-    def telling(self, coarse: Flags) -> Residuals:
+    def telling(self, coarse: BoolArray) -> Residuals:
         """Without those that are `coarse`, shape (R, B), and may be zero for all that is known.
 
         That says no more than nothing, and whoever divides a box has to know.
@@ -420,7 +420,7 @@ class _Run:
         signs: Sequence[Interval],
         position: Position,
         ranges: Mapping[int, Interval],
-        wanted: Flags,
+        wanted: BoolArray,
         since: float,
         until: float,
     ) -> Tube:

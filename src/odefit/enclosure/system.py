@@ -11,7 +11,7 @@ import numpy as np
 
 from odefit.enclosure.functions import Functions
 from odefit.enclosure.values import Program
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError

@@ -23,9 +23,9 @@ import numpy as np
 
 from odefit.enclosure.intervals import HUGE, Interval, evaluated, polynomial
 from odefit.enclosure.invariants import invariants
-from odefit.enclosure.models import SLACK, TINY, UNIT, Flags, Indices
+from odefit.enclosure.models import SLACK, TINY, UNIT
 from odefit.enclosure.system import Motion, System
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.structure.tape import NotRationalError, Term, needed
 
 PARTS = 4
@@ -53,7 +53,7 @@ class Tube:
     states: list[Interval]
     totals: list[Interval]
 
-    def take(self, boxes: Indices) -> Tube:
+    def take(self, boxes: IntArray) -> Tube:
         """Of some boxes."""
         return Tube([s.take(boxes) for s in self.states], [t.take(boxes) for t in self.totals])
 
@@ -290,7 +290,7 @@ class _Stretch:
         return found, now
 
     def _after(
-        self, i: int, start: Interval, values: Mapping[int, Interval], own: Indices, h: float
+        self, i: int, start: Interval, values: Mapping[int, Interval], own: IntArray, h: float
     ) -> Interval:
         """One state at the end of a part, by the best of its forms."""
         low, high = np.full(self._boxes, -np.inf), np.full(self._boxes, np.inf)
@@ -328,7 +328,7 @@ def _times(factor: Fraction, value: Interval) -> Interval:
     return value if factor == 1 else Interval.number(factor, len(value.low)) * value
 
 
-def _wider(b: Interval, f: Interval, low: Flags, high: Flags, hopeless: bool) -> Interval:
+def _wider(b: Interval, f: Interval, low: BoolArray, high: BoolArray, hopeless: bool) -> Interval:
     """A guess with room for what was found outside of it; with all there is, if `hopeless`."""
     if hopeless:
         below, above = np.full_like(b.low, -np.inf), np.full_like(b.high, np.inf)

@@ -15,7 +15,7 @@ import numpy as np
 from odefit.enclosure.elementary import CIRCLE, Circle, Function, function_of
 from odefit.enclosure.models import SLACK, TINY, UNIT, Model
 from odefit.enclosure.monomials import Monomials, Support
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.structure.tape import ELEMENTARY, Tape, Term, needed
 
 

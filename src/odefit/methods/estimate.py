@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.simulation.nodes import Nodes
 
 

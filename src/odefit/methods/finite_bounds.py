@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from odefit.methods.domains import Domains
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError, one_of
 from odefit.problem.option_checks import number
 from odefit.problem.problem import Problem

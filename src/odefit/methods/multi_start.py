@@ -16,11 +16,11 @@ from odefit.methods.checkpoint import Checkpoint, fingerprint
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.levels import Levels
-from odefit.methods.scaling import Flags, bounds_touched
+from odefit.methods.scaling import bounds_touched
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.starts import Design, guess, sample
 from odefit.methods.workers import Workers, remote_start
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
 from odefit.simulation.engines import EngineName
@@ -314,7 +314,7 @@ class MultiStart:
         return Estimate(starts, status, message)
 
 
-def _trapped(problem: Problem, end: Start) -> Flags:
+def _trapped(problem: Problem, end: Start) -> BoolArray:
     """Unknowns at a bound, and those that belong to the same experiment as one."""
     if not math.isfinite(end.cost):
         return np.zeros(len(problem.unknowns), dtype=bool)

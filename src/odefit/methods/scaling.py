@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.problem import Problem
-
-Flags = npt.NDArray[np.bool_]
 
 _LN10 = float(np.log(10.0))
 
@@ -27,7 +24,7 @@ class Scaling:
         Bounds in coordinates, shape (n,).
     """
 
-    logarithmic: Flags
+    logarithmic: BoolArray
     lower: Array
     upper: Array
 
@@ -61,12 +58,12 @@ class Scaling:
         return slope
 
 
-def bounds_touched(problem: Problem, vector: Array) -> Flags:
+def bounds_touched(problem: Problem, vector: Array) -> BoolArray:
     """Which unknowns lie at a bound, to a relative 1e-9 of the bound or of the interval."""
     lower, upper = problem.lower, problem.upper
     width = np.where(np.isfinite(upper - lower), upper - lower, np.inf)
 
-    def near(bound: Array) -> Flags:
+    def near(bound: Array) -> BoolArray:
         slack = np.minimum(1e-9 * np.maximum(np.abs(bound), np.abs(vector)), 1e-9 * width)
         # A bound of zero has no size of its own: within a billionth of the interval, if any.
         slack = np.where((bound == 0) & np.isfinite(width), 1e-12 * width, slack)

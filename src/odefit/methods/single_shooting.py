@@ -15,7 +15,7 @@ from odefit.methods.levels import Levels
 from odefit.methods.scaling import Scaling
 from odefit.methods.starts import guess, sample
 from odefit.methods.trust_region import Minimum, Tolerances, minimise
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines import EngineName

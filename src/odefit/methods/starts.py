@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.problem.start_ranges import ranges
 

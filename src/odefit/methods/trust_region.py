@@ -22,8 +22,7 @@ from typing import Protocol
 
 import numpy as np
 
-from odefit.methods.scaling import Flags
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, BoolArray
 
 STRAIGHT_STEPS = 12
 """Steps after which a problem that has not converged counts as curved."""
@@ -273,7 +272,7 @@ class _Model:
         return best
 
     def _solved(
-        self, free: Flags, held: Array, radius: float
+        self, free: BoolArray, held: Array, radius: float
     ) -> tuple[Array, _Damped | None, float]:
         """The step with some components held; nothing to solve for gives no solver."""
         d = held.copy()
@@ -286,7 +285,7 @@ class _Model:
         d[free] = solver.solve(rhs, damping) / self._weight[free]
         return d, solver, damping
 
-    def _wrong(self, d: Array, free: Flags, damping: float) -> int | None:
+    def _wrong(self, d: Array, free: BoolArray, damping: float) -> int | None:
         """The held component whose release lowers the model most; None if there is none."""
         scaled = d * self._weight
         slope = self._r.T @ (self._r @ scaled + self._rhs) + damping * scaled

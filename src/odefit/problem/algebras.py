@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from odefit.problem.arrays import Array
+
 ArrayLike = Array | np.float64 | float
 
 _FUNCTIONS: Mapping[str, Callable[[Any], Any]] = {

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from odefit.problem.algebras import Array
-from odefit.problem.condition import IntArray, Series
+from odefit.problem.arrays import Array, IntArray
+from odefit.problem.condition import Series
 from odefit.problem.errors import did_you_mean, shown
 from odefit.problem.experiment import UNREADABLE, Experiment, Input
 from odefit.problem.expressions import TIME

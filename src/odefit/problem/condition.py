@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, IntArray
 from odefit.problem.experiment import Input
 from odefit.problem.expressions import Expression
-
-IntArray = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)

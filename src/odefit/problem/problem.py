@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError, closest, did_you_mean, shown
 from odefit.problem.experiment import Experiment, Value, frame

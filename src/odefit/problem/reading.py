@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.columns import data_place, used_columns
 from odefit.problem.errors import closest, one_of, shown
 from odefit.problem.experiment import UNREADABLE, Event, Experiment

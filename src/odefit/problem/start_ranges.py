@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.expressions import as_expression
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem

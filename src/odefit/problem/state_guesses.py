@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from odefit.problem.algebras import NUMPY, Array
+from odefit.problem.algebras import NUMPY
+from odefit.problem.arrays import Array
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.errors import did_you_mean, shown
 from odefit.problem.expressions import TIME
 from odefit.problem.issues import Issues

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.algebras import DUAL, Dual
+from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import NON_SMOOTH, Algebra
 from odefit.problem.model import Model

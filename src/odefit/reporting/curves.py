@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from odefit.problem.algebras import NUMPY, Array
+from odefit.problem.algebras import NUMPY
+from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition, Series
 from odefit.problem.expressions import Expression
 from odefit.problem.noise import Noise, Transform

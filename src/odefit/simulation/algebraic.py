@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.algebras import DUAL, Dual
+from odefit.problem.arrays import Array
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engine import Stop
 

@@ -18,7 +18,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.expressions import TIME
 from odefit.problem.vector_field import Structure, VectorField
 from odefit.simulation.engine import Leg, Path, Seed, Stop

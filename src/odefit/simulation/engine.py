@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 _PADE: tuple[tuple[float, tuple[float, ...]], ...] = (
     # largest 1-norm, coefficients: Higham, SIAM J. Matrix Anal. Appl. 26 (2005) 1179

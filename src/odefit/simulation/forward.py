@@ -11,7 +11,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from odefit.problem.algebras import Array, Dual
+from odefit.problem.algebras import Dual
+from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.problem.expressions import Expression

@@ -21,7 +21,7 @@ import heyoka as hy
 import numpy as np
 import numpy.typing as npt
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.expressions import TIME
 from odefit.problem.vector_field import Structure, VectorField
 from odefit.simulation.engine import Leg, Path, Seed, Stop

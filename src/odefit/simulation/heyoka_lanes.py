@@ -13,7 +13,7 @@ import heyoka as hy
 import numpy as np
 import numpy.typing as npt
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.vector_field import Structure, VectorField
 from odefit.simulation.engine import Broken, Bundle, Stretches
 from odefit.simulation.heyoka_engine import LANES, HeyokaAlgebra, stop_of, system_of

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.binding import Binding, dynamic_unknowns
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import Expression

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from odefit.problem.algebras import DUAL, NUMPY, Array, Dual
+from odefit.problem.algebras import DUAL, NUMPY, Dual
+from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.expressions import TIME
 from odefit.problem.vector_field import VectorField
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,18 +35,18 @@ class Tangent:
     drift: Array
     forcing: Array
 
-    def take(self, lanes: Mask) -> Tangent:
+    def take(self, lanes: BoolArray) -> Tangent:
         """Those of some lanes."""
         return Tangent(*(getattr(self, f.name)[lanes] for f in fields(self)))
 
-    def mixed(self, lanes: Mask, other: Tangent) -> Tangent:
+    def mixed(self, lanes: BoolArray, other: Tangent) -> Tangent:
         """The tangents of this one in `lanes`, those of the other in the rest."""
         return Tangent(
             *(mixed(lanes, getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
         )
 
     @property
-    def finite(self) -> Mask:
+    def finite(self) -> BoolArray:
         """Lanes where everything is, shape (k,)."""
         total = self.slopes.sum(axis=1) + self.jacobian.sum(axis=(1, 2))
         total = total + self.drift.sum(axis=1) + self.forcing.sum(axis=(1, 2))
@@ -127,6 +126,6 @@ def _input(polynomials: Array, times: Array) -> tuple[Array, Array]:
     return c0 + s * (c1 + s * (c2 + s * c3)), c1 + s * (2 * c2 + s * 3 * c3)
 
 
-def mixed(lanes: Mask, new: Array, old: Array) -> Array:
+def mixed(lanes: BoolArray, new: Array, old: Array) -> Array:
     """`new` for some lanes, `old` for the others."""
     return np.asarray(np.where(lanes.reshape(-1, *[1] * (new.ndim - 1)), new, old))

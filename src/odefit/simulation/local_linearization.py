@@ -24,12 +24,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.errors import InputError
 from odefit.problem.vector_field import Structure, VectorField
 from odefit.simulation.engine import Broken, Bundle, Leg, Path, Seed, Stop, Stretches
 from odefit.simulation.exponentials import phi_product
-from odefit.simulation.linearization import Linearization, Mask, Tangent, driven, mixed
+from odefit.simulation.linearization import Linearization, Tangent, driven, mixed
 
 Order = Literal[2, 3]
 
@@ -79,12 +79,12 @@ class _Front:
     states: Array
     sensitivities: Array
     step: Array
-    shrunk: Mask
+    shrunk: BoolArray
     size: Array
     largest: Array
     polynomials: Array
 
-    def keep(self, lanes: Mask) -> None:
+    def keep(self, lanes: BoolArray) -> None:
         for f in fields(self):
             setattr(self, f.name, getattr(self, f.name)[lanes])
 
@@ -220,7 +220,7 @@ class LocalLinearizationLanes:
 
     def _sweep(
         self, front: _Front, tangent: Tangent, targets: Array, linear: Linearization
-    ) -> tuple[Mask, Tangent]:
+    ) -> tuple[BoolArray, Tangent]:
         """One step in every lane: which of them hit their target, and the tangents from now on."""
         goal = targets[front.target]
         left = goal - front.time

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.binding import Binding
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError

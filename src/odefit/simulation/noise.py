@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.algebras import DUAL, Dual
+from odefit.problem.arrays import Array
 from odefit.problem.binding import scalar_value
 from odefit.problem.condition import Condition, Series
 from odefit.problem.expressions import Expression

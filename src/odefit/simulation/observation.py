@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.algebras import DUAL, Dual
+from odefit.problem.arrays import Array
 from odefit.problem.binding import scalar_value
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import TIME

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import Expression
 from odefit.simulation.engine import Leg

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError, did_you_mean
 from odefit.problem.problem import Problem
 from odefit.simulation.failure import Failure

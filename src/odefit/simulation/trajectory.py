@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.algebras import DUAL, Dual
+from odefit.problem.arrays import Array
 from odefit.problem.binding import Binding, dynamic_unknowns, scalar_value
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import TIME, Expression

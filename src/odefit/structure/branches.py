@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from odefit.structure.homotopy.tracker import ComplexArray
+from odefit.problem.arrays import ComplexArray
 from odefit.structure.jets import Block, number_of
 from odefit.structure.lifting import Definition
 from odefit.structure.square import CANDIDATES, SquareSystem

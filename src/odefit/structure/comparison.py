@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from odefit.problem.arrays import Array, BoolArray, ComplexArray
 from odefit.problem.expressions import TIME
-from odefit.structure.homotopy.tracker import Array, ComplexArray, solve
+from odefit.structure.homotopy.tracker import solve
 from odefit.structure.jets import Block, random_complex
 from odefit.structure.series import COMPLEX
 from odefit.structure.square import SquareSystem
-
-BoolArray = npt.NDArray[np.bool_]
 
 FURTHER = 4
 """Orders beyond those of the square system in which solutions are compared."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from odefit.structure.jets import Block, ComplexArray, JetSystem, number_of
+from odefit.problem.arrays import ComplexArray
+from odefit.structure.jets import Block, JetSystem, number_of
 from odefit.structure.tape import Term
 
 ROUNDS = 60

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.structure.comparison import BoolArray, Comparison
+from odefit.problem.arrays import BoolArray, ComplexArray
+from odefit.structure.comparison import Comparison
 from odefit.structure.homotopy.monodromy import GenericSolutions
-from odefit.structure.homotopy.tracker import ComplexArray
 from odefit.structure.square import SquareSystem
 
 SAME = 1e-6

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.algebras import DUAL, Dual
+from odefit.problem.arrays import Array
 from odefit.problem.expressions import TIME
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField

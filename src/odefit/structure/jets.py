@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from odefit.problem.arrays import ComplexArray
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
@@ -21,17 +22,9 @@ from odefit.problem.expressions import TIME
 from odefit.problem.model import Model
 from odefit.problem.problem import Problem
 from odefit.structure.lifting import Lifting
-from odefit.structure.series import (
-    COMPLEX,
-    MODULAR,
-    PRIME,
-    Equations,
-    Jets,
-    SeriesProgram,
-)
+from odefit.structure.series import COMPLEX, MODULAR, PRIME, Equations, Jets, SeriesProgram
 from odefit.structure.tape import NotRationalError, Recording, Tape, Term
 
-ComplexArray = npt.NDArray[np.complex128]
 Residues = npt.NDArray[np.int64]
 
 PROJECTIONS = 50

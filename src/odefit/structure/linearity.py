@@ -11,9 +11,9 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.algebras import DUAL, Dual
+from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.binding import bound_value
 from odefit.problem.expressions import NON_SMOOTH, TIME
 from odefit.problem.problem import Problem
@@ -35,10 +35,8 @@ EXACT = 20
 KEPT = 100
 """Problems whose interactions are remembered."""
 
-Flags = npt.NDArray[np.bool_]
 
-
-def interactions(problem: Problem) -> tuple[Flags, Flags]:
+def interactions(problem: Problem) -> tuple[BoolArray, BoolArray]:
     """Which unknowns act in which equation, and which act on each other.
 
     Returns
@@ -76,11 +74,11 @@ def _identity(problem: Problem) -> Hashable:
     )
 
 
-_known: dict[Hashable, tuple[Flags, Flags]] = {}
+_known: dict[Hashable, tuple[BoolArray, BoolArray]] = {}
 """Interactions found before: a study fits one model to many series."""
 
 
-def _interactions(problem: Problem) -> tuple[Flags, Flags]:
+def _interactions(problem: Problem) -> tuple[BoolArray, BoolArray]:
     n, states = len(problem.unknowns), problem.model.states
     acts = np.zeros((len(problem.conditions), len(states), n), dtype=bool)
     together = np.zeros((n, n), dtype=bool)
@@ -125,7 +123,7 @@ def linear_unknowns(problem: Problem) -> tuple[int, ...]:
     return largest_linear(problem, together)
 
 
-def largest_linear(problem: Problem, together: Flags) -> tuple[int, ...]:
+def largest_linear(problem: Problem, together: BoolArray) -> tuple[int, ...]:
     """A largest set of unknowns none of which acts on itself or another one.
 
     Parameters
@@ -141,7 +139,7 @@ def largest_linear(problem: Problem, together: Flags) -> tuple[int, ...]:
     return tuple(sorted(independent(candidates, together)))
 
 
-def acting_together(slopes: Callable[[Array], Array], base: Array) -> Flags:
+def acting_together(slopes: Callable[[Array], Array], base: Array) -> BoolArray:
     """Which arguments of a function act on each other: its slopes by one change with another.
 
     Parameters
@@ -163,7 +161,7 @@ def acting_together(slopes: Callable[[Array], Array], base: Array) -> Flags:
     return together | together.T
 
 
-def independent(candidates: Sequence[int], together: Flags) -> list[int]:
+def independent(candidates: Sequence[int], together: BoolArray) -> list[int]:
     """A largest subset no two of which act on each other; greedy where that takes long."""
     free = [k for k in candidates if not together[k, list(candidates)].any()]
     rest = [k for k in candidates if k not in set(free)]
@@ -178,7 +176,7 @@ def independent(candidates: Sequence[int], together: Flags) -> list[int]:
     return free + chosen
 
 
-def _largest(rest: Sequence[int], together: Flags) -> list[int]:
+def _largest(rest: Sequence[int], together: BoolArray) -> list[int]:
     if not rest:
         return []
     pivot = max(rest, key=lambda k: (int(together[k, list(rest)].sum()), -k))

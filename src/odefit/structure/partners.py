@@ -19,10 +19,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from odefit.problem.arrays import Array, ComplexArray, IntArray
 from odefit.structure.comparison import Comparison
 from odefit.structure.counting import index_of
 from odefit.structure.homotopy.monodromy import DOUBT, doubt
-from odefit.structure.homotopy.tracker import Array, ComplexArray, IntArray, Tracking, track
+from odefit.structure.homotopy.tracker import Tracking, track
 from odefit.structure.jets import random_complex
 from odefit.structure.square import Between, SquareSystem
 

@@ -12,15 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from odefit.problem.arrays import BoolArray
 from odefit.structure.echelon import Echelon
 from odefit.structure.jets import Block, JetSystem, NoStructureError, Residues
 from odefit.structure.points import modular_point
 from odefit.structure.series import PRIME
 from odefit.structure.tape import Term, needed
-
-BoolArray = npt.NDArray[np.bool_]
 
 POINTS = 2
 """Random points at which ranks are computed, at least."""

@@ -20,10 +20,10 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from odefit.problem.arrays import IntArray
 from odefit.structure.tape import Tape, Term, needed
 
 Scalars = TypeVar("Scalars", np.complex128, np.int64)
-IntArray = npt.NDArray[np.intp]
 
 PRIME = 2_147_483_647
 """The field of exact computations, 2^31 - 1: products of two residues fit in 64 bits."""

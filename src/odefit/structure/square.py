@@ -15,8 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
+from odefit.problem.arrays import Array, ComplexArray, IntArray
 from odefit.structure.echelon import Echelon
-from odefit.structure.homotopy.tracker import Array, ComplexArray, IntArray, solve
+from odefit.structure.homotopy.tracker import solve
 from odefit.structure.jets import JetSystem, Residues
 from odefit.structure.points import modular_point
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from odefit.problem.arrays import ComplexArray
 from odefit.structure.consistency import completed
-from odefit.structure.jets import Block, ComplexArray, JetSystem
+from odefit.structure.jets import Block, JetSystem
 
 ORDER = 16
 ACCURACY = 1e-13

@@ -15,7 +15,7 @@ from odefit.enclosure import Residuals
 from odefit.enclosure.discretised.block_enclosures import Solver
 from odefit.enclosure.discretised.residuals import DiscretisedEnclosure
 from odefit.enclosure.monomials import Monomials
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.enclosure.containment import at, directions, vectors
 from tests.methods.branch_and_bound.discrete import Discrete
 from tests.simulation.zoo import ZOO, Case

@@ -12,7 +12,7 @@ from odefit import Event, Experiment, Model, Problem, library
 from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.schemes import Collocation
 from odefit.enclosure.discretised.residuals import DiscretisedEnclosure
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 
 def spline_distance(times: Array, values: Array, elements: int, degree: int) -> float:

@@ -12,7 +12,7 @@ from odefit.discretisation.mesh import GivenMesh, Mesh, UniformMesh
 from odefit.discretisation.schemes import SCHEMES
 from odefit.enclosure.discretised import repeated_steps as strides
 from odefit.enclosure.discretised.residuals import DiscretisedEnclosure
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.enclosure.containment import at, directions, vectors
 
 ONE_STEP = ["euler", "trapezoid", "runge-kutta", "radau", "legendre"]

@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 from odefit import Control, Model, Problem, Start
 from odefit.methods.algebraic import Algebraic
 from odefit.methods.estimate import Estimate
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 TIMES = np.linspace(0.0, 4.0, 31)
 

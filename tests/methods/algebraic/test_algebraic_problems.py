@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, Model, Problem, library
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.methods.algebraic.models import (
     LOGISTIC,
     LOGISTIC_TRUTH,

@@ -12,7 +12,7 @@ from odefit.methods.algebraic.candidates import candidate, imaginary_part, solut
 from odefit.methods.algebraic.companions import companions
 from odefit.methods.algebraic.legs import back, forward
 from odefit.methods.algebraic.preparation import prepare
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.structure.jets import JetSystem
 from tests.methods.algebraic.models import (
     LOGISTIC,

@@ -11,7 +11,7 @@ from odefit.methods.algebraic.derivatives import Derivatives
 from odefit.methods.algebraic.preparation import Preparation, prepare
 from odefit.methods.algebraic.refinement import Refinement
 from odefit.methods.smoothing import AAA
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.simulation import Evaluation
 from tests.methods.algebraic.models import TIMES, prey
 

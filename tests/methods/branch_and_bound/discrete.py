@@ -8,7 +8,7 @@ from odefit import ForwardMap, Problem
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.mesh import Mesh, UniformMesh
 from odefit.discretisation.schemes import SCHEMES
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.simulation import Failure
 
 TURNS = 60

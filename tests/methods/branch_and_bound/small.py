@@ -12,7 +12,7 @@ from scipy.optimize import least_squares
 from odefit import ForwardMap, Model, Problem
 from odefit.enclosure import Enclosure
 from odefit.methods.branch_and_bound.local import objective
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.simulation import Evaluation
 
 MODELS: dict[str, tuple[dict[str, str], dict[str, float], dict[str, Any], float]] = {

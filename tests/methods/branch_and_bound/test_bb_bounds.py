@@ -9,7 +9,7 @@ from scipy.optimize import lsq_linear
 from odefit.enclosure import Residuals
 from odefit.enclosure.monomials import Monomials
 from odefit.methods.branch_and_bound.bounds import Judge
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.enclosure.containment import at, directions
 
 BOXES = 20

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import least_squares
 
 from odefit import BranchAndBound, ForwardMap, Model, Problem, fit
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.simulation import Evaluation
 from tests.enclosure.discretised.test_discretised_residuals import checked
 

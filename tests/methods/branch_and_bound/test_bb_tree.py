@@ -11,7 +11,7 @@ from odefit.enclosure import Residuals
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.residuals import variables
 from odefit.methods.branch_and_bound.tree import Tree
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 
 class Quartic:

@@ -13,7 +13,7 @@ from odefit.methods.integral_matching import Match
 from odefit.methods.integral_matching.criterion import Criterion
 from odefit.methods.integral_matching.curves import Piece
 from odefit.methods.integral_matching.quadrature import Grid
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 T = np.linspace(0.0, 4.0, 41)
 DECAY = np.exp(-0.7 * T)

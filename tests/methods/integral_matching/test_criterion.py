@@ -11,7 +11,7 @@ from odefit import Experiment, IntegralMatching, Model, Problem, library, simula
 from odefit.methods.integral_matching.criterion import Criterion
 from odefit.methods.integral_matching.separation import Block, Penalty, separated
 from odefit.methods.trust_region import Tolerances
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.simulation import Simulation
 from tests.methods.integral_matching.courses import (
     DECAY,

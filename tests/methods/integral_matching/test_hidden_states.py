@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 import odefit
 from odefit import Event, Experiment, IntegralMatching, library
 from odefit.methods.integral_matching.criterion import Criterion
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.simulation import Simulation
 from tests.methods.integral_matching.courses import (
     CHAIN,

@@ -10,7 +10,7 @@ import pytest
 
 from odefit import Event, Experiment, IntegralMatching, Model, Noise, Problem
 from odefit.methods.integral_matching.readout import Readout, measured_states
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.methods.integral_matching.courses import CHAIN, DECAY, T, matched, worst
 
 ODE = {"x": "-a*x", "w": "a*x - b*w"}

@@ -24,7 +24,7 @@ from odefit.methods.integral_matching.separation import (
     solve_linear,
 )
 from odefit.methods.trust_region import Tolerances
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.methods.integral_matching.courses import (
     SATURATED,
     T,

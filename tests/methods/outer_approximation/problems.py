@@ -14,7 +14,7 @@ from odefit.methods.outer_approximation.equations import completed, standard_for
 from odefit.methods.outer_approximation.functions import lines
 from odefit.methods.outer_approximation.master import Master, Partition
 from odefit.methods.outer_approximation.propagation import Propagation
-from odefit.methods.outer_approximation.standard_form import IntArray, StandardForm
+from odefit.methods.outer_approximation.standard_form import StandardForm
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.transcription import (
     Baseline,
@@ -24,7 +24,7 @@ from odefit.methods.transcription import (
     Limits,
     UniformMesh,
 )
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, IntArray
 from odefit.simulation.table import simulation_table
 
 CHOICES: dict[str, dict[str, Any]] = {

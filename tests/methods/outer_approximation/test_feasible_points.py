@@ -39,7 +39,7 @@ from odefit.methods.outer_approximation.standard_form import StandardForm, Univa
 from odefit.methods.solvers.reduced import Reduced
 from odefit.methods.solvers.solver import Answer, Outcome
 from odefit.methods.transcription import Collocation, Discretisation, UniformMesh
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap
 from tests.methods.outer_approximation.problems import in_pieces
 from tests.methods.outer_approximation.test_functions import CASES

@@ -16,7 +16,7 @@ from odefit.methods.outer_approximation.linear_programs import (
     proved_empty,
     safe_bound,
 )
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 
 def random_polyhedron(random: np.random.Generator, n: int = 2, rows: int = 4) -> Polyhedron:

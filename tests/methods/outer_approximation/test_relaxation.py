@@ -16,7 +16,7 @@ from odefit.methods.outer_approximation.master import (
     pieces,
 )
 from odefit.methods.outer_approximation.relaxation import HyperPlanes, cost, relaxed
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.methods.outer_approximation.problems import CHOICES, Planted, in_pieces, planted
 
 EVERY = [*CHOICES]

@@ -21,7 +21,7 @@ from odefit.methods.smoothing import (
     SmoothingSpline,
     SplineByNoise,
 )
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 ALL: tuple[Smoother, ...] = (
     AAA(),

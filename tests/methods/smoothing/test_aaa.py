@@ -10,7 +10,7 @@ from odefit.methods.smoothing.aaa import Approximation, spurious
 from odefit.methods.smoothing.barycentric import Rational
 from odefit.methods.smoothing.floater_hormann import Blend
 from odefit.methods.smoothing.smoother import InUnits
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.methods.smoothing.functions import GRID, measured, runge, van_der_pol, wave
 
 AT = (-0.25, 0.0, 0.13, 0.25)

@@ -10,7 +10,7 @@ from scipy.interpolate import BSpline
 
 from odefit.methods.smoothing.banded import Penalised, Series
 from odefit.methods.smoothing.local_splines import LocalSplines, Rows, breaks_among
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 RNG = np.random.default_rng(0)
 X = np.sort(RNG.uniform(-1, 1, 30))

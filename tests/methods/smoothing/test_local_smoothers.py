@@ -22,7 +22,7 @@ from odefit.methods.smoothing import (
     SmoothingSpline,
     SplineByNoise,
 )
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.methods.smoothing.functions import GRID, LONG, exponential, wave
 
 SPLINES: tuple[Smoother, ...] = (

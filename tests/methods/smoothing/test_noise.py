@@ -7,7 +7,7 @@ import pytest
 
 from odefit import InputError
 from odefit.methods.smoothing import noise_level
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.methods.smoothing.functions import GRID, LONG, measured
 
 SIGNALS = {

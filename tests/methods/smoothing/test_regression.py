@@ -13,7 +13,7 @@ from odefit.methods.smoothing.gaussian_process import entire, geometric
 from odefit.methods.smoothing.regression import Data
 from odefit.methods.smoothing.smoother import InUnits
 from odefit.methods.smoothing.spline import equal_splines
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.methods.smoothing.functions import LONG, wave
 
 X = np.linspace(-1, 1, 30)

@@ -15,7 +15,7 @@ from odefit.methods.smoothing import (
     SmoothingSpline,
     SplineByNoise,
 )
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.methods.smoothing.functions import (
     ALL,
     FOR_NOISE,

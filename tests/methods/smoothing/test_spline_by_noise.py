@@ -7,7 +7,7 @@ import pytest
 
 from odefit import InputError, IntegralMatching
 from odefit.methods.smoothing import Smoother, SmoothingSpline, SplineByNoise
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.methods.smoothing.functions import GRID, Known, exponential, runge, wave
 
 CUBIC = SmoothingSpline(order=2, size=None, criterion="gcv")

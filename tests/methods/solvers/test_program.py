@@ -26,7 +26,7 @@ from odefit.discretisation.schemes import (
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.program import Program, program
 from odefit.methods.solvers.solver import Limits, Outcome, violated
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.methods.transcription.exact import exact_values, reference_of
 from tests.simulation.zoo import NOISE, ZOO, Case
 

@@ -14,7 +14,7 @@ from odefit.discretisation.scales import spread
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.scip import Scip
 from odefit.methods.solvers.solver import Limits, Outcome
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 from tests.methods.transcription.instances import decay, harmonic, needs, scan
 

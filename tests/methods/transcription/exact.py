@@ -10,7 +10,8 @@ from odefit import ForwardMap, Problem, library
 from odefit.discretisation.discretisation import Discretisation, Place
 from odefit.discretisation.formulations import Baseline
 from odefit.methods.solvers.program import program
-from odefit.problem.algebras import NUMPY, Array
+from odefit.problem.algebras import NUMPY
+from odefit.problem.arrays import Array
 from odefit.problem.binding import Binding
 from odefit.simulation import Trajectory
 

@@ -18,7 +18,7 @@ from odefit.methods.transcription.refinement import (
     refined,
     step_errors,
 )
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.methods.transcription.exact import discrete_solution
 
 RATE = 1.3

@@ -38,7 +38,7 @@ from odefit.methods.solvers.solver import Answer, Limits
 from odefit.methods.transcription import SCHEMES, DataMesh, Ipopt
 from odefit.methods.transcription import transcription as module
 from odefit.methods.transcription.refinement import refined, step_errors
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from tests.methods.problems import decay, explosive, oscillator
 from tests.methods.test_multi_start import essence
 from tests.methods.transcription import instances

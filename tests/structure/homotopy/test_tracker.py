@@ -8,15 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from odefit.structure.homotopy.tracker import (
-    Array,
-    ComplexArray,
-    Ending,
-    IntArray,
-    Tracking,
-    solve,
-    track,
-)
+from odefit.problem.arrays import Array, ComplexArray, IntArray
+from odefit.structure.homotopy.tracker import Ending, Tracking, solve, track
 
 
 class Univariate:

@@ -19,8 +19,8 @@ import numpy as np
 from odefit.discretisation.mesh import Segment
 from odefit.enclosure.discretised.right_hand_sides import Slopes
 from odefit.enclosure.growth import Spread, coordinates, orthogonal
-from odefit.enclosure.models import SLACK, UNIT, Flags, Indices
-from odefit.problem.algebras import Array
+from odefit.enclosure.models import SLACK, UNIT
+from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.errors import InputError
 
 NEWTON = 12
@@ -129,7 +129,7 @@ class Point:
     f: Array | None = None
     f_sizes: Array | None = None
 
-    def take(self, boxes: Indices) -> Point:
+    def take(self, boxes: IntArray) -> Point:
         """Of some boxes."""
         f = None if self.f is None else self.f[:, :, boxes]
         f_sizes = None if self.f_sizes is None else self.f_sizes[:, boxes]
@@ -256,7 +256,7 @@ class Solver:
 
     def _newton(
         self, a: Array, b: Array, constant: Array, x: Array, new: Sequence[int], turns: int
-    ) -> tuple[Array, Flags]:
+    ) -> tuple[Array, BoolArray]:
         """Iterated in the middle of the boxes; and whether it came to rest, shape (B,)."""
         n, q, boxes = self._n, len(new), self._boxes
         for _ in range(turns):
@@ -266,7 +266,7 @@ class Solver:
             step = np.einsum("bij,jmb->imb", inverse, defect.reshape(n * q, 1, boxes))
             x = x - step.reshape(n, q, 1, boxes)
             size = np.abs(x).max(axis=(0, 1, 2), initial=1e-300)
-            near: Flags = np.abs(step).max(axis=(0, 1)) <= SETTLED * size
+            near: BoolArray = np.abs(step).max(axis=(0, 1)) <= SETTLED * size
             if (near | ~np.isfinite(size)).all():
                 break
         return x, near
@@ -279,7 +279,7 @@ class Solver:
             "rp,bpij->birjp", b, slopes
         )
         flat = jacobian.reshape(self._boxes, n * q, n * q)
-        usable: Flags = np.all(np.isfinite(flat), axis=(1, 2))
+        usable: BoolArray = np.all(np.isfinite(flat), axis=(1, 2))
         flat = np.where(usable[:, None, None], flat, np.eye(n * q))
         try:
             found = np.linalg.inv(flat)
@@ -342,7 +342,7 @@ class Solver:
         for group in self._groups:
             # A bound that was not confirmed takes along all that were derived from it.
             feeding = np.isinf(sizes.reshape(boxes, n, q)).any(axis=2) @ self._reach[group].T > 0
-            lost: Flags = np.any(feeding, axis=1)
+            lost: BoolArray = np.any(feeding, axis=1)
             own = np.repeat(lost[:, None], len(group) * q, axis=1)
             places = (np.array(group)[:, None] * q + np.arange(q)).ravel()
             sizes[:, places] = np.where(own, np.inf, sizes[:, places])
@@ -414,7 +414,7 @@ def _times(matrices: Array, vectors: Array) -> Array:
 def _solved(matrix: Array, g: Array) -> Array:
     """The least s with ``s >= g + matrix s``, or a little more; infinite where there is none."""
     size = matrix.shape[1]
-    usable: Flags = np.all(np.isfinite(matrix), axis=(1, 2))
+    usable: BoolArray = np.all(np.isfinite(matrix), axis=(1, 2))
     usable &= np.isfinite(g).all(axis=1)
     usable &= matrix.sum(axis=2).max(axis=1) < LOOSEST
     found = np.full_like(g, np.inf)
@@ -429,7 +429,7 @@ def _solved(matrix: Array, g: Array) -> Array:
         # One of them is singular: the iteration tells them apart.
         for _ in range(200):
             s = (right + _times(own, s)) * (1 + 1e-9)
-    good: Flags = np.all(s > 0, axis=1)
+    good: BoolArray = np.all(s > 0, axis=1)
     good &= ((right + _times(own, s)) * SLACK <= s).all(axis=1)
     found[usable] = np.where(good[:, None], s, np.inf)
     return found
@@ -438,14 +438,14 @@ def _solved(matrix: Array, g: Array) -> Array:
 def _framed(through: Array, rest: Array, spread: Spread) -> Spread:
     """What ``through`` makes of a spread, and `rest` adds, in an orthogonal frame."""
     lengths = spread.lengths
-    finite: Flags = np.all(np.isfinite(through), axis=(1, 2))
+    finite: BoolArray = np.all(np.isfinite(through), axis=(1, 2))
     finite &= np.isfinite(rest).all(axis=1)
     finite &= np.isfinite(lengths).all(axis=1)
     n = through.shape[1]
     usable = np.where(finite[:, None, None], through, 0.0)
     carried = usable @ spread.frame
     wanted = carried * np.where(finite[:, None], lengths, 0.0)[:, None, :]
-    flat: Flags = ~np.all(np.isfinite(wanted), axis=(1, 2))
+    flat: BoolArray = ~np.all(np.isfinite(wanted), axis=(1, 2))
     flat |= ~np.abs(wanted).any(axis=(1, 2))
     frame = orthogonal(np.where(flat[:, None, None], np.eye(n), wanted))
     back = np.swapaxes(frame, 1, 2)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from odefit.enclosure.residuals import Residual
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.structure.tape import Term
 
 INDEPENDENT = 1e-8

@@ -15,19 +15,12 @@ from odefit.enclosure.discretised.projection_bound import Weights, least_distanc
 from odefit.enclosure.discretised.repeated_steps import Plan, powers
 from odefit.enclosure.discretised.right_hand_sides import Slopes, repeated
 from odefit.enclosure.growth import Spread
-from odefit.enclosure.models import Flags, Indices, Model
+from odefit.enclosure.models import Model
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.powers import Composition, Powers, affine
-from odefit.enclosure.residuals import (
-    Priors,
-    Residual,
-    Residuals,
-    influences,
-    known_at,
-    variables,
-)
+from odefit.enclosure.residuals import Priors, Residual, Residuals, influences, known_at, variables
 from odefit.enclosure.system import System
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.problem import Problem
 
 WORTH = 0.7
@@ -182,11 +175,11 @@ class _Boxes:
         for i, place in enumerate(measured.places):
             self.found.c[place][:, self._left] = own.c[i]
 
-    def worth(self) -> Flags:
+    def worth(self) -> BoolArray:
         """Which of those that are left are not refuted, shape (left,)."""
         return self._squares[self._left] <= self._most
 
-    def keep(self, chosen: Indices) -> None:
+    def keep(self, chosen: IntArray) -> None:
         """Only some of those that are left."""
         self._left = self._left[chosen]
         self.unknowns = {i: m.take(chosen) for i, m in self.unknowns.items()}

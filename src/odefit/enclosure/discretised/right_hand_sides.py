@@ -11,7 +11,7 @@ from odefit.enclosure.flow import lowered
 from odefit.enclosure.models import SLACK, TINY, Model
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.system import Motion, System
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 
 class Slopes:

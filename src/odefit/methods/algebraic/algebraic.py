@@ -24,7 +24,7 @@ from odefit.methods.estimate import Counted, Estimate, Start, Status
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.smoothing import AAA, Chebyshev, GaussianProcess, Smoother, noise_level
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 from odefit.problem.option_checks import whole
 from odefit.problem.problem import Problem

@@ -8,11 +8,10 @@ import numpy as np
 
 from odefit.methods.algebraic.legs import back, forward
 from odefit.methods.algebraic.preparation import Preparation
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, ComplexArray
 from odefit.problem.binding import Binding
 from odefit.problem.start_ranges import ranges
 from odefit.structure.consistency import completed
-from odefit.structure.jets import ComplexArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,7 @@ from odefit.methods.algebraic.candidates import Candidate, candidate, imaginary_
 from odefit.methods.algebraic.preparation import Preparation
 from odefit.methods.algebraic.solving import DETOURS, solutions_at
 from odefit.methods.estimate import Counted
-from odefit.problem.algebras import Array
-from odefit.structure.jets import ComplexArray
+from odefit.problem.arrays import Array, ComplexArray
 
 FURTHER = 4
 """Derivatives beyond those of the square system in which solutions have to agree."""

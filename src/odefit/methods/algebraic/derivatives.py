@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from odefit.methods.smoothing import Interpolant, Smoother
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.structure.jets import Block

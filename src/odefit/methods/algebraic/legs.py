@@ -10,11 +10,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.algebras import DUAL, Dual
+from odefit.problem.arrays import Array, ComplexArray
 from odefit.problem.binding import scalar_value
 from odefit.problem.expressions import TIME, Expression
 from odefit.structure.consistency import completed
-from odefit.structure.jets import Block, ComplexArray, JetSystem
+from odefit.structure.jets import Block, JetSystem
 from odefit.structure.taylor import carried
 
 ROUNDS = 30

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.problem.arrays import ComplexArray
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
 from odefit.structure.counting import count_solutions
 from odefit.structure.homotopy.monodromy import GenericSolutions
-from odefit.structure.jets import ComplexArray, JetSystem
+from odefit.structure.jets import JetSystem
 from odefit.structure.square import SquareSystem
 from odefit.structure.storage import stored_solutions
 

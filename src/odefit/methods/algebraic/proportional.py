@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from odefit.structure.homotopy.tracker import ComplexArray, IntArray
+from odefit.problem.arrays import ComplexArray, IntArray
 from odefit.structure.square import Between, SquareSystem
 
 

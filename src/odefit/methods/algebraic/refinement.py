@@ -12,9 +12,8 @@ import numpy as np
 from odefit.methods.algebraic.derivatives import Derivatives
 from odefit.methods.algebraic.preparation import Preparation
 from odefit.methods.smoothing import Smoother
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, ComplexArray
 from odefit.structure.consistency import completed
-from odefit.structure.jets import ComplexArray
 from odefit.structure.taylor import carried
 
 FRACTIONS = (0.5, 0.1, 0.25, 0.4, 0.6, 0.75, 0.9)

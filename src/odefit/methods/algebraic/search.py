@@ -15,7 +15,7 @@ from odefit.methods.algebraic.refinement import Refinement
 from odefit.methods.algebraic.solving import held_values, solutions_at
 from odefit.methods.algebraic.trajectories import Trajectories
 from odefit.methods.smoothing import Smoother
-from odefit.structure.jets import ComplexArray
+from odefit.problem.arrays import ComplexArray
 
 NEARLY_REAL = 0.5
 """Relative imaginary part up to which the real part is worth a try: errors of the derivatives

@@ -8,9 +8,8 @@ import numpy as np
 
 from odefit.methods.algebraic.preparation import Preparation
 from odefit.methods.algebraic.proportional import Proportional
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, ComplexArray
 from odefit.structure.homotopy.tracker import Ending, Tracking, confirmed, track
-from odefit.structure.jets import ComplexArray
 
 DETOURS = 4
 """Ways around singular parameters that are tried for a path that fails."""

@@ -15,7 +15,7 @@ from odefit.methods.control import Control
 from odefit.methods.estimate import Start, Status
 from odefit.methods.levels import Levels
 from odefit.methods.single_shooting import SingleShooting
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines import EngineName

@@ -22,10 +22,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from odefit.enclosure.models import UNIT, Flags
+from odefit.enclosure.models import UNIT
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.residuals import Residuals
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, BoolArray
 
 TURNS = 12
 """Of projected Gauss-Newton iterations for weights."""
@@ -60,7 +60,7 @@ class Verdict:
     lower: Array
     upper: Array
     spread: Array
-    known: Flags
+    known: BoolArray
     loose: Array
 
 
@@ -94,7 +94,7 @@ class Judge:
             share = 1.0 / np.sqrt(1.0 + (loose * np.sqrt(e.shape[1]) / radius) ** 2)
             norm = np.sqrt(residuals.least_squares()) * (1 - DOUBT)
             norm = np.fmax(norm, self._by_weights(c, e, loose, share))
-            known: Flags = np.all(finite, axis=1)
+            known: BoolArray = np.all(finite, axis=1)
             if known.any():
                 norm[known] = np.fmax(norm[known], self._by_square(c[known], e[known]))
             lower, upper = self._contracted(c, e, loose, share, radius)
@@ -248,7 +248,7 @@ def _projected_step(d: Array, gradient: Array, curvature: Array) -> Array:
     n = d.shape[1]
     matrix = np.where(held[:, :, None] | held[:, None, :], 0.0, curvature)
     matrix = matrix + held[:, :, None] * np.eye(n)
-    fine: Flags = np.all(np.isfinite(matrix), axis=(1, 2))
+    fine: BoolArray = np.all(np.isfinite(matrix), axis=(1, 2))
     matrix = np.where(fine[:, None, None], matrix, np.eye(n))
     right = np.where(held | ~fine[:, None], 0.0, gradient)
     try:

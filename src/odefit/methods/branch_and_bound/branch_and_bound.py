@@ -40,7 +40,7 @@ from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.solver import Answer
 from odefit.methods.transcription.transcription import Transcription
 from odefit.methods.workers import Workers
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError, one_of
 from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem

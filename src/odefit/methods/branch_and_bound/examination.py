@@ -16,7 +16,7 @@ from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.residuals import Residuals
 from odefit.methods.branch_and_bound.bounds import Judge, Verdict
 from odefit.methods.workers import Workers
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 CHUNK = 256
 """Boxes that are looked at together: enough for arrays to pay."""

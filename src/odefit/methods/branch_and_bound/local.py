@@ -11,7 +11,7 @@ import numpy as np
 from odefit.enclosure.models import SLACK
 from odefit.methods.branch_and_bound.examination import Enclosed
 from odefit.methods.trust_region import Tolerances, minimise
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 STEP = 1e-5
 """Half width of the boxes whose slopes are derivatives, relative to the unknowns."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from odefit.enclosure.models import TINY
 from odefit.methods.branch_and_bound.examination import CHUNK, Enclosed, Examined, Examiners
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 BATCH = 2 * CHUNK
 """Boxes that are taken at once, the most promising ones: two chunks, for two workers."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from odefit.methods.integral_matching.matching import Match
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.condition import Series
 from odefit.problem.errors import InputError
 from odefit.problem.noise import Noise, Transform

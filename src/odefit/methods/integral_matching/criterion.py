@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 
 from odefit.methods.integral_matching.curves import Piece
-from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.algebras import DUAL, Dual
+from odefit.problem.arrays import Array
 from odefit.problem.binding import bound_value
 from odefit.problem.expressions import TIME
 from odefit.problem.problem import Problem

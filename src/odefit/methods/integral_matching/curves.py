@@ -12,7 +12,8 @@ from odefit.methods.integral_matching.quadrature import Grid
 from odefit.methods.integral_matching.readout import Readout
 from odefit.methods.smoothing import SmoothingSpline
 from odefit.methods.smoothing.smoother import Interpolant, Smoother
-from odefit.problem.algebras import NUMPY, Array
+from odefit.problem.algebras import NUMPY
+from odefit.problem.arrays import Array
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from odefit.methods.integral_matching.readout import Readout
-from odefit.problem.algebras import DUAL, NUMPY, Array, Dual
+from odefit.problem.algebras import DUAL, NUMPY, Dual
+from odefit.problem.arrays import Array
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import NON_SMOOTH, TIME, Expression

@@ -13,8 +13,7 @@ from odefit.methods.multiple_shooting.multiple_shooting import MultipleShooting
 from odefit.methods.multiple_shooting.on_nodes import units
 from odefit.methods.multiple_shooting.relaxation import relaxed
 from odefit.methods.multiple_shooting.shooting import Point
-from odefit.methods.scaling import Flags
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, BoolArray
 from odefit.simulation import Failure, ForwardMap
 
 
@@ -23,7 +22,7 @@ def assimilated(
     pieces: Sequence[Piece],
     hidden: Sequence[str],
     vector: Array,
-    held: Flags,
+    held: BoolArray,
     stop: Callable[[], bool],
 ) -> tuple[list[Piece], Array] | Failure:
     """Pieces with the hidden states that data and equations together suggest.

@@ -24,7 +24,7 @@ from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.smoothing import SplineByNoise
 from odefit.methods.smoothing.smoother import Smoother
 from odefit.methods.starts import chosen
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError, did_you_mean
 from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 CHANGES = 30
 """Of what is held at zero or at a bound, at most so many for each component."""

@@ -13,10 +13,10 @@ from odefit.methods.integral_matching.curves import Piece, pieces
 from odefit.methods.integral_matching.doses import before_events
 from odefit.methods.integral_matching.readout import measured_states
 from odefit.methods.integral_matching.separation import Block, Matched, Penalty, separated
-from odefit.methods.scaling import Flags
 from odefit.methods.smoothing.smoother import Smoother
 from odefit.methods.trust_region import Tolerances
-from odefit.problem.algebras import NUMPY, Array
+from odefit.problem.algebras import NUMPY
+from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.binding import bound_value
 from odefit.problem.errors import InputError
 from odefit.problem.expressions import Expression
@@ -25,12 +25,7 @@ from odefit.problem.vector_field import VectorField
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engines import EngineName
 from odefit.structure.invariants import invariants
-from odefit.structure.linearity import (
-    acting_together,
-    independent,
-    interactions,
-    largest_linear,
-)
+from odefit.structure.linearity import acting_together, independent, interactions, largest_linear
 
 TOLERANCES = Tolerances(cost=1e-8, step=1e-8, evaluations=200, patience=60)
 """Of the search for nonlinear unknowns: the smoothed data are no better."""
@@ -155,7 +150,7 @@ class Matching:
         return largest_linear(problem, together)
 
     @cached_property
-    def _together(self) -> Flags:
+    def _together(self) -> BoolArray:
         """Which components of the criterion's vector act on each other, shape (size, size)."""
         criterion = self._criterion
         base = np.linspace(0.6, 1.1, criterion.size)
@@ -177,7 +172,7 @@ class Matching:
         acting = self._acting().any(axis=0)
         return tuple(int(k) for k in np.flatnonzero(acting) if k not in self._linear)
 
-    def _acting(self) -> Flags:
+    def _acting(self) -> BoolArray:
         """Which unknowns act in which state's equation, shape (conditions * states, n)."""
         acts = interactions(self.problem)[0]
         return acts.reshape(-1, acts.shape[2])
@@ -351,7 +346,7 @@ class Matching:
         return vector
 
 
-def _components(acts: Flags) -> list[list[int]]:
+def _components(acts: BoolArray) -> list[list[int]]:
     """Rows that share columns, directly or through others."""
     rest = set(range(len(acts)))
     found = []

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 LEAST = 5
 """Points of a stretch: the rule is a cubic through four of them."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.problem.algebras import DUAL, Array, Dual
+from odefit.problem.algebras import DUAL, Dual
+from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import NON_SMOOTH, TIME, Expression
 from odefit.problem.model import Model

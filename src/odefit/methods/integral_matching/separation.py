@@ -21,9 +21,8 @@ import numpy as np
 
 from odefit.methods.integral_matching.criterion import Criterion
 from odefit.methods.integral_matching.lasso import lasso
-from odefit.methods.scaling import Flags
 from odefit.methods.trust_region import Minimum, Tolerances, minimise
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, BoolArray
 
 SINGULAR = 1e-10
 """Singular values of the linear problem that count as zero, relative, columns of length one."""
@@ -67,7 +66,7 @@ class Prices:
     magnitudes: Array
 
     @classmethod
-    def of(cls, penalty: Penalty, columns: Array, constant: Array, penalised: Flags) -> Prices:
+    def of(cls, penalty: Penalty, columns: Array, constant: Array, penalised: BoolArray) -> Prices:
         """Those of some columns, shape (rows, k), beside the data, shape (rows,)."""
         sizes = np.linalg.norm(columns, axis=0) * penalised
         data = float(np.linalg.norm(constant))

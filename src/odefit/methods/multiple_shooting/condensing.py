@@ -18,9 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from odefit.problem.algebras import Array
-
-Indices = npt.NDArray[np.intp]
+from odefit.problem.arrays import Array, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +37,13 @@ class Level:
         Puts the joined ones and then the others into the order of time again.
     """
 
-    first: Indices
-    second: Indices
-    left: Indices
-    middle: Indices
-    right: Indices
-    alone: Indices
-    order: Indices
+    first: IntArray
+    second: IntArray
+    left: IntArray
+    middle: IntArray
+    right: IntArray
+    alone: IntArray
+    order: IntArray
 
 
 class Chains:
@@ -88,7 +86,7 @@ class Chains:
         lengths: Sequence[int],
         size: int,
         unknowns: int,
-        row_nodes: Indices,
+        row_nodes: IntArray,
         kept: Sequence[int] = (),
     ) -> None:
         self.size, self.unknowns, self.row_nodes = size, unknowns, row_nodes
@@ -156,11 +154,11 @@ class Block:
         Their residuals, shape (b, count).
     """
 
-    nodes: Indices
-    rows: Indices
+    nodes: IntArray
+    rows: IntArray
 
 
-def _blocks(row_nodes: Indices, width: int) -> list[Block]:
+def _blocks(row_nodes: IntArray, width: int) -> list[Block]:
     order = np.argsort(row_nodes, kind="stable")
     nodes, first, counts = np.unique(row_nodes[order], return_index=True, return_counts=True)
     found = []

@@ -10,7 +10,7 @@ import numpy as np
 
 from odefit.methods.multiple_shooting.linear_problem import Conditions, LinearProblem
 from odefit.methods.multiple_shooting.shooting import Linearised, Point, Shooting
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.simulation import Failure
 
 LEAST_DAMPING = 1e-4

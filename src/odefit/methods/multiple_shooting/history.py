@@ -9,7 +9,7 @@ import numpy as np
 
 from odefit.methods.multiple_shooting.gauss_newton import Iteration
 from odefit.methods.multiple_shooting.shooting import Shooting
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap, Simulation, simulate
 from odefit.simulation.nodes import Nodes

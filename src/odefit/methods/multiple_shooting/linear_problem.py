@@ -9,7 +9,7 @@ import numpy as np
 from odefit.methods.multiple_shooting.condensed import Inequalities, Inverse, active_set
 from odefit.methods.multiple_shooting.condensing import Condensed, Sides
 from odefit.methods.multiple_shooting.shooting import Linearised, Point, Shooting
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

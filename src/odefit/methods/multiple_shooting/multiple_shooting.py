@@ -30,7 +30,7 @@ from odefit.methods.multiple_shooting.relaxation import relaxed
 from odefit.methods.multiple_shooting.shooting import Linearised, Point, Shooting
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.starts import chosen, guess, sample
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError, did_you_mean
 from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem

@@ -7,7 +7,7 @@ from numbers import Integral
 
 import numpy as np
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.problem.option_checks import whole

@@ -17,7 +17,7 @@ from odefit.methods.multiple_shooting.constraints import (
 from odefit.methods.multiple_shooting.linear_problem import Conditions, LinearProblem
 from odefit.methods.multiple_shooting.nodes import node_sizes
 from odefit.methods.multiple_shooting.shooting import Linearised, Point, Shooting
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.problem.start_ranges import ranges
 from odefit.simulation import Evaluation, Failure, ForwardMap

@@ -9,7 +9,7 @@ from concurrent.futures import Executor
 
 import numpy as np
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engines import EngineName

@@ -20,8 +20,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, solveh_banded
 
 from odefit.methods.multiple_shooting.shooting import Linearised, Point, Shooting
-from odefit.methods.scaling import Flags
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, BoolArray
 from odefit.simulation import Failure
 
 HELD = (1e-2, 1e-1, 1.0)
@@ -58,7 +57,7 @@ def relaxed(
     shooting: Shooting,
     start: Point,
     sizes: Array,
-    held: Flags,
+    held: BoolArray,
     stop: Callable[[], bool],
     free: Sequence[float] = FREE,
 ) -> Point | Failure:
@@ -112,7 +111,7 @@ def _step(
     rho: float,
     damping: float,
     sizes: Array,
-    free: Flags,
+    free: BoolArray,
     cost: float,
     stop: Callable[[], bool],
 ) -> tuple[Linearised | None, float]:
@@ -170,7 +169,7 @@ def _solved(
     normal: _Normal,
     damping: float,
     sizes: Array,
-    free: Flags,
+    free: BoolArray,
 ) -> Point | None:
     chains = shooting.chains
     count, size, n = chains.nodes, chains.size, chains.unknowns
@@ -201,7 +200,7 @@ def _solved(
     return step if finite else None
 
 
-def _within(matrix: Array, wanted: Array, low: Array, high: Array, free: Flags) -> Array:
+def _within(matrix: Array, wanted: Array, low: Array, high: Array, free: BoolArray) -> Array:
     """Solve for the free unknowns; those that would leave their bounds stop there."""
     found = np.zeros(len(wanted))
     free = free.copy()

@@ -11,7 +11,7 @@ import numpy as np
 from odefit.methods.multiple_shooting.condensing import Chains
 from odefit.methods.multiple_shooting.parallel import Spread
 from odefit.methods.scaling import Scaling
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.noise import Noise
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.intervals import IntervalMap, Sweep

@@ -27,7 +27,7 @@ from odefit.methods.outer_approximation.propagation import Infeasible, Propagati
 from odefit.methods.outer_approximation.relaxation import HyperPlanes
 from odefit.methods.outer_approximation.standard_form import StandardForm
 from odefit.methods.solvers.solver import Answer
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 
 if TYPE_CHECKING:

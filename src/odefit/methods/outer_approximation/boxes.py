@@ -20,7 +20,7 @@ from odefit.discretisation.formulations import Baseline
 from odefit.methods.domains import Domains
 from odefit.methods.finite_bounds import TINY, WIDER, Given
 from odefit.methods.outer_approximation.reformulation import Affine, AffineAlgebra, Terms
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.condition import Series
 from odefit.problem.errors import InputError
 from odefit.problem.expressions import Expression

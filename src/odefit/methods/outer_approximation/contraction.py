@@ -19,7 +19,7 @@ from odefit.methods.outer_approximation.propagation import Infeasible, Propagati
 from odefit.methods.outer_approximation.relaxation import GroupCut, HyperPlanes, cost, relaxed
 from odefit.methods.outer_approximation.rounding import Ends
 from odefit.methods.outer_approximation.standard_form import StandardForm
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 REBUILD = 10
 """Variables between new relaxations within a round."""

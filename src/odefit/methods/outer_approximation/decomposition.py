@@ -15,8 +15,8 @@ from odefit.methods.outer_approximation.linear_programs import Polyhedron
 from odefit.methods.outer_approximation.master import Master, Partition, master
 from odefit.methods.outer_approximation.mixed_integer import Workshop
 from odefit.methods.outer_approximation.relaxation import GroupCut
-from odefit.methods.outer_approximation.rounding import BoolArray
-from odefit.methods.outer_approximation.standard_form import IntArray, StandardForm
+from odefit.methods.outer_approximation.standard_form import StandardForm
+from odefit.problem.arrays import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from odefit.methods.outer_approximation.algorithm import Search

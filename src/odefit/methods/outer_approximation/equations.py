@@ -9,8 +9,8 @@ from odefit.discretisation.assembly import Assembly, assembly
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
 from odefit.methods.outer_approximation.reformulation import Affine, AffineAlgebra, Terms
-from odefit.methods.outer_approximation.standard_form import IntArray, StandardForm
-from odefit.problem.algebras import Array
+from odefit.methods.outer_approximation.standard_form import StandardForm
+from odefit.problem.arrays import Array, IntArray
 from odefit.problem.errors import InputError
 
 

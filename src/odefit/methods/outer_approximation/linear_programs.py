@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
 
-from odefit.methods.outer_approximation.rounding import BoolArray, accumulated
-from odefit.problem.algebras import Array
+from odefit.methods.outer_approximation.rounding import accumulated
+from odefit.problem.arrays import Array, BoolArray
 
 INFEASIBLE = 2
 """The status by which SciPy says so."""

@@ -19,9 +19,9 @@ from odefit.methods.outer_approximation.contraction import divided
 from odefit.methods.outer_approximation.functions import Line, lines
 from odefit.methods.outer_approximation.linear_programs import Polyhedron
 from odefit.methods.outer_approximation.relaxation import GroupCut, HyperPlanes, cost, relaxed
-from odefit.methods.outer_approximation.rounding import BoolArray, down, up
-from odefit.methods.outer_approximation.standard_form import IntArray, StandardForm
-from odefit.problem.algebras import Array
+from odefit.methods.outer_approximation.rounding import down, up
+from odefit.methods.outer_approximation.standard_form import StandardForm
+from odefit.problem.arrays import Array, BoolArray, IntArray
 
 Partition = dict[int, tuple[float, ...]]
 """Edges of the pieces of every partitioned variable, increasing, its bounds included."""

@@ -24,9 +24,8 @@ from scipy.sparse import csr_array
 from odefit.methods.outer_approximation.linear_programs import minimum
 from odefit.methods.outer_approximation.master import Master
 from odefit.methods.outer_approximation.propagation import Infeasible
-from odefit.methods.outer_approximation.rounding import BoolArray
 from odefit.methods.process import Child, die_with, end_in_words
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.errors import InputError, one_of
 
 GRACE = 20.0

@@ -31,11 +31,7 @@ from odefit.methods.finite_bounds import (
     within,
 )
 from odefit.methods.outer_approximation.algorithm import Search, Slave, Tell
-from odefit.methods.outer_approximation.boxes import (
-    Box,
-    refuse_infinite,
-    state_bounds,
-)
+from odefit.methods.outer_approximation.boxes import Box, refuse_infinite, state_bounds
 from odefit.methods.outer_approximation.equations import standard_form
 from odefit.methods.outer_approximation.mixed_integer import MixedIntegerSolver, milp_solver
 from odefit.methods.outer_approximation.propagation import Infeasible, Propagation
@@ -46,7 +42,7 @@ from odefit.methods.solvers.reduced import Reduced
 from odefit.methods.solvers.solver import Answer, Limits, Outcome
 from odefit.methods.solvers.solver import answer as to_answer
 from odefit.methods.transcription.transcription import Transcription
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem

@@ -14,8 +14,8 @@ from odefit.methods.outer_approximation.rounding import (
     multiply,
     up,
 )
-from odefit.methods.outer_approximation.standard_form import IntArray, StandardForm
-from odefit.problem.algebras import Array
+from odefit.methods.outer_approximation.standard_form import StandardForm
+from odefit.problem.arrays import Array, IntArray
 
 ROUNDS = 200
 """At most so many passes through all rows and terms."""

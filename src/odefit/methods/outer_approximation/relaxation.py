@@ -13,9 +13,9 @@ from scipy.sparse import coo_array, csr_array, hstack, vstack
 
 from odefit.methods.outer_approximation.functions import lines
 from odefit.methods.outer_approximation.linear_programs import Polyhedron
-from odefit.methods.outer_approximation.rounding import UNIT, BoolArray, down, row_slack, up
+from odefit.methods.outer_approximation.rounding import UNIT, down, row_slack, up
 from odefit.methods.outer_approximation.standard_form import StandardForm
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, BoolArray
 
 SAME = 1e-7
 """Hyper-planes whose places differ by less, relative to the residual's range, are one."""

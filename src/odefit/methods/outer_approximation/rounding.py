@@ -10,15 +10,13 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 Ends = tuple[Array, Array]
 """Lower and upper ends, of the same shape."""
 
-BoolArray = npt.NDArray[np.bool_]
 
 LIBRARY = 4
 """Units in the last place that exp, log, sin and their like may be off."""

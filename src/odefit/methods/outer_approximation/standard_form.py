@@ -7,13 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from odefit.problem.algebras import Array
-
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.intp]
+from odefit.problem.arrays import Array, BoolArray, IntArray
 
 
 @dataclass(frozen=True)

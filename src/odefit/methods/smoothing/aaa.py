@@ -13,7 +13,7 @@ from odefit.methods.smoothing.criteria import aicc
 from odefit.methods.smoothing.floater_hormann import interpolant
 from odefit.methods.smoothing.noise import noise_level
 from odefit.methods.smoothing.smoother import EPS, Interpolant, fit_normalised, refuse_weights
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.option_checks import number
 
 FOLDS = 5

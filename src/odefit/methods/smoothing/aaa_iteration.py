@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from odefit.methods.smoothing.barycentric import Rational
 from odefit.methods.smoothing.criteria import aicc
 from odefit.methods.smoothing.smoother import EPS
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 TERMS = 40
 """Support points at most: one iteration costs a singular value decomposition, shape (n, m)."""

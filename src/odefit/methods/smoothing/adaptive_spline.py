@@ -17,7 +17,7 @@ from odefit.methods.smoothing.amount import (
 from odefit.methods.smoothing.banded import Penalised, Series
 from odefit.methods.smoothing.banded_curve import BandedCurve
 from odefit.methods.smoothing.smoother import Interpolant, fit_normalised, relative_weights
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.option_checks import whole
 
 PASSES = 4

@@ -10,7 +10,7 @@ import numpy as np
 from odefit.methods.smoothing.banded import Penalised, Series, Solution
 from odefit.methods.smoothing.expansion import members
 from odefit.methods.smoothing.smoother import EPS
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 
 Criterion = Literal["reml", "gcv"]

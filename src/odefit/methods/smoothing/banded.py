@@ -10,7 +10,7 @@ from scipy.linalg.lapack import dpbtrf, dpbtrs
 
 from odefit.methods.smoothing.local_splines import LocalSplines, Rows, breaks_among
 from odefit.methods.smoothing.smoother import EPS
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 STEP = 0.1
 """Of the logarithm of the smoothing by which determinants are differenced."""

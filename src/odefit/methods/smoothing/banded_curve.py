@@ -11,7 +11,7 @@ from scipy.linalg.lapack import dpbtrs
 from scipy.special import gammaln
 
 from odefit.methods.smoothing.amount import Choice
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.interpolate import BSpline
 from scipy.special import gammaln
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 
 class Basis(Protocol):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 RATIOS = np.geomspace(1e-17, 1e2, 58) ** 2
 """Noise variance over prior variance: candidates, from rounding to nothing but noise."""

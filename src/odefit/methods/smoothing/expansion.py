@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.methods.smoothing.basis import Basis
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 NEGLIGIBLE = 1e-4
 """Weight below which a member of a mixture is left out."""

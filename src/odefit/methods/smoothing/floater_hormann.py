@@ -10,7 +10,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from odefit.methods.smoothing.barycentric import Rational, quotient
 from odefit.methods.smoothing.noise import noise_level
 from odefit.methods.smoothing.smoother import Interpolant, fit_normalised, refuse_weights
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.option_checks import whole
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from odefit.methods.smoothing.basis import Waves
 from odefit.methods.smoothing.regression import Prior, regress
 from odefit.methods.smoothing.smoother import Interpolant, fit_normalised, refuse_weights
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.option_checks import number, whole
 
 

@@ -12,7 +12,7 @@ from odefit.methods.smoothing.basis import Polynomials
 from odefit.methods.smoothing.noise import noise_level
 from odefit.methods.smoothing.regression import Prior, regress
 from odefit.methods.smoothing.smoother import EPS, Interpolant, fit_normalised, refuse_weights
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 TERMS = 40
 """Chebyshev polynomials to begin with; doubled while the prior is not negligible at the last."""

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from odefit.methods.smoothing.smoother import EPS, Interpolant, fit_normalised, relative_weights
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 from odefit.problem.option_checks import number, whole
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 Indices = NDArray[np.intp]
 

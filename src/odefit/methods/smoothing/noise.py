@@ -9,7 +9,7 @@ from numpy.polynomial import chebyshev
 from odefit.methods.smoothing.aaa_iteration import iterate
 from odefit.methods.smoothing.criteria import aicc
 from odefit.methods.smoothing.smoother import EPS, check_series
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 ORDERS = 10
 """Highest order of differences."""

@@ -11,7 +11,7 @@ from scipy.linalg import solve_triangular
 from odefit.methods.smoothing.basis import Polynomials
 from odefit.methods.smoothing.criteria import aicc, bic
 from odefit.methods.smoothing.smoother import Interpolant, fit_normalised, refuse_weights
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 from odefit.problem.option_checks import whole
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from odefit.methods.smoothing.barycentric import quotient
 from odefit.methods.smoothing.smoother import Interpolant, Smoother
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.option_checks import number
 
 SMALL = 1e-6

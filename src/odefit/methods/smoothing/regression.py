@@ -10,7 +10,7 @@ import numpy as np
 from odefit.methods.smoothing.basis import Basis
 from odefit.methods.smoothing.evidence import Balance, Reduced, balance
 from odefit.methods.smoothing.expansion import Expansion, members, mixture
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 COARSE = 14
 """Values of a prior's parameter that are tried over its whole range."""

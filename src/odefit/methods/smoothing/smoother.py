@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 
 EPS = float(np.finfo(float).eps)

@@ -13,7 +13,7 @@ from odefit.methods.smoothing.basis import Splines
 from odefit.methods.smoothing.evidence import RATIOS, Reduced
 from odefit.methods.smoothing.expansion import Expansion, members, mixture
 from odefit.methods.smoothing.smoother import EPS, Interpolant, fit_normalised, relative_weights
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.option_checks import whole
 
 FINENESS = 4

@@ -8,7 +8,7 @@ import numpy as np
 
 from odefit.methods.smoothing.smoother import Interpolant
 from odefit.methods.smoothing.spline import SmoothingSpline
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 NEARLY_EXACT = 1e-2
 """Of the standard deviation of the values: noise below it leaves something to a high degree."""

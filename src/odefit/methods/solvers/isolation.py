@@ -26,7 +26,7 @@ from odefit.discretisation.mesh import GivenMesh
 from odefit.discretisation.schemes import Scheme
 from odefit.methods.process import Child, die_with, end_in_words, limit_memory
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, Report, Solver, answer
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
 

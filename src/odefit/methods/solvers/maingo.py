@@ -21,9 +21,9 @@ from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.scales import spread
-from odefit.discretisation.schemes import IntArray
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, answer
-from odefit.problem.algebras import NUMPY, Array
+from odefit.problem.algebras import NUMPY
+from odefit.problem.arrays import Array, IntArray
 from odefit.problem.errors import InputError
 
 OUTCOMES = {

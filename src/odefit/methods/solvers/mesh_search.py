@@ -26,7 +26,7 @@ from odefit.methods.solvers.nlpsol import NEARBY, Ipopt
 from odefit.methods.solvers.reduced import Reduced
 from odefit.methods.solvers.solver import Answer, Limits, Outcome
 from odefit.methods.solvers.solver import answer as to_answer
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from odefit.discretisation.assembly import Assembly, assembly
 from odefit.discretisation.instance import Instance
 from odefit.methods.process import LAST_WORDS, ONE_THREAD, end_in_words
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, answer
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 
 GRACE = 10.0

@@ -19,8 +19,7 @@ from odefit.discretisation.blocks import Block
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Formulation
 from odefit.discretisation.scales import Scales
-from odefit.discretisation.schemes import IntArray
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, IntArray
 from odefit.simulation.casadi_engine import CasadiAlgebra
 
 

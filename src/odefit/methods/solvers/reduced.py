@@ -19,13 +19,12 @@ from scipy.sparse.linalg import SuperLU, splu
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
 from odefit.discretisation.instance import Instance
-from odefit.discretisation.schemes import IntArray
 from odefit.discretisation.starting import near
 from odefit.methods.scaling import Scaling
 from odefit.methods.solvers.program import Program, program
 from odefit.methods.solvers.solver import Answer, Outcome, answer
 from odefit.methods.trust_region import Tolerances, minimise
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array, IntArray
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.trajectory import Trajectory
 

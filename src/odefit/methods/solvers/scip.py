@@ -21,7 +21,7 @@ from odefit.discretisation.instance import Instance
 from odefit.discretisation.scales import spread
 from odefit.methods.solvers.isolation import Progress
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, answer
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 
 OUTCOMES = {

@@ -12,7 +12,7 @@ import numpy as np
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.scales import Scales, row_sizes
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 
 FEASIBLE = 1e-5
 """Violation of a constraint, relative to the size of its variable, that counts as none."""

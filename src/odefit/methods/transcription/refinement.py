@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from odefit.discretisation.discretisation import Discretisation, Place
 from odefit.discretisation.mesh import GivenMesh
 from odefit.discretisation.scales import sizes
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.option_checks import number, whole
 
 ROUNDING = 1e-10

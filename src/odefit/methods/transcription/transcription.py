@@ -31,13 +31,8 @@ from odefit.methods.solvers.agreement import discretised
 from odefit.methods.solvers.nlpsol import NEARBY, Ipopt
 from odefit.methods.solvers.solver import Answer, Limits, Solver
 from odefit.methods.starts import chosen, guess
-from odefit.methods.transcription.refinement import (
-    AdaptiveMesh,
-    carried_over,
-    refined,
-    step_errors,
-)
-from odefit.problem.algebras import Array
+from odefit.methods.transcription.refinement import AdaptiveMesh, carried_over, refined, step_errors
+from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError, one_of
 from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem

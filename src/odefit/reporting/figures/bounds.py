@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from odefit.methods.estimate import BoundStep
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.reporting.figures.style import (
     DATA,
     GRID,

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.reporting.figures.style import (
     GRID,
     INK,

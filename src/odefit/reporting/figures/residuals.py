@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.reporting.figures.style import (
     GRID,
     INK,

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from odefit.problem.algebras import Array
+from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.reporting.curves import Curve, ends, spreads_over_decades, standard_deviations

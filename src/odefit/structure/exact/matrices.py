@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from odefit.problem.arrays import IntArray
 from odefit.structure.exact.deadline import Deadline, UnfinishedError
 from odefit.structure.series import PRIME
 
 Residues = npt.NDArray[np.int64]
-IntArray = npt.NDArray[np.intp]
 SparseRow = tuple[IntArray, Residues]
 """Columns, and the residues there."""
 

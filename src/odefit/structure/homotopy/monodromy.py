@@ -22,7 +22,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from odefit.structure.homotopy.tracker import ComplexArray, Tracking, track
+from odefit.problem.arrays import ComplexArray
+from odefit.structure.homotopy.tracker import Tracking, track
 from odefit.structure.square import Between, SquareSystem
 
 SAME = 1e-6

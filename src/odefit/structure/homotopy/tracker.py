@@ -14,11 +14,8 @@ from enum import Enum
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-ComplexArray = npt.NDArray[np.complex128]
-Array = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.intp]
+from odefit.problem.arrays import Array, BoolArray, ComplexArray, IntArray
 
 
 class Ending(Enum):
@@ -104,7 +101,7 @@ class Tracked:
     steps: IntArray
 
     @property
-    def reached(self) -> npt.NDArray[np.bool_]:
+    def reached(self) -> BoolArray:
         """Which paths arrived, shape (paths,)."""
         return np.array([e is Ending.REACHED for e in self.endings], dtype=bool)
 
@@ -228,7 +225,7 @@ class _Paths:
         self,
         paths: IntArray,
         length: Array,
-        good: npt.NDArray[np.bool_],
+        good: BoolArray,
         error: Array,
         left: Array,
     ) -> None:
@@ -253,9 +250,7 @@ class _Paths:
             self.endings[paths[which]] = ending
 
 
-def confirmed(
-    homotopy: Homotopy, points: ComplexArray
-) -> tuple[ComplexArray, npt.NDArray[np.bool_]]:
+def confirmed(homotopy: Homotopy, points: ComplexArray) -> tuple[ComplexArray, BoolArray]:
     """Ends of paths, improved by Newton's method, and whether it converges there as it should.
 
     At a regular solution each step is about the square of the one before, until rounding; the
