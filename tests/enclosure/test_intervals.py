@@ -9,7 +9,14 @@ import mpmath
 import numpy as np
 import pytest
 
-from odefit.enclosure.intervals import Interval, evaluated, polynomial, squared
+from odefit.enclosure.intervals import (
+    Interval,
+    evaluated,
+    polynomial,
+    real_product,
+    relational_quotient,
+    squared,
+)
 from odefit.structure.tape import Tape
 
 ENDS = [0.0, 1.0, -1.0, 0.1, -0.1, 3.7, 1e-200, -1e-200, 1e-308, 5e-324, -5e-324, 1e200, 1e308]
@@ -92,6 +99,28 @@ def test_nothing_is_made_of_nothing() -> None:
         half = Interval(np.zeros(1), np.full(1, np.inf))
         assert (half * half).low[0] == 0.0
         assert (one / (one + half)).low[0] == 0.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_relations_between_real_numbers_hold_at_all_points(seed: int) -> None:
+    rng = np.random.default_rng([seed, 2])
+    a, b = intervals(2 * seed), intervals(2 * seed + 1)
+    for _ in range(10):
+        x, y = inside(a, rng), inside(b, rng)
+        holds(real_product(a, b), [p * q for p, q in zip(x, y, strict=True)])
+        held = np.flatnonzero([q != 0 for q in y])
+        holds(relational_quotient(a, b).take(held), [x[i] / y[i] for i in held])
+
+
+def test_real_numbers_are_finite_and_divisors_may_end_at_zero() -> None:
+    zero, half = Interval(np.zeros(1), np.zeros(1)), Interval(np.zeros(1), np.full(1, np.inf))
+    assert real_product(zero, Interval.anything(1)).high[0] == 0.0
+    one = Interval(np.ones(1), np.ones(1))
+    found = relational_quotient(one, Interval(np.zeros(1), np.full(1, 2.0)))
+    assert 0.5 * (1 - 1e-15) < found.low[0] <= 0.5
+    assert found.high[0] == np.inf
+    assert relational_quotient(one, half).low[0] == 0.0
+    assert not np.isfinite(relational_quotient(one, zero).low[0])
 
 
 def test_numbers_and_polynomials() -> None:

@@ -94,30 +94,11 @@ class Interval:
         return Interval(*_rounded(self.low - other.high, self.high - other.low))
 
     def __mul__(self, other: Interval) -> Interval:
-        a, b, c, d = self.low, self.high, other.low, other.high
-        with np.errstate(all="ignore"):
-            products = np.stack([a * c, a * d, b * c, b * d])
         # Zero times something of which nothing is known is not computed: it is not known.
-        low, high = _rounded(products.min(axis=0), products.max(axis=0))
-        # Underflow, unless a factor is zero or the sign is known all the same.
-        zero = ((a == 0) & (b == 0)) | ((c == 0) & (d == 0))
-        same = ((a >= 0) & (c >= 0)) | ((b <= 0) & (d <= 0))
-        other_sign = ((a >= 0) & (d <= 0)) | ((b <= 0) & (c >= 0))
-        low = np.where(zero, low, np.where(same, np.maximum(low - LEAST, 0.0), low - LEAST))
-        high = np.where(
-            zero, high, np.where(other_sign, np.minimum(high + LEAST, 0.0), high + LEAST)
-        )
-        return Interval(low, high)
+        return _product(self, other, _products(self, other))
 
     def __truediv__(self, other: Interval) -> Interval:
-        through = (other.low <= 0) & (other.high >= 0)
-        with np.errstate(all="ignore"):
-            low, high = _rounded(1.0 / other.high, 1.0 / other.low)
-        # Of a sign, even where it underflows.
-        low = np.where(other.low > 0, np.maximum(low - LEAST, 0.0), low - LEAST)
-        high = np.where(other.high < 0, np.minimum(high + LEAST, 0.0), high + LEAST)
-        inverse = Interval(np.where(through, -np.inf, low), np.where(through, np.inf, high))
-        return self * inverse
+        return self * _reciprocal(other, (other.low <= 0) & (other.high >= 0))
 
     def hull(self, other: Interval) -> Interval:
         """Of both."""
@@ -136,6 +117,75 @@ def _rounded(low: Array, high: Array) -> tuple[Array, Array]:
     high = np.where(np.isnan(high) | (high == -np.inf), np.inf, high)
     with np.errstate(invalid="ignore"):
         return low - 4 * UNIT * np.abs(low), high + 4 * UNIT * np.abs(high)
+
+
+def _products(a: Interval, b: Interval) -> Array:
+    """Return the rounded products of all ends, shape (4, B)."""
+    with np.errstate(all="ignore"):
+        return np.stack([a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high])
+
+
+def _product(a: Interval, b: Interval, products: Array) -> Interval:
+    """Return the hull of the products of all ends, shape (4, B), rounded outwards."""
+    low, high = _rounded(products.min(axis=0), products.max(axis=0))
+    # Underflow, unless a factor is zero or the sign is known all the same.
+    zero = ((a.low == 0) & (a.high == 0)) | ((b.low == 0) & (b.high == 0))
+    same = ((a.low >= 0) & (b.low >= 0)) | ((a.high <= 0) & (b.high <= 0))
+    other_sign = ((a.low >= 0) & (b.high <= 0)) | ((a.high <= 0) & (b.low >= 0))
+    low = np.where(zero, low, np.where(same, np.maximum(low - LEAST, 0.0), low - LEAST))
+    high = np.where(zero, high, np.where(other_sign, np.minimum(high + LEAST, 0.0), high + LEAST))
+    return Interval(low, high)
+
+
+def _reciprocal(b: Interval, pole: BoolArray) -> Interval:
+    """Return bounds of ``1 / b``, infinite on both sides where `pole` says so."""
+    with np.errstate(all="ignore"):
+        low, high = _rounded(1.0 / b.high, 1.0 / b.low)
+    # The sign is kept even where the reciprocal underflows.
+    low = np.where(b.low >= 0, np.maximum(low - LEAST, 0.0), low - LEAST)
+    high = np.where(b.high <= 0, np.minimum(high + LEAST, 0.0), high + LEAST)
+    return Interval(np.where(pole, -np.inf, low), np.where(pole, np.inf, high))
+
+
+def real_product(a: Interval, b: Interval) -> Interval:
+    """Return the product of quantities that are real numbers, however wide their bounds are.
+
+    Infinite ends are not values here, so that zero times an infinite end is zero. The product
+    ``a * b`` says nothing there, because a factor of which nothing is known may have a pole.
+    """
+    products = _products(a, b)
+    return _product(a, b, np.where(np.isnan(products), 0.0, products))
+
+
+def relational_quotient(a: Interval, b: Interval) -> Interval:
+    """Return bounds of all real numbers z with ``z y = x`` for an x in `a` and a y in `b`.
+
+    They are infinite on both sides where `b` has zero inside, or is zero, and on one side where
+    `b` ends at zero (E. Hansen and G. W. Walster, Global optimization using interval analysis,
+    2004). The quotient ``a / b`` is a function, and says nothing as soon as `b` contains zero.
+    """
+    through = (b.low < 0) & (b.high > 0) | (b.low == 0) & (b.high == 0)
+    return real_product(a, _reciprocal(b, through))
+
+
+def round_down(x: Array) -> Array:
+    """Return the next floats below, at most the exact result that was rounded to `x`."""
+    return np.nextafter(x, -np.inf)
+
+
+def round_up(x: Array) -> Array:
+    """Return the next floats above, at least the exact result that was rounded to `x`."""
+    return np.nextafter(x, np.inf)
+
+
+def summation_error(terms: int | Array) -> Array:
+    """Return the largest error of a sum of rounded products, relative to the sum of magnitudes.
+
+    It is ``k u / (1 - k u)`` with the unit roundoff u and k a little above the number of `terms`
+    (N. J. Higham, Accuracy and stability of numerical algorithms, 2002).
+    """
+    k = np.asarray(terms, dtype=float) + 2.0
+    return np.asarray(k * UNIT / (1.0 - k * UNIT))
 
 
 def evaluated(

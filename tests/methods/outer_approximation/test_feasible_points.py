@@ -17,6 +17,8 @@ from scipy.sparse import csr_array
 import odefit
 from odefit import Model, Problem
 from odefit.discretisation.starting import near
+from odefit.enclosure.intervals import Interval, real_product, relational_quotient
+from odefit.enclosure.models import UNIT
 from odefit.methods.finite_bounds import within
 from odefit.methods.outer_approximation.algorithm import Search
 from odefit.methods.outer_approximation.boxes import Box, state_bounds
@@ -34,8 +36,7 @@ from odefit.methods.outer_approximation.relaxation import (
     relaxed,
     univariate_rows,
 )
-from odefit.methods.outer_approximation.rounding import UNIT, Ends, divide, multiply
-from odefit.methods.outer_approximation.standard_form import StandardForm, Univariate
+from odefit.methods.outer_approximation.standard_form import Bounds, StandardForm, Univariate
 from odefit.methods.solvers.reduced import Reduced
 from odefit.methods.solvers.solver import Answer, Outcome
 from odefit.methods.transcription import Collocation, Discretisation, UniformMesh
@@ -56,7 +57,7 @@ FEWER = 25
 
 def boxes(
     random: np.random.Generator, count: int, least: float = -np.inf, most: float = np.inf
-) -> Ends:
+) -> Bounds:
     """Of all kinds, within a domain; shape (count,)."""
     a, b = random.normal(size=(2, count)) * 3.0
     size = 10.0 ** random.uniform(-3, 3, count)
@@ -77,7 +78,7 @@ def boxes(
     return low, high
 
 
-def drawn(random: np.random.Generator, box: Ends, count: int = EACH) -> Array:
+def drawn(random: np.random.Generator, box: Bounds, count: int = EACH) -> Array:
     """Points in boxes, many of them on the edges, shape (count, boxes)."""
     low, high = box
     shape = (count, len(low))
@@ -157,10 +158,10 @@ def products(seed: int) -> Terms:
     x, y = boxes(random, BOXES), boxes(random, BOXES)
     y = np.roll(y[0], seed + 1), np.roll(y[1], seed + 1)
     inside = drawn(random, x), drawn(random, y)
-    z = multiply(x, y)
+    z = real_product(Interval(*x), Interval(*y))
     k = np.arange(BOXES)
     form = form_of(3 * BOXES, np.column_stack([k + 2 * BOXES, k, k + BOXES]))
-    low, high = (np.concatenate([x[e], y[e], z[e]]) for e in (0, 1))
+    low, high = np.concatenate([x[0], y[0], z.low]), np.concatenate([x[1], y[1], z.high])
     return Terms(form, low, high, np.hstack([*inside, inside[0] * inside[1]]))
 
 
@@ -170,10 +171,10 @@ def fractions(seed: int) -> Terms:
     x, y = boxes(random, BOXES), boxes(random, BOXES, least=1e-3)
     y = np.roll(y[0], seed + 1), np.roll(y[1], seed + 1)
     inside = drawn(random, x), drawn(random, y)
-    z = divide(x, y)
+    z = relational_quotient(Interval(*x), Interval(*y))
     k = np.arange(BOXES)
     form = form_of(3 * BOXES, np.column_stack([k, k + 2 * BOXES, k + BOXES]))
-    low, high = (np.concatenate([x[e], y[e], z[e]]) for e in (0, 1))
+    low, high = np.concatenate([x[0], y[0], z.low]), np.concatenate([x[1], y[1], z.high])
     return Terms(form, low, high, np.hstack([*inside, inside[0] / inside[1]]))
 
 

@@ -17,8 +17,7 @@ import numpy as np
 from odefit.methods.outer_approximation.linear_programs import minimum
 from odefit.methods.outer_approximation.propagation import Infeasible, Propagation
 from odefit.methods.outer_approximation.relaxation import GroupCut, HyperPlanes, cost, relaxed
-from odefit.methods.outer_approximation.rounding import Ends
-from odefit.methods.outer_approximation.standard_form import StandardForm
+from odefit.methods.outer_approximation.standard_form import Bounds, StandardForm
 from odefit.problem.arrays import Array
 
 REBUILD = 10
@@ -95,7 +94,7 @@ class Contraction:
                 break
         return _less(best, self.form), x
 
-    def round(self, low: Array, high: Array, cut: float, seconds: float = math.inf) -> Ends:
+    def round(self, low: Array, high: Array, cut: float, seconds: float = math.inf) -> Bounds:
         """Least and largest values of all factors, parameters first.
 
         Parameters
@@ -127,7 +126,7 @@ class Contraction:
         cut: float,
         targets: Sequence[int],
         deadline: float = math.inf,
-    ) -> Ends:
+    ) -> Bounds:
         low, high = low.copy(), high.copy()
         n = self.form.size + len(self.form.residuals)
         for start in range(0, len(targets), REBUILD):
@@ -151,7 +150,7 @@ class Contraction:
             low, high = self.propagation(low, high, cut)
         return low, high
 
-    def shave(self, low: Array, high: Array, cut: float) -> Ends:
+    def shave(self, low: Array, high: Array, cut: float) -> Bounds:
         """Slabs at the ends of the parameters' ranges, cut off where nothing is left in them.
 
         Raises

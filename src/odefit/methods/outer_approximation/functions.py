@@ -13,9 +13,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from odefit.methods.outer_approximation.rounding import library
-
 Pair = tuple[float, float]
+
+LIBRARY_ERROR = 4
+"""Units in the last place by which functions of the C library are taken to be off at most."""
 
 RISING = {
     # monotone functions: value, inverse, domain
@@ -67,6 +68,20 @@ def _value(function: str, exponent: float) -> Callable[[float], float]:
         return abs
     found: Callable[[float], float] = getattr(math, function)
     return found
+
+
+def library(function: Callable[[float], float], x: float) -> Pair:
+    """Return bounds of a library function's value; the real line where it is not defined."""
+    try:
+        value = function(x)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        return -math.inf, math.inf
+    if not math.isfinite(value):
+        return (value, value) if not math.isnan(value) else (-math.inf, math.inf)
+    low = high = value
+    for _ in range(LIBRARY_ERROR):
+        low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+    return low, high
 
 
 def domain(function: str, exponent: float = 0.0) -> Pair:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
 
-from odefit.methods.outer_approximation.rounding import accumulated
+from odefit.enclosure.intervals import summation_error
 from odefit.problem.arrays import Array, BoolArray
 
 INFEASIBLE = 2
@@ -222,7 +222,7 @@ def safe_bound(p: Polyhedron, cost: Array, multipliers: Array) -> float:
     counts = np.diff(transposed.indptr)
     reduced = cost - transposed @ y
     size = np.abs(cost) + abs(transposed) @ np.abs(y)
-    slack = accumulated(counts + 2) * size + 1e-300
+    slack = summation_error(counts + 2) * size + 1e-300
     low, high = reduced - slack, reduced + slack
     ends = np.array([low * p.lower, low * p.upper, high * p.lower, high * p.upper]).min(axis=0)
     side = np.where(y > 0, p.row_lower, p.row_upper)
@@ -231,7 +231,7 @@ def safe_bound(p: Polyhedron, cost: Array, multipliers: Array) -> float:
     terms = len(ends) + len(sides) + 8
     magnitude = float(np.abs(ends).sum() + np.abs(sides).sum())
     magnitude += float((slack * np.maximum(np.abs(p.lower), np.abs(p.upper))).sum())
-    return float(total - accumulated(terms) * magnitude)
+    return float(total - summation_error(terms) * magnitude)
 
 
 def proved_empty(p: Polyhedron, seconds: float = math.inf) -> bool:

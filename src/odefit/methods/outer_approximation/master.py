@@ -15,11 +15,11 @@ from itertools import pairwise
 import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
 
+from odefit.enclosure.intervals import round_down, round_up
 from odefit.methods.outer_approximation.contraction import divided
 from odefit.methods.outer_approximation.functions import Line, lines
 from odefit.methods.outer_approximation.linear_programs import Polyhedron
 from odefit.methods.outer_approximation.relaxation import GroupCut, HyperPlanes, cost, relaxed
-from odefit.methods.outer_approximation.rounding import down, up
 from odefit.methods.outer_approximation.standard_form import StandardForm
 from odefit.problem.arrays import Array, BoolArray, IntArray
 
@@ -151,7 +151,7 @@ def _piecewise(
 ) -> None:
     """(32)-(37) for ``z = x y``."""
     yl, yu = float(low[y]), float(high[y])
-    width = float(up(np.array(yu - yl)))
+    width = float(round_up(np.array(yu - yl)))
     parts = rows.switched(len(switches), width)
     rows.add({y: 1.0, **dict.fromkeys(parts.tolist(), -1.0)}, *_around(yl))
     for part, switch in zip(parts.tolist(), switches.tolist(), strict=True):
@@ -188,11 +188,14 @@ def _secants(
 ) -> None:
     """Lines of every piece, for the part of x that is switched on."""
     low = float(edges[0])
-    width = float(up(np.array(edges[-1] - low)))
+    width = float(round_up(np.array(edges[-1] - low)))
     parts = rows.switched(len(switches), width)
     rows.add({x: 1.0, **dict.fromkeys(parts.tolist(), -1.0)}, *_around(low))
     for n, (part, switch) in enumerate(zip(parts.tolist(), switches.tolist(), strict=True)):
-        inside = float(down(np.array(edges[n] - low))), float(up(np.array(edges[n + 1] - low)))
+        inside = (
+            float(round_down(np.array(edges[n] - low))),
+            float(round_up(np.array(edges[n + 1] - low))),
+        )
         rows.add({part: 1.0, switch: -max(inside[0], 0.0)}, 0.0)
         rows.add({part: 1.0, switch: -inside[1]}, -np.inf, 0.0)
     for above in (False, True):

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from odefit.methods.outer_approximation.functions import image, preimage
-from odefit.methods.outer_approximation.rounding import (
-    UNIT,
-    Ends,
-    accumulated,
-    divide,
-    multiply,
-    up,
+from odefit.enclosure.intervals import (
+    Interval,
+    real_product,
+    relational_quotient,
+    round_up,
+    summation_error,
 )
-from odefit.methods.outer_approximation.standard_form import StandardForm
+from odefit.enclosure.models import UNIT
+from odefit.methods.outer_approximation.functions import image, preimage
+from odefit.methods.outer_approximation.standard_form import Bounds, StandardForm
 from odefit.problem.arrays import Array, IntArray
 
 ROUNDS = 200
@@ -49,7 +49,7 @@ class Propagation:
 
     def __call__(
         self, lower: Array, upper: Array, cut: float = np.inf, rounds: int = ROUNDS
-    ) -> Ends:
+    ) -> Bounds:
         """Narrowed bounds.
 
         Parameters
@@ -93,7 +93,7 @@ class Propagation:
         finite = np.maximum(finite, np.where(np.isfinite(most), np.abs(most), 0.0))
         total = np.add.reduceat(finite, self._starts)[self._row]
         target = form.target[self._row]
-        slack = 2.0 * accumulated(self._terms) * (total + np.abs(target)) + 16 * UNIT * total
+        slack = 2.0 * summation_error(self._terms) * (total + np.abs(target)) + 16 * UNIT * total
         with np.errstate(all="ignore"):
             bottom = (target - rest_high - slack) / data
             top = (target - rest_low + slack) / data
@@ -118,11 +118,11 @@ class Propagation:
         k, i, j = self.form.bilinear.T
         if not len(k):
             return
-        product = multiply((low[i], high[i]), (low[j], high[j]))
-        _narrow(low, high, k, product)
-        whole = low[k], high[k]
-        _narrow(low, high, i, divide(whole, (low[j], high[j])))
-        _narrow(low, high, j, divide(whole, (low[i], high[i])))
+        first, second = Interval(low[i], high[i]), Interval(low[j], high[j])
+        _narrow(low, high, k, real_product(first, second))
+        product = Interval(low[k], high[k])
+        _narrow(low, high, i, relational_quotient(product, second))
+        _narrow(low, high, j, relational_quotient(product, Interval(low[i], high[i])))
 
     def _univariate(self, low: Array, high: Array) -> None:
         for t in self.form.univariate:
@@ -152,14 +152,16 @@ class Propagation:
         slack = 1e-12 * (total + abs(cut) + float(np.abs(parts).sum()) + abs(form.constant))
         if total + base > cut + slack:
             raise Infeasible
-        room = up(np.sqrt(np.maximum(cut + slack - base - (total - least), 0.0)) * (1 + 4 * UNIT))
+        room = round_up(
+            np.sqrt(np.maximum(cut + slack - base - (total - least), 0.0)) * (1 + 4 * UNIT)
+        )
         np.maximum.at(low, r, -room)
         np.minimum.at(high, r, room)
 
 
-def _narrow(low: Array, high: Array, index: IntArray, ends: Ends) -> None:
-    np.maximum.at(low, index, np.nan_to_num(ends[0], nan=-np.inf, neginf=-np.inf, posinf=np.inf))
-    np.minimum.at(high, index, np.nan_to_num(ends[1], nan=np.inf, neginf=-np.inf, posinf=np.inf))
+def _narrow(low: Array, high: Array, index: IntArray, found: Interval) -> None:
+    np.maximum.at(low, index, found.low)
+    np.minimum.at(high, index, found.high)
 
 
 def _check(low: Array, high: Array) -> None:
@@ -169,7 +171,7 @@ def _check(low: Array, high: Array) -> None:
         raise Infeasible
 
 
-def _moved(before: Ends, after: Ends) -> bool:
+def _moved(before: Bounds, after: Bounds) -> bool:
     with np.errstate(all="ignore"):
         width = before[1] - before[0]
         gained = (after[0] - before[0]) + (before[1] - after[1])

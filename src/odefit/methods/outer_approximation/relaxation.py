@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import coo_array, csr_array, hstack, vstack
 
+from odefit.enclosure.intervals import round_down, round_up
+from odefit.enclosure.models import UNIT
 from odefit.methods.outer_approximation.functions import lines
 from odefit.methods.outer_approximation.linear_programs import Polyhedron
-from odefit.methods.outer_approximation.rounding import UNIT, down, row_slack, up
 from odefit.methods.outer_approximation.standard_form import StandardForm
 from odefit.problem.arrays import Array, BoolArray
 
@@ -118,8 +119,8 @@ def relaxed(
     matrix = csr_array(vstack([_wide(p.matrix, n + m) for p in parts], format="csr"))
     a, b = low[r], high[r]
     inside = (a <= 0) & (b >= 0)
-    least = np.where(inside, 0.0, down(np.minimum(a * a, b * b)))
-    most = up(np.maximum(a * a, b * b))
+    least = np.where(inside, 0.0, round_down(np.minimum(a * a, b * b)))
+    most = round_up(np.maximum(a * a, b * b))
     return Polyhedron(
         matrix,
         np.concatenate([p.lower for p in parts]),
@@ -136,8 +137,10 @@ def cost(form: StandardForm) -> Array:
 
 def linear_rows(form: StandardForm, low: Array, high: Array, keep: BoolArray | None = None) -> Rows:
     """(19), each with what its rounded coefficients may be off."""
-    slack = row_slack(form.matrix, low, high, form.target)
-    rows = Rows(form.matrix, down(form.target - slack), up(form.target + slack))
+    size = np.maximum(np.abs(low), np.abs(high))
+    # Coefficients are sums and products of given numbers, each off by a few units.
+    slack = 16.0 * UNIT * (abs(form.matrix) @ size + np.abs(form.target))
+    rows = Rows(form.matrix, round_down(form.target - slack), round_up(form.target + slack))
     if keep is None:
         return rows
     return Rows(csr_array(rows.matrix[keep]), rows.lower[keep], rows.upper[keep])
@@ -156,8 +159,8 @@ def mccormick(form: StandardForm, low: Array, high: Array) -> Rows:
         columns.append(np.column_stack([z, x, y]))
         values.append(np.column_stack([np.ones(count), -a, -b]))
         product = -a * b
-        lower.append(down(product) if below else np.full(count, -np.inf))
-        upper.append(np.full(count, np.inf) if below else up(product))
+        lower.append(round_down(product) if below else np.full(count, -np.inf))
+        upper.append(np.full(count, np.inf) if below else round_up(product))
     return _three(columns, values, lower, upper, form.size)
 
 
@@ -200,7 +203,7 @@ def _planes(form: StandardForm, places: list[list[float]]) -> Rows:
             lower.append(-place * place)
     size = n + len(places)
     matrix = coo_array((values, (rows, columns)), shape=(len(lower), size))
-    least = down(np.array(lower))
+    least = round_down(np.array(lower))
     return Rows(csr_array(matrix), least, np.full(len(lower), np.inf))
 
 

@@ -11,6 +11,9 @@ from scipy.sparse import csr_array
 
 from odefit.problem.arrays import Array, BoolArray, IntArray
 
+Bounds = tuple[Array, Array]
+"""Lower and upper bounds of all variables, each of shape (n,)."""
+
 
 @dataclass(frozen=True)
 class Univariate:
