@@ -195,7 +195,7 @@ class Frame:
 
 
 def framed(frame: Frame, variation: Array, spread: Spread, defect: Array) -> Spread:
-    """The deviation at the end of a step, by the moving frame alone.
+    """Return the deviation at the end of a step, by the moving frame alone.
 
     Parameters
     ----------
@@ -212,21 +212,46 @@ def framed(frame: Frame, variation: Array, spread: Spread, defect: Array) -> Spr
     start, driven = exponential(growth, begin, drive)
     with np.errstate(invalid="ignore"):
         moved = np.maximum(start - begin, 0.0) + driven + 4 * UNIT * start + TINY
-    carried = frame.end @ spread.frame
-    finite = np.isfinite(moved).all(axis=1) & np.isfinite(spread.lengths).all(axis=1)
-    scaled = carried * np.where(np.isfinite(spread.lengths), spread.lengths, 1.0)[:, None, :]
-    turned = orthogonal(np.where(finite[:, None, None], scaled, np.eye(scaled.shape[1])))
+    return mapped(spread, (frame.end, frame.ending), moved, (frame.end, frame.ending))
+
+
+def mapped(
+    spread: Spread,
+    matrix: tuple[Array, Array | float],
+    added: Array,
+    added_matrix: tuple[Array, Array | float],
+) -> Spread:
+    """Return where ``P e + R a`` is, in an orthogonal frame that follows P (Lohner).
+
+    Parameters
+    ----------
+    spread
+        Where e is.
+    matrix, added_matrix
+        P and R, shape (B, n, n), and bounds of their errors, of the same shape or zero.
+    added
+        Bound of |a|, shape (B, n).
+    """
+    (through, error), (beside, beside_error) = matrix, added_matrix
+    n = through.shape[1]
+    finite: BoolArray = np.all(np.isfinite(through), axis=(1, 2))
+    finite &= np.isfinite(added).all(axis=1) & np.isfinite(spread.lengths).all(axis=1)
+    through = np.where(finite[:, None, None], through, 0.0)
+    carried = through @ spread.frame
+    scaled = carried * np.where(finite[:, None], spread.lengths, 0.0)[:, None, :]
+    # Where there is no direction to follow, the frame is that of the states.
+    plain: BoolArray = ~np.all(np.isfinite(scaled), axis=(1, 2))
+    plain |= ~np.any(scaled, axis=(1, 2))
+    turned = orthogonal(np.where(plain[:, None, None], np.eye(n), scaled))
     back = np.swapaxes(turned, 1, 2)
-    rounding = 4 * carried.shape[1] * UNIT
-    outer = np.abs(back @ frame.end)
-    outer += np.abs(back) @ (frame.ending + rounding * np.abs(frame.end))
+    rounding = 4 * n * UNIT
+    outer = np.abs(back @ beside) + np.abs(back) @ (beside_error + rounding * np.abs(beside))
     inner = np.abs(back @ carried) + np.abs(back) @ (
-        rounding * np.abs(carried)
-        + (frame.ending + rounding * np.abs(frame.end)) @ np.abs(spread.frame)
+        rounding * np.abs(carried) + (error + rounding * np.abs(through)) @ np.abs(spread.frame)
     )
     with np.errstate(invalid="ignore"):
         lengths = np.matmul(inner * SLACK, spread.lengths[:, :, None])[:, :, 0]
-        lengths = lengths + np.matmul(outer * SLACK, moved[:, :, None])[:, :, 0] + TINY
+        lengths = lengths + np.matmul(outer * SLACK, added[:, :, None])[:, :, 0] + TINY
         lengths = coordinates(turned, lengths * SLACK)
     lengths = np.where(finite[:, None], lengths, np.inf)
     sizes = np.full_like(lengths, np.inf)

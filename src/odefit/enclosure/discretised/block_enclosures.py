@@ -18,7 +18,7 @@ import numpy as np
 
 from odefit.discretisation.mesh import Segment
 from odefit.enclosure.discretised.right_hand_sides import Slopes
-from odefit.enclosure.growth import Spread, coordinates, orthogonal
+from odefit.enclosure.growth import Spread, coordinates, mapped
 from odefit.enclosure.models import SLACK, UNIT
 from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.errors import InputError
@@ -349,7 +349,9 @@ class Solver:
         # The last point, in the frame: what came through, and all else.
         rest = outer + _times(matrix, sizes)
         pick = np.arange(n) * q + q - 1
-        frame = _framed(through[:, pick], rest[:, pick] * SLACK, spread)
+        frame = mapped(
+            spread, (through[:, pick], 0.0), rest[:, pick] * SLACK, (np.eye(n)[None], 0.0)
+        )
         by_state = np.moveaxis(sizes.reshape(boxes, n, q), 0, 2)
         least = np.minimum(sizes[:, pick], frame.sizes)
         back = np.abs(np.swapaxes(frame.frame, 1, 2))
@@ -433,32 +435,3 @@ def _solved(matrix: Array, g: Array) -> Array:
     good &= ((right + _times(own, s)) * SLACK <= s).all(axis=1)
     found[usable] = np.where(good[:, None], s, np.inf)
     return found
-
-
-def _framed(through: Array, rest: Array, spread: Spread) -> Spread:
-    """What ``through`` makes of a spread, and `rest` adds, in an orthogonal frame."""
-    lengths = spread.lengths
-    finite: BoolArray = np.all(np.isfinite(through), axis=(1, 2))
-    finite &= np.isfinite(rest).all(axis=1)
-    finite &= np.isfinite(lengths).all(axis=1)
-    n = through.shape[1]
-    usable = np.where(finite[:, None, None], through, 0.0)
-    carried = usable @ spread.frame
-    wanted = carried * np.where(finite[:, None], lengths, 0.0)[:, None, :]
-    flat: BoolArray = ~np.all(np.isfinite(wanted), axis=(1, 2))
-    flat |= ~np.abs(wanted).any(axis=(1, 2))
-    frame = orthogonal(np.where(flat[:, None, None], np.eye(n), wanted))
-    back = np.swapaxes(frame, 1, 2)
-    fuzz = 16 * n * n * UNIT
-    # The product that is carried is rounded, and may cancel.
-    rough = (np.abs(usable) @ np.abs(spread.frame)).sum(axis=(1, 2))
-    inner = np.abs(back @ carried) + fuzz * rough[:, None, None]
-    new = np.full_like(lengths, np.inf)
-    new[finite] = coordinates(
-        frame[finite],
-        (_times(inner[finite], lengths[finite]) + _times(np.abs(back[finite]), rest[finite]))
-        * SLACK,
-    )
-    sizes = np.full_like(lengths, np.inf)
-    sizes[finite] = _times(np.abs(frame[finite]), new[finite]) * SLACK
-    return Spread(sizes, frame, new)
