@@ -19,8 +19,8 @@ from odefit.assessment.local import assess_local
 from odefit.assessment.parts import Assessment, Uncertainty
 from odefit.assessment.uncertainty import assess_uncertainty
 from odefit.methods.control import Control, Method, Progress, interruptible
+from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Start, Status
-from odefit.methods.levels import Levels
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.arrays import Array
@@ -211,7 +211,7 @@ def _solutions(
     Where the data leave directions undetermined, all ends at one level are one solution: which
     of them a start hits is chance; not so for a method that finds all solutions by itself.
     """
-    levels = Levels.of(forward)
+    tolerance = CostTolerance.of(forward)
     ridge = bool(uncertainty.directions) or "no effect" in uncertainty.trouble.values()
     ridge = ridge and estimate.counted is None
     closeness = SAME_VECTOR if estimate.counted is None else SAME_COUNTED
@@ -223,7 +223,7 @@ def _solutions(
     hits = [0]
     for end in ends:
         for k, other in enumerate(distinct):
-            level = levels.same(end, other)
+            level = tolerance.same(end, other)
             if level and (ridge or _close(end.vector, other.vector, closeness)):
                 hits[k] += 1
                 break
@@ -317,7 +317,7 @@ def _bounded(problem: Problem) -> bool:
 
 def _equal(forward: ForwardMap, solutions: Sequence[Solution]) -> list[Solution]:
     """Those that fit as well as the best."""
-    tolerance = Levels.of(forward)
+    tolerance = CostTolerance.of(forward)
     best = min((_cost(forward, s) for s in solutions), default=math.inf)
     zero = max(tolerance.zero(forward.accuracy), tolerance.absolute, 0.0)
     return [

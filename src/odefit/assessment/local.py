@@ -9,8 +9,8 @@ from decimal import ROUND_CEILING, Context
 import numpy as np
 
 from odefit.assessment.parts import Local
+from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Certificate
-from odefit.methods.levels import Levels
 from odefit.methods.scaling import Scaling
 from odefit.methods.trust_region import promised_decrease
 from odefit.problem.arrays import Array
@@ -47,7 +47,7 @@ def assess_local(
     )
     spare = max(problem.size - len(vector), 1)
     variance = 1.0 if forward.given_noise else evaluation.objective / spare
-    exact = evaluation.cost <= Levels.of(forward).zero(forward.accuracy)
+    exact = evaluation.cost <= CostTolerance.of(forward).zero(forward.accuracy)
     distance = math.sqrt(2 * max(promised, 0.0) / variance) if variance > 0 else 0.0
     norms = np.linalg.norm(jacobian, axis=0)
     scaled = jacobian / np.where(norms > 0, norms, 1.0)

@@ -14,8 +14,8 @@ import numpy as np
 
 from odefit.methods.checkpoint import Checkpoint, fingerprint
 from odefit.methods.control import Control, Progress, interruptible
+from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Start, Status
-from odefit.methods.levels import Levels
 from odefit.methods.scaling import bounds_touched
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.starts import Design, guess, sample
@@ -72,8 +72,8 @@ class MultiStart:
     hits, zero_hits
         See `starts`.
     chance
-        See `starts`. The next start ends at a new level with the probability of Good and
-        Turing, the share of starts whose level was reached only once; of the levels seen so
+        See `starts`. The next start ends at a new cost with the probability of Good and
+        Turing, the share of starts whose cost was reached only once; of the costs seen so
         far and the new one, any may be the lowest.
     most
         Starts at most, if the evidence never suffices.
@@ -107,7 +107,7 @@ class MultiStart:
     def solve(self, problem: Problem, control: Control) -> Estimate:
         """Estimate; results depend on the seed, never on the number of workers."""
         forward = self.forward(problem)
-        levels = Levels.of(forward)
+        tolerance = CostTolerance.of(forward)
         checkpoint = None
         if control.checkpoint is not None:
             method = asdict(self)
@@ -120,16 +120,16 @@ class MultiStart:
                 finished[start.index] = start
                 prefix = _prefix(finished)
                 if control.report is not None:
-                    control.report(self._progress(prefix, levels))
-                if self._enough(prefix, levels):
+                    control.report(self._progress(prefix, tolerance))
+                if self._enough(prefix, tolerance):
                     break
         prefix = _prefix(finished)
-        if self._enough(prefix, levels):
+        if self._enough(prefix, tolerance):
             # Workers may have finished more; the answer must not depend on how many.
-            while self._enough(prefix[:-1], levels):
+            while self._enough(prefix[:-1], tolerance):
                 prefix = prefix[:-1]
-            return self._estimate(prefix, levels, control)
-        return self._estimate(list(finished.values()), levels, control)
+            return self._estimate(prefix, tolerance, control)
+        return self._estimate(list(finished.values()), tolerance, control)
 
     def forward(self, problem: Problem) -> ForwardMap:
         """The forward map for the search."""
@@ -154,7 +154,7 @@ class MultiStart:
             points[:, ~loose] = best.vector[~loose]
             point, _ = self._screen(forward, points, control)
             again = self.method.run(forward, index, point, control)
-            better = again.cost < best.cost and not Levels.of(forward).same(again, best)
+            better = again.cost < best.cost and not CostTolerance.of(forward).same(again, best)
             best = replace(
                 again if again.cost < best.cost else best,
                 start=best.start,
@@ -277,23 +277,25 @@ class MultiStart:
                     math.inf,
                 )
 
-    def _enough(self, starts: list[Start], levels: Levels) -> bool:
+    def _enough(self, starts: list[Start], tolerance: CostTolerance) -> bool:
         if self.starts is not None:
             return len(starts) >= self.starts
-        best, hits = levels.best(starts)
+        best, hits = tolerance.best(starts)
         if best is not None and best.exact:
             return hits >= self.zero_hits
-        return hits >= self.hits and levels.chance_of_better(starts) < self.chance
+        return hits >= self.hits and tolerance.chance_of_better(starts) < self.chance
 
-    def _progress(self, starts: list[Start], levels: Levels) -> Progress:
-        _, hits = levels.best(starts)
+    def _progress(self, starts: list[Start], tolerance: CostTolerance) -> Progress:
+        _, hits = tolerance.best(starts)
         failed = sum(s.status is Status.FAILED for s in starts)
         objective = min((s.objective for s in starts), default=math.inf)
         return Progress(len(starts), failed, objective, hits, "multi-start")
 
-    def _estimate(self, starts: list[Start], levels: Levels, control: Control) -> Estimate:
+    def _estimate(
+        self, starts: list[Start], tolerance: CostTolerance, control: Control
+    ) -> Estimate:
         starts = sorted(starts, key=lambda s: s.index)
-        best, hits = levels.best(starts)
+        best, hits = tolerance.best(starts)
         failed = [s for s in starts if s.status is Status.FAILED]
         if best is None:
             if not failed:
@@ -305,11 +307,11 @@ class MultiStart:
         message = f"the lowest objective was reached {times} in {count}"
         if failed:
             message += f"; {len(failed)} starts failed"
-        enough = self._enough(starts, levels)
+        enough = self._enough(starts, tolerance)
         status = Status.CONVERGED
         if not enough and control.should_stop():
             status = Status.INTERRUPTED if control.interrupted.is_set() else Status.TIME_LIMIT
-        elif not any(s.status is Status.CONVERGED and levels.same(s, best) for s in starts):
+        elif not any(s.status is Status.CONVERGED and tolerance.same(s, best) for s in starts):
             status = Status.NOT_CONVERGED
         return Estimate(starts, status, message)
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from odefit.methods.control import Control
+from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Start, Status
-from odefit.methods.levels import Levels
 from odefit.methods.scaling import Scaling
 from odefit.methods.starts import guess, sample
 from odefit.methods.trust_region import Minimum, Tolerances, minimise
@@ -83,11 +83,11 @@ class SingleShooting:
         forward.engines.reset()
         cost = _Cost(forward)
         scaling = cost.scaling
-        levels = Levels.of(forward)
+        tolerance = CostTolerance.of(forward)
         tolerances = Tolerances(
             cost=self.tolerance,
             step=self.step,
-            floor=-math.inf if self.to_the_last_digit else levels.zero(),
+            floor=-math.inf if self.to_the_last_digit else tolerance.zero(),
             evaluations=self.evaluations,
             patience=self.patience,
             least=LEAST_LIKELIHOOD if forward.likelihood else 0.0,
@@ -115,7 +115,7 @@ class SingleShooting:
             time.perf_counter() - began,
             lowest,
             dict(cost.failures),
-            lowest <= levels.zero(forward.accuracy),
+            lowest <= tolerance.zero(forward.accuracy),
         )
 
 

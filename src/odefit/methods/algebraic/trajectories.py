@@ -12,8 +12,8 @@ from odefit.methods.algebraic.candidates import Candidate
 from odefit.methods.algebraic.companions import REAL
 from odefit.methods.algebraic.derivatives import Window
 from odefit.methods.control import Control
+from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Start, Status
-from odefit.methods.levels import Levels
 from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
@@ -55,7 +55,7 @@ class Trajectories:
         self.problem = problem
         self.control = control
         self.forward = ForwardMap(problem, engine)
-        self.zero = Levels.of(self.forward).zero(self.forward.accuracy)
+        self.zero = CostTolerance.of(self.forward).zero(self.forward.accuracy)
 
     def evaluated(self, vector: Array) -> Evaluation | None:
         """Residuals and their derivatives; None where the trajectory fails."""

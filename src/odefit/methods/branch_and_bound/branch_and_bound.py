@@ -22,6 +22,7 @@ from odefit.methods.branch_and_bound.saving import SavedTree
 from odefit.methods.branch_and_bound.tree import Tree
 from odefit.methods.checkpoint import fingerprint
 from odefit.methods.control import Control, Progress, interruptible
+from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import BoundStep, Certificate, Discretised, Estimate, Start, Status
 from odefit.methods.finite_bounds import (
     Given,
@@ -31,7 +32,6 @@ from odefit.methods.finite_bounds import (
     finite_bounds,
     within,
 )
-from odefit.methods.levels import Levels
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.solvers.agreement import discretised
@@ -254,7 +254,7 @@ class BranchAndBound:
                 seconds,
                 evaluation.cost,
                 {},
-                evaluation.cost <= Levels.of(forward).zero(forward.accuracy),
+                evaluation.cost <= CostTolerance.of(forward).zero(forward.accuracy),
             )
         else:
             lost = (math.inf, Status.FAILED, str(evaluation), search.boxes, seconds, math.inf)

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
 from odefit.methods.control import Control
+from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.integral_matching.bootstrap import LEAST, MatchErrors, bootstrap
 from odefit.methods.integral_matching.matching import Match, Matching
 from odefit.methods.integral_matching.separation import Penalty
-from odefit.methods.levels import Levels
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.multiple_shooting import MultipleShooting
 from odefit.methods.single_shooting import SingleShooting
@@ -222,7 +222,7 @@ class IntegralMatching:
             time.perf_counter() - began,
             cost,
             {},
-            cost <= Levels.of(forward).zero(forward.accuracy),
+            cost <= CostTolerance.of(forward).zero(forward.accuracy),
         )
 
     def _polished(self, forward: ForwardMap, index: int, vector: Array, control: Control) -> Start:

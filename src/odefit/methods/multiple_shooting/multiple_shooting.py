@@ -17,8 +17,8 @@ from typing import Literal
 import numpy as np
 
 from odefit.methods.control import Control, Progress
+from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Start, Status
-from odefit.methods.levels import Levels
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.multiple_shooting import nodes as placing
 from odefit.methods.multiple_shooting.constraints import Constraint, Parsed, node_times, parsed
@@ -245,7 +245,7 @@ class MultipleShooting:
         self, shooting: Shooting, end: End, index: int, start: Array, control: Control
     ) -> Start:
         """The end of the iteration, its trajectories on nodes."""
-        at, levels = end.at, Levels.of(shooting.forward)
+        at, tolerance = end.at, CostTolerance.of(shooting.forward)
         steps = max(len(end.iterations) - 1, 0)
         begun = "relaxed, then " if self.states == "relaxed" and shooting.nodes > 1 else ""
         taken = f"{_count(steps, 'Gauss-Newton step')} on {_count(shooting.nodes, 'node')}"
@@ -262,7 +262,7 @@ class MultipleShooting:
             return Start(index, start, vector, math.inf, status, message, 0, 0.0, math.inf)
         status = Status.CONVERGED if end.converged else _stopped(control)
         evaluation = at.evaluation
-        exact = evaluation.cost <= levels.zero(shooting.forward.accuracy)
+        exact = evaluation.cost <= tolerance.zero(shooting.forward.accuracy)
         objective, cost = evaluation.objective, evaluation.cost
         nodes = self._kept(shooting, at)
         return Start(
@@ -273,11 +273,11 @@ class MultipleShooting:
         self, forward: ForwardMap, shooting: Shooting, found: Start, end: End, control: Control
     ) -> Start:
         """The same by a single integration, where that can follow it; else on accurate nodes."""
-        levels = Levels.of(forward)
+        tolerance = CostTolerance.of(forward)
         if found.status is Status.CONVERGED:
             whole = forward.evaluate(found.vector)
             most = found.cost + max(
-                FOLLOWED * abs(found.cost), levels.zero(forward.accuracy), levels.absolute
+                FOLLOWED * abs(found.cost), tolerance.zero(forward.accuracy), tolerance.absolute
             )
             assert end.problem is not None
             if (

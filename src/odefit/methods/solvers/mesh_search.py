@@ -18,8 +18,8 @@ from odefit.discretisation.formulations import Baseline
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.starting import near
 from odefit.methods.control import Control
+from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Start, Status
-from odefit.methods.levels import Levels
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.solvers.nlpsol import NEARBY, Ipopt
@@ -78,7 +78,7 @@ class _Search:
     ) -> None:
         self._method, self._forward, self._d, self._control = method, forward, d, control
         self._reduced = Reduced(forward, d)
-        self._levels = Levels.of(forward)
+        self._tolerance = CostTolerance.of(forward)
         self._followed: list[Start] = []
         self._best: Answer | None = None
         self._true: Start | None = None
@@ -125,7 +125,7 @@ class _Search:
         for end in usable:
             if count == BASINS or self._control.should_stop():
                 break
-            if any(self._levels.same(end, other) for other in self._followed):
+            if any(self._tolerance.same(end, other) for other in self._followed):
                 continue
             self._followed.append(end)
             count += 1

@@ -23,8 +23,8 @@ from odefit.discretisation.scales import spread
 from odefit.discretisation.schemes import SCHEMES, Scheme
 from odefit.discretisation.starting import States, from_data, near
 from odefit.methods.control import Control, interruptible
+from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Discretised, Estimate, Start, Status
-from odefit.methods.levels import Levels
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.solvers.agreement import discretised
@@ -307,7 +307,7 @@ class Transcription:
                 time.perf_counter() - began,
                 cost,
                 {},
-                cost <= Levels.of(forward).zero(CLOSE),
+                cost <= CostTolerance.of(forward).zero(CLOSE),
             )
         end = SEARCH.run(forward, index, vector, control)
         return replace(
