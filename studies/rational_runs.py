@@ -171,13 +171,13 @@ def _solved(method: Algebraic, problem: Problem, errors: _Errors, promised: int)
             "worst_after": errors.worst(nearest),
             "objective": best.objective,
         }
-    counted = estimate.counted
+    counted = estimate.completeness
     if counted is not None:
         result |= {
             "found": counted.found,
             "real": counted.real,
             "lost": counted.lost,
-            "complete": counted.possible is not None and counted.found >= counted.possible,
+            "complete": counted.known and counted.found >= counted.possible,
         }
     return result
 

@@ -24,7 +24,7 @@ from odefit import (
     Start,
     Status,
 )
-from odefit.methods.estimate import Counted, Estimate
+from odefit.methods.estimate import Completeness, Estimate
 from odefit.problem import problem_to_mapping
 from tests.methods.problems import decay, explosive, oscillator
 
@@ -318,7 +318,7 @@ class Counting:
     """A method that returns given vectors, one start each, and a count."""
 
     vectors: tuple[tuple[float, ...], ...]
-    counted: Counted | None
+    completeness: Completeness | None
     name: str = "Counting"
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
@@ -333,7 +333,7 @@ class Counting:
                     i, vector, vector, at.objective, Status.CONVERGED, "", 1, 0.0, at.cost, {}, True
                 )
             )
-        return Estimate(tuple(starts), Status.CONVERGED, "given", counted=self.counted)
+        return Estimate(tuple(starts), Status.CONVERGED, "given", completeness=self.completeness)
 
 
 def hyperbola() -> Problem:
@@ -347,7 +347,7 @@ def hyperbola() -> Problem:
     )
 
 
-TWO = Counted(possible=2, found=2, real=2, lost=0, doubt=0.0)
+TWO = Completeness(possible=2, found=2, real=2, lost=0, doubt=0.0)
 
 
 def test_solutions_that_a_method_tells_apart_are_not_merged() -> None:
@@ -388,5 +388,8 @@ def test_what_is_known_of_the_number_of_solutions_survives_a_file(tmp_path: Path
     result = odefit.fit(hyperbola(), Counting(apart, TWO), polish=False)
     result.save(tmp_path / "r.json")
     again = odefit.load_result(tmp_path / "r.json")
-    assert again.assessment.complete == result.assessment.complete
+    mine, read = result.assessment.complete, again.assessment.complete
+    assert mine is not None
+    assert read is not None
+    assert (read.possible, read.found, read.sentence) == (mine.possible, mine.found, mine.sentence)
     assert len(again.solutions) == 2

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from odefit.assessment.continuity import assess_continuity
-from odefit.assessment.parts import Assessment, Bounds, Discretisation
+from odefit.assessment.parts import Assessment
+from odefit.methods.estimate import Agreement, Certificate
 from odefit.problem.errors import InputError
 from odefit.reporting.html import report_html
 from odefit.result import Result
@@ -73,7 +74,7 @@ def test_a_loaded_result_reports_the_same(result: Result, tmp_path: Path) -> Non
 
 
 def test_a_certificate_is_the_global_part_with_its_gap() -> None:
-    bounds = Bounds(18.0, 20.0, "discretised (Radau, 20 intervals)", "No better than 18.")
+    bounds = Certificate(18.0, 20.0, "discretised (Radau, 20 intervals)", "No better than 18.")
     result = replace(examples.alpha_pinene(), assessment=Assessment(bounds=bounds))
     data = to_mapping(result)
     assert data["assessment"]["global"]["gap"] == pytest.approx(0.1)
@@ -83,8 +84,8 @@ def test_a_certificate_is_the_global_part_with_its_gap() -> None:
 @pytest.mark.parametrize("error", [0.02, math.inf])
 def test_bounds_and_discretisation_come_back_and_are_reported(error: float, tmp_path: Path) -> None:
     """Though the discretised answer may have no true trajectories."""
-    bounds = Bounds(18.0, 20.0, "discretised (trapezoid, M = 11)", "No better than 18.", True)
-    mesh = Discretisation("trapezoid", 11, 20.7, error, error, 0.03, "The mesh is coarse.")
+    bounds = Certificate(18.0, 20.0, "discretised (trapezoid, M = 11)", "No better than 18.", True)
+    mesh = Agreement("trapezoid", 11, 20.7, error, error, 0.03, "The mesh is coarse.")
     assessment = Assessment(bounds=bounds, discretisation=mesh)
     result = replace(examples.alpha_pinene(), assessment=assessment)
     save_result(result, tmp_path / "result.json")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from odefit.assessment.completeness import assess_complete
+from odefit.assessment.completeness import assess_completeness
 from odefit.assessment.continuity import assess_continuity
-from odefit.assessment.discretised import assess_bounds, assess_discretisation
+from odefit.assessment.discretised import assess_agreement, assess_certificate
 from odefit.assessment.local import assess_local
 from odefit.assessment.parts import Assessment, Uncertainty
 from odefit.assessment.uncertainty import assess_uncertainty
@@ -138,13 +138,12 @@ def fit(
             solutions = _solutions(forward, best, estimate, uncertainty)
             assessment = Assessment(
                 local=local,
-                complete=assess_complete(
-                    estimate.counted, len(_equal(forward, solutions)) if _bounded(problem) else None
+                complete=assess_completeness(
+                    estimate.completeness,
+                    len(_equal(forward, solutions)) if _bounded(problem) else None,
                 ),
-                bounds=assess_bounds(estimate.certificate),
-                discretisation=assess_discretisation(
-                    estimate.discretised, problem.keys, best.vector
-                ),
+                bounds=assess_certificate(estimate.certificate),
+                discretisation=assess_agreement(estimate.agreement, problem.keys, best.vector),
                 continuity=assess_continuity(best.nodes, gap),
             )
             if status is Status.NOT_CONVERGED and local.optimal:
@@ -213,8 +212,8 @@ def _solutions(
     """
     tolerance = CostTolerance.of(forward)
     ridge = bool(uncertainty.directions) or "no effect" in uncertainty.trouble.values()
-    ridge = ridge and estimate.counted is None
-    closeness = SAME_VECTOR if estimate.counted is None else SAME_COUNTED
+    ridge = ridge and estimate.completeness is None
+    closeness = SAME_VECTOR if estimate.completeness is None else SAME_COUNTED
     ends = sorted(
         (s for s in estimate.starts if s.status is Status.CONVERGED and math.isfinite(s.cost)),
         key=lambda s: (s.cost, s.index),

@@ -12,23 +12,15 @@ import os
 import secrets
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from odefit.assessment.parts import (
-    Assessment,
-    Bounds,
-    Complete,
-    Continuity,
-    Discretisation,
-    Local,
-    Uncertainty,
-)
-from odefit.methods.estimate import Start, Status
+from odefit.assessment.parts import Assessment, Continuity, Local, Uncertainty
+from odefit.methods.estimate import Agreement, Certificate, Completeness, Start, Status
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
 from odefit.result import Result, Solution
@@ -197,16 +189,16 @@ def _assessment(data: Any, place: str) -> Assessment:
         raise InputError(f"{place}: expected an object, got {_shown(data)}; {REMEDY}")
     return Assessment(
         local=_typed(Local | None, data.get("local"), f"{place}.local"),
-        complete=_typed(Complete | None, data.get("complete"), f"{place}.complete"),
-        bounds=_typed(Bounds | None, data.get("global"), f"{place}.global"),
+        complete=_typed(Completeness | None, data.get("complete"), f"{place}.complete"),
+        bounds=_typed(Certificate | None, data.get("global"), f"{place}.global"),
         discretisation=_typed(
-            Discretisation | None, data.get("discretisation"), f"{place}.discretisation"
+            Agreement | None, data.get("discretisation"), f"{place}.discretisation"
         ),
         continuity=_typed(Continuity | None, data.get("continuity"), f"{place}.continuity"),
     )
 
 
-def _plain_bounds(bounds: Bounds | None) -> dict[str, Any] | None:
+def _plain_bounds(bounds: Certificate | None) -> dict[str, Any] | None:
     return None if bounds is None else {**_plain(bounds), "gap": _plain(bounds.gap)}
 
 
@@ -253,6 +245,10 @@ def _check_shapes(result: Result, source: str) -> None:
         raise InputError(f"{source}, uncertainty.keys: not all are unknowns; {REMEDY}")
 
 
+def _saved(kind: Any) -> list[Field[Any]]:
+    return [entry for entry in fields(kind) if entry.metadata.get("saved", True)]
+
+
 def _item(data: Mapping[str, Any], key: str, place: str) -> Any:
     if key not in data:
         raise InputError(f"{place}: {key!r} is missing; {REMEDY}")
@@ -278,7 +274,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return _plain(value.tolist())
     if is_dataclass(value):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+        return {f.name: _plain(getattr(value, f.name)) for f in _saved(value)}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, Sequence):
@@ -341,7 +337,7 @@ def _instance(kind: Any, value: Any, place: str) -> Any:
         raise _wrong(place, "an object", value)
     hints = get_type_hints(kind)
     given = {}
-    for entry in fields(kind):
+    for entry in _saved(kind):
         if entry.name in value:
             at = f"{place}.{entry.name}"
             given[entry.name] = _typed(hints[entry.name], value[entry.name], at)

@@ -6,32 +6,32 @@ from dataclasses import replace
 
 import pytest
 
-from odefit.assessment.completeness import assess_complete
-from odefit.methods.estimate import Counted
+from odefit.assessment.completeness import assess_completeness
+from odefit.methods.estimate import Completeness
 
-ONE = Counted(possible=1, found=1, real=1, lost=0, doubt=0.0)
-TWO = Counted(possible=2, found=2, real=2, lost=0, doubt=0.0)
+ONE = Completeness(possible=1, found=1, real=1, lost=0, doubt=0.0)
+TWO = Completeness(possible=2, found=2, real=2, lost=0, doubt=0.0)
 
 
-def said(counted: Counted, inside: int | None = None) -> str:
-    found = assess_complete(counted, counted.real if inside is None else inside)
+def said(counted: Completeness, inside: int | None = None) -> str:
+    found = assess_completeness(counted, counted.real if inside is None else inside)
     assert found is not None
     return found.sentence
 
 
 def test_a_method_that_does_not_count_leaves_it_open() -> None:
-    assert assess_complete(None, 1) is None
+    assert assess_completeness(None, 1) is None
 
 
 def test_a_single_solution_is_said_to_be_that() -> None:
-    found = assess_complete(ONE, 1)
+    found = assess_completeness(ONE, 1)
     assert found is not None
     assert (found.possible, found.found) == (1, 1)
     assert found.sentence == "The equations admit no second solution with the same outputs."
 
 
 def test_all_of_several_are_told_with_those_that_are_real() -> None:
-    found = assess_complete(TWO, 2)
+    found = assess_completeness(TWO, 2)
     assert found is not None
     assert (found.possible, found.found) == (2, 2)
     assert found.sentence == (
@@ -52,14 +52,14 @@ def test_complex_ones_count_as_found() -> None:
 
 
 def test_one_that_was_not_found_shows() -> None:
-    found = assess_complete(replace(TWO, found=1, real=1, lost=1), 1)
+    found = assess_completeness(replace(TWO, found=1, real=1, lost=1), 1)
     assert found is not None
     assert (found.possible, found.found) == (2, 1)
 
 
-@pytest.mark.parametrize("counted", [replace(ONE, possible=None), replace(TWO, possible=None)])
+@pytest.mark.parametrize("counted", [replace(ONE, known=False), replace(TWO, known=False)])
 @pytest.mark.parametrize("lost", [0, 3])
-def test_without_a_count_no_more_is_claimed_than_was_seen(counted: Counted, lost: int) -> None:
+def test_without_a_count_no_more_is_claimed_than_was_seen(counted: Completeness, lost: int) -> None:
     sentence = said(replace(counted, lost=lost))
     assert "admit" not in sentence
     assert "one solution was found" in sentence or "2 solutions were found" in sentence
@@ -79,7 +79,7 @@ def test_solutions_that_coincide_are_the_reason_where_one_is_missing() -> None:
 
 def test_more_found_than_possible_is_no_contradiction() -> None:
     """Then the count was wrong, and what was seen counts."""
-    found = assess_complete(replace(TWO, possible=1), 2)
+    found = assess_completeness(replace(TWO, possible=1), 2)
     assert found is not None
     assert found.possible == 2
 

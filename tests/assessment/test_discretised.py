@@ -8,24 +8,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from odefit.assessment.discretised import assess_bounds, assess_discretisation
-from odefit.assessment.parts import AGREES
-from odefit.methods.estimate import Certificate, Discretised
+from odefit.assessment.discretised import assess_agreement, assess_certificate
+from odefit.methods.estimate import FINE_MESH_ERROR, Agreement, Certificate
 
-OPEN = Certificate(4.0, 20.0, "discretised (trapezoid, M = 11)", "SCIP", False, 1e-3)
+OPEN = Certificate(4.0, 20.0, "discretised (trapezoid, M = 11)", solver="SCIP", negligible=1e-3)
 CLOSED = replace(OPEN, lower=19.99, closed=True)
 ZERO = replace(OPEN, lower=0.0, upper=2e-5, closed=True)
-FOUND = Discretised("trapezoid", 40, 19.5, 19.9, 0.004, (0.0, 2.0, 9.7))
+FOUND = Agreement("trapezoid", 40, 19.5, 19.9, 0.004, vector=(0.0, 2.0, 9.7))
 KEYS, FINAL = ("p3", "p4", "p5"), np.array([0.0, 2.0, 10.0])
 
 
 def test_without_bounds_nothing_is_said() -> None:
-    assert assess_bounds(None) is None
-    assert assess_discretisation(None, KEYS, FINAL) is None
+    assert assess_certificate(None) is None
+    assert assess_agreement(None, KEYS, FINAL) is None
 
 
 def test_open_bounds_are_told_with_their_gap() -> None:
-    found = assess_bounds(OPEN)
+    found = assess_certificate(OPEN)
     assert found is not None
     assert not found.closed
     assert (found.lower, found.upper, found.scope) == (4.0, 20.0, OPEN.scope)
@@ -38,7 +37,7 @@ def test_open_bounds_are_told_with_their_gap() -> None:
 
 
 def test_closed_bounds_are_still_told_with_their_gap() -> None:
-    found = assess_bounds(CLOSED)
+    found = assess_certificate(CLOSED)
     assert found is not None
     assert found.closed
     assert "below 19.99 in" in found.sentence
@@ -46,7 +45,7 @@ def test_closed_bounds_are_still_told_with_their_gap() -> None:
 
 
 def test_a_minimum_of_zero_has_no_relative_gap() -> None:
-    found = assess_bounds(ZERO)
+    found = assess_certificate(ZERO)
     assert found is not None
     assert found.closed
     assert "as good as equal (they differ by 2e-05)" in found.sentence
@@ -55,7 +54,7 @@ def test_a_minimum_of_zero_has_no_relative_gap() -> None:
 
 def test_bounds_that_have_not_met_are_not_called_equal() -> None:
     """However small their difference is."""
-    found = assess_bounds(replace(ZERO, closed=False))
+    found = assess_certificate(replace(ZERO, closed=False))
     assert found is not None
     assert not found.closed
     assert "equal" not in found.sentence
@@ -64,7 +63,7 @@ def test_bounds_that_have_not_met_are_not_called_equal() -> None:
 
 @pytest.mark.parametrize("certificate", [OPEN, CLOSED, ZERO])
 def test_no_sentence_speaks_of_the_optimum_in_continuous_time(certificate: Certificate) -> None:
-    found = assess_bounds(certificate)
+    found = assess_certificate(certificate)
     assert found is not None
     for word in ("global", "optimum", "optimal", "proved"):
         assert word not in found.sentence
@@ -74,7 +73,7 @@ def test_no_sentence_speaks_of_the_optimum_in_continuous_time(certificate: Certi
 
 @pytest.mark.parametrize("bound", [19.2605049, 1.99999999, 123456.78, -3.00000049])
 def test_no_more_is_claimed_than_the_bound_itself(bound: float) -> None:
-    found = assess_bounds(replace(OPEN, lower=bound))
+    found = assess_certificate(replace(OPEN, lower=bound))
     assert found is not None
     said = float(found.sentence.split("below ")[1].split()[0])
     assert said <= bound
@@ -86,32 +85,32 @@ def test_no_more_is_claimed_than_the_bound_itself(bound: float) -> None:
 )
 @pytest.mark.parametrize("rigorous", [False, True])
 def test_it_is_told_whose_bound_it_is_and_how_exact(solver: str, rigorous: bool) -> None:
-    found = assess_bounds(replace(OPEN, solver=solver, rigorous=rigorous))
+    found = assess_certificate(replace(OPEN, solver=solver, rigorous=rigorous))
     assert found is not None
     exact = "with all rounding outwards" if rigorous else "as exact as its tolerances"
     assert f" The bound was computed by {solver}, {exact}, and does not" in found.sentence
 
 
 def test_bounds_that_are_not_the_problem_s_own_are_told() -> None:
-    found = assess_bounds(replace(OPEN, assumed={"k": (0.0, 14.5), "s": (1e-6, 2.0)}))
+    found = assess_certificate(replace(OPEN, assumed={"k": (0.0, 14.5), "s": (1e-6, 2.0)}))
     assert found is not None
     assert found.sentence.startswith(
         "No values within the bounds of the unknowns, these as given to the method (k from 0 to "
         "14.5, s from 1e-06 to 2), have an objective below 4 in the problem"
     )
-    many = assess_bounds(replace(OPEN, assumed={f"k{i}": (0.0, 1.0) for i in range(30)}))
+    many = assess_certificate(replace(OPEN, assumed={f"k{i}": (0.0, 1.0) for i in range(30)}))
     assert many is not None
     assert "k7 from 0 to 1, and 22 more)," in many.sentence
 
 
 def test_a_bound_in_continuous_time_is_not_played_down() -> None:
-    found = assess_bounds(replace(OPEN, scope="stated, in continuous time"))
+    found = assess_certificate(replace(OPEN, scope="stated, in continuous time"))
     assert found is not None
     assert "does not speak" not in found.sentence
 
 
 def test_the_distance_of_mesh_and_truth_is_told_with_the_unknown_that_moved() -> None:
-    found = assess_discretisation(FOUND, KEYS, FINAL)
+    found = assess_agreement(FOUND, KEYS, FINAL)
     assert found is not None
     assert found.fine
     assert (found.scheme, found.steps) == ("trapezoid", 40)
@@ -123,18 +122,18 @@ def test_the_distance_of_mesh_and_truth_is_told_with_the_unknown_that_moved() ->
     )
 
 
-@pytest.mark.parametrize(("error", "fine"), [(AGREES, True), (1.01 * AGREES, False)])
+@pytest.mark.parametrize(
+    ("error", "fine"), [(FINE_MESH_ERROR, True), (1.01 * FINE_MESH_ERROR, False)]
+)
 def test_a_mesh_is_too_coarse_above_a_hundredth(error: float, fine: bool) -> None:
-    found = assess_discretisation(replace(FOUND, error=error), KEYS, FINAL)
+    found = assess_agreement(replace(FOUND, error=error), KEYS, FINAL)
     assert found is not None
     assert found.fine is fine
     assert ("too coarse to be believed on its own" in found.sentence) is not fine
 
 
 def test_an_answer_that_cannot_be_integrated_is_said_to_be_so() -> None:
-    found = assess_discretisation(
-        replace(FOUND, error=math.inf, true_objective=math.inf), KEYS, FINAL
-    )
+    found = assess_agreement(replace(FOUND, error=math.inf, true_objective=math.inf), KEYS, FINAL)
     assert found is not None
     assert not found.fine
     assert found.sentence == (

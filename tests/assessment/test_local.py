@@ -58,7 +58,7 @@ def certified(share: float, **fields: Any) -> Certificate:
     y = line().data()["x"].to_numpy()
     least = float(np.sum((DESIGN @ best(line()) - y) ** 2))
     lower = least * (1 - share)
-    found = Certificate(lower, least, "continuous time", "a proof", True, 0.0, rigorous=True)
+    found = Certificate(lower, least, "continuous time", closed=True, rigorous=True)
     return replace(found, **fields)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import odefit
-from odefit.assessment.parts import Assessment, Complete, Direction, Local, Trouble, Uncertainty
-from odefit.methods.estimate import Start, Status
+from odefit.assessment.parts import Assessment, Direction, Local, Trouble, Uncertainty
+from odefit.methods.estimate import Completeness, Start, Status
 from odefit.problem.arrays import Array
 from odefit.problem.experiment import Event, Experiment
 from odefit.problem.expressions import parse
@@ -232,7 +232,9 @@ def troubled() -> Result:
     return replace(
         result,
         warnings=(f"[parameters] unused: occurs in no equation {HOSTILE}",),
-        assessment=replace(result.assessment, complete=Complete(2, 1, "1 of 2 solutions found.")),
+        assessment=replace(
+            result.assessment, complete=Completeness(2, 1, "1 of 2 solutions found.")
+        ),
     )
 
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import odefit
-from odefit.assessment.parts import Bounds
-from odefit.methods.estimate import BoundStep
+from odefit.methods.estimate import BoundStep, Certificate
 from odefit.reporting.figures.bounds import LINES, plot_bounds
 from odefit.reporting.figures.style import DATA, MODEL, Plot
 from odefit.reporting.html_result import trust
@@ -30,7 +29,7 @@ def history(*steps: tuple[float, float, float]) -> tuple[BoundStep, ...]:
 
 def result(steps: tuple[BoundStep, ...], scope: str = "continuous time") -> Result:
     lower, upper = (steps[-1].lower, steps[-1].upper) if steps else (0.0, 1.0)
-    bounds = Bounds(lower, upper, scope, "Nothing is below.", True, steps)
+    bounds = Certificate(lower, upper, scope, "Nothing is below.", True, steps)
     found = examples.alpha_pinene()
     return replace(found, assessment=replace(found.assessment, bounds=bounds))
 

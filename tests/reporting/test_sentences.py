@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from odefit.assessment.parts import Assessment, Bounds, Complete
-from odefit.methods.estimate import Status
+from odefit.assessment.parts import Assessment
+from odefit.methods.estimate import Certificate, Completeness, Status
 from odefit.reporting.sentences import endings, findings, some, starts_sentence, verdict
 from odefit.result import Result
 from tests.reporting import examples
@@ -36,14 +36,14 @@ def test_global_is_never_said_without_a_bound(result: Result) -> None:
 
 
 def test_a_bound_is_told_with_its_gap_and_scope() -> None:
-    bounds = Bounds(18.0, 20.0, "discretised (Radau, 20 intervals)", "A certificate.")
+    bounds = Certificate(18.0, 20.0, "discretised (Radau, 20 intervals)", "A certificate.")
     text = words(replace(GOOD, assessment=replace(GOOD.assessment, bounds=bounds)))
     expected = "better than 18 (gap 10 %; discretised (Radau, 20 intervals))"
     assert expected in text
 
 
 def test_completeness_is_a_count() -> None:
-    complete = Complete(2, 2, "Both were found.")
+    complete = Completeness(2, 2, "Both were found.")
     result = replace(GOOD, assessment=replace(GOOD.assessment, complete=complete))
     assert "2 of 2 structurally possible solutions found." in words(result)
 

@@ -1,12 +1,15 @@
 """What an answer is worth: local optimality, uncertainty, certificates."""
 
-from odefit.assessment.parts import (
-    Assessment,
-    Bounds,
-    Complete,
-    Direction,
-    Local,
-    Uncertainty,
-)
+from odefit.assessment.parts import Assessment, Continuity, Direction, Local, Uncertainty
+from odefit.methods.estimate import Agreement, Certificate, Completeness
 
-__all__ = ["Assessment", "Bounds", "Complete", "Direction", "Local", "Uncertainty"]
+__all__ = [
+    "Agreement",
+    "Assessment",
+    "Certificate",
+    "Completeness",
+    "Continuity",
+    "Direction",
+    "Local",
+    "Uncertainty",
+]

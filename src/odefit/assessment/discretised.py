@@ -1,26 +1,25 @@
-"""What a method says of its discretisation and its bounds, as parts of the assessment."""
+"""The bounds that a method proved, and the agreement of its discretisation, in words."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import ROUND_FLOOR, Context
 
 import numpy as np
 
-from odefit.assessment.parts import AGREES, Bounds, Discretisation
-from odefit.methods.estimate import Certificate, Discretised
+from odefit.methods.estimate import Agreement, Certificate
 from odefit.problem.arrays import Array
 
 MOST_NAMES = 8
 """So many bounds a sentence may hold before it says "and n more"."""
 
 
-def assess_bounds(certificate: Certificate | None) -> Bounds | None:
-    """The bounds, with what they do and do not say."""
-    if certificate is None:
+def assess_certificate(c: Certificate | None) -> Certificate | None:
+    """Return the bounds with a sentence on what they do and do not say."""
+    if c is None:
         return None
-    c = certificate
     said = (
         f"No values within {_within(c)} have an objective below {rounded_down(c.lower)} in "
         f"{_where(c.scope)}; {_found(c.upper)} was found there"
@@ -33,7 +32,7 @@ def assess_bounds(certificate: Certificate | None) -> Bounds | None:
     said += f". The bound was computed by {c.solver}, {exact}"
     said += ", and does not speak of continuous time." if "discretised" in c.scope else "."
     said += f" {c.remark}" if c.remark else ""
-    return Bounds(c.lower, c.upper, c.scope, said, c.closed, c.history)
+    return replace(c, sentence=said)
 
 
 def _found(upper: float) -> str:
@@ -54,19 +53,16 @@ def _where(scope: str) -> str:
     return f"the problem as {scope}" if "discretised" in scope else f"the problem in {scope}"
 
 
-def assess_discretisation(
-    found: Discretised | None, keys: Sequence[str], vector: Array
-) -> Discretisation | None:
-    """How far mesh and truth are apart.
+def assess_agreement(d: Agreement | None, keys: Sequence[str], vector: Array) -> Agreement | None:
+    """Return how far the discretised and the final answer are apart, with a sentence.
 
     Parameters
     ----------
     keys, vector
-        The unknowns and the final answer, shape (n,).
+        The names of the unknowns, and the final answer, shape (n,).
     """
-    if found is None:
+    if d is None:
         return None
-    d = found
     own = np.array(d.vector)
     scale = np.maximum(np.abs(vector), np.abs(own))
     moved = np.abs(vector - own) / np.where(scale > 0, scale, 1.0)
@@ -84,9 +80,9 @@ def assess_discretisation(
             f"{d.error:.2g} of the largest value at the measurements; the discretised answer "
             f"differs from the final one by {shift:.2g} at most, relative ({keys[worst]})."
         )
-        if d.error > AGREES:
+        if not d.fine:
             said += " That mesh is too coarse to be believed on its own."
-    return Discretisation(d.scheme, d.steps, d.objective, d.true_objective, d.error, shift, said)
+    return replace(d, shift=shift, sentence=said)
 
 
 def rounded_down(bound: float) -> str:

@@ -6,15 +6,11 @@ solutions, ``bounds`` (DESIGN's ``global``) holds a lower bound together with it
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Literal
 
-from odefit.methods.estimate import BoundStep
+from odefit.methods.estimate import Agreement, Certificate, Completeness
 from odefit.problem.arrays import Array
-
-AGREES = 1e-2
-"""Relative error of discretised trajectories up to which a mesh counts as fine enough."""
 
 Trouble = Literal["no effect", "not determined", "weakly determined", "at a bound", "fixed"]
 """Why an unknown has no standard error, or one to be taken with care."""
@@ -49,83 +45,6 @@ class Local:
 
 
 @dataclass(frozen=True)
-class Complete:
-    """How many of all structurally possible solutions were found."""
-
-    possible: int
-    found: int
-    sentence: str
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """A certificate: no answer within the bounds is better than `lower`, in `scope`.
-
-    Attributes
-    ----------
-    lower, upper
-        Of the objective.
-    scope
-        What they are bounds of, e.g. ``"discretised (trapezoid, M = 100)"``.
-    sentence
-        All this in words.
-    closed
-        The bounds have met, for what the method was asked.
-    history
-        How they came together, where the method keeps a log.
-    """
-
-    lower: float
-    upper: float
-    scope: str
-    sentence: str
-    closed: bool = False
-    history: tuple[BoundStep, ...] = ()
-
-    @property
-    def gap(self) -> float:
-        """Relative distance between the bounds, ``(upper - lower) / |upper|``."""
-        difference = self.upper - self.lower
-        if difference == 0:
-            return 0.0
-        return difference / abs(self.upper) if self.upper else math.inf
-
-
-@dataclass(frozen=True)
-class Discretisation:
-    """What the answer of a discretised problem is worth on the true trajectories.
-
-    Attributes
-    ----------
-    scheme, steps
-        How it was discretised, and the number of mesh steps M.
-    objective, true_objective
-        Of the discretised answer, on the discretised and on the true trajectories; the latter
-        is infinite where these cannot be integrated.
-    error
-        Largest difference of the two trajectories at the measurements, relative to the largest
-        value of each observable.
-    shift
-        Largest relative difference between the discretised answer and the final one.
-    sentence
-        All this in words.
-    """
-
-    scheme: str
-    steps: int
-    objective: float
-    true_objective: float
-    error: float
-    shift: float
-    sentence: str
-
-    @property
-    def fine(self) -> bool:
-        """The mesh is fine enough to be believed on its own."""
-        return self.error <= AGREES
-
-
-@dataclass(frozen=True)
 class Continuity:
     """How a trajectory through nodes is to be read.
 
@@ -155,9 +74,9 @@ class Assessment:
     """What is proved of an answer, and on what."""
 
     local: Local | None = None
-    complete: Complete | None = None
-    bounds: Bounds | None = None
-    discretisation: Discretisation | None = None
+    complete: Completeness | None = None
+    bounds: Certificate | None = None
+    discretisation: Agreement | None = None
     continuity: Continuity | None = None
 
 

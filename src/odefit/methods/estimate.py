@@ -1,4 +1,4 @@
-"""What a method returns."""
+"""What a method returns: its starts, and what it proves of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from enum import Enum
 
 from odefit.problem.arrays import Array
 from odefit.simulation.nodes import Nodes
+
+FINE_MESH_ERROR = 1e-2
+"""Relative error of discretised trajectories up to which a mesh counts as fine enough."""
 
 
 class Status(Enum):
@@ -69,18 +72,18 @@ class Start:
 
 @dataclass(frozen=True)
 class BoundStep:
-    """Where the bounds stood at one time of a search.
+    """The bounds of the objective at one time of a search.
 
     Attributes
     ----------
     stage
         What had been done, e.g. ``"contraction"``.
     iteration
-        Of that stage, from 1.
+        The number of the iteration within that stage, from 1.
     lower, upper
-        Bounds of the objective.
+        Lower and upper bound of the objective.
     seconds
-        Since the search began.
+        Time since the search began.
     """
 
     stage: str
@@ -91,69 +94,91 @@ class BoundStep:
 
     @property
     def gap(self) -> float:
-        """``(upper - lower) / |upper|``."""
-        if self.upper == self.lower:
-            return 0.0
-        return (self.upper - self.lower) / abs(self.upper) if self.upper else math.inf
+        """The relative distance between the bounds, ``(upper - lower) / |upper|``."""
+        return relative_gap(self.lower, self.upper)
+
+
+def relative_gap(lower: float, upper: float) -> float:
+    """Return ``(upper - lower) / |upper|``; 0 for equal bounds, infinite if `upper` alone is 0."""
+    if upper == lower:
+        return 0.0
+    return (upper - lower) / abs(upper) if upper else math.inf
+
+
+UNSAVED = {"saved": False}
+"""Metadata of a field that the sentence of the assessment tells, and that no file holds."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """Bounds that a method proved.
+    """Bounds of the objective that a method proved.
 
     Attributes
     ----------
     lower, upper
-        No answer within the bounds of the unknowns has an objective below `lower`; one with
-        `upper` was found.
+        No values within the bounds of the unknowns have an objective below `lower`; values with
+        the objective `upper` were found.
     scope
-        Of which problem, e.g. ``"discretised (trapezoid, M = 100)"``.
-    solver
-        Whose bound it is.
+        The problem that the bounds are about, e.g. ``"discretised (trapezoid, M = 100)"`` or
+        ``"continuous time"``.
+    sentence
+        All this in words, written by the assessment.
     closed
-        The bounds have met, for what was asked.
+        Whether the bounds have met, as closely as the method was asked for.
+    history
+        The bounds in the course of the search, where the method keeps a log.
+    solver
+        The name of the solver that computed the bounds.
     negligible
         Difference of objectives that means nothing: where the optimum is zero, bounds do not
         meet in relation to it.
-    history
-        How the bounds came together, where the method keeps a log.
     rigorous
-        Rounding was outwards throughout: the lower bound holds in exact arithmetic.
+        Whether all rounding was outwards, so that the lower bound holds in exact arithmetic.
     assumed
         Bounds by key of unknowns, where they are not the problem's own.
     remark
-        What else the bounds are about, as a sentence.
+        A sentence on what else the bounds are about.
     """
 
     lower: float
     upper: float
     scope: str
-    solver: str
-    closed: bool
-    negligible: float
+    sentence: str = ""
+    closed: bool = False
     history: tuple[BoundStep, ...] = ()
-    rigorous: bool = False
-    assumed: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    remark: str = ""
+    solver: str = field(default="", metadata=UNSAVED)
+    negligible: float = field(default=0.0, metadata=UNSAVED)
+    rigorous: bool = field(default=False, metadata=UNSAVED)
+    assumed: Mapping[str, tuple[float, float]] = field(default_factory=dict, metadata=UNSAVED)
+    remark: str = field(default="", metadata=UNSAVED)
+
+    @property
+    def gap(self) -> float:
+        """The relative distance between the bounds, ``(upper - lower) / |upper|``."""
+        return relative_gap(self.lower, self.upper)
 
 
 @dataclass(frozen=True)
-class Discretised:
-    """The discretised problem's own answer beside the true trajectories.
+class Agreement:
+    """How far the discretised problem's answer is from the integrated trajectories.
 
     Attributes
     ----------
     scheme, steps
-        How it was discretised, and the number of mesh steps M.
-    objective
-        Of the discretised answer, on the discretised trajectories.
-    true_objective
-        Of the same unknowns, on the true trajectories; infinite if these cannot be integrated.
+        The name of the scheme, and the number of mesh steps M.
+    objective, true_objective
+        The objective of the discretised answer, on the discretised and on the integrated
+        trajectories; the latter is infinite where these cannot be integrated.
     error
-        Largest difference between the two trajectories at the measurements, relative to the
-        largest value of each observable.
+        Largest difference of the two trajectories at the measurements, relative to the largest
+        value of each observable.
+    shift
+        Largest relative difference between the discretised answer and the final one, computed
+        by the assessment.
+    sentence
+        All this in words, written by the assessment.
     vector
-        The discretised answer, n values.
+        The unknowns of the discretised answer, n values.
     """
 
     scheme: str
@@ -161,36 +186,49 @@ class Discretised:
     objective: float
     true_objective: float
     error: float
-    vector: tuple[float, ...]
+    shift: float = math.nan
+    sentence: str = ""
+    vector: tuple[float, ...] = field(default=(), metadata=UNSAVED)
+
+    @property
+    def fine(self) -> bool:
+        """Whether the mesh is fine enough to be believed on its own."""
+        return self.error <= FINE_MESH_ERROR
 
 
 @dataclass(frozen=True)
-class Counted:
-    """How many solutions no measurement of the outputs can tell apart.
+class Completeness:
+    """How many solutions no measurement of the outputs can tell apart, and how many were found.
 
     Attributes
     ----------
     possible
-        As the structure of the equations says, complex ones included; None where that is not
-        known.
+        The number of solutions that the structure of the equations admits, complex ones
+        included; where that is not known, the number of those found.
     found
-        Those found with the same outputs as the answer, itself included.
+        The number of those found with the same outputs as the answer, itself included.
+    sentence
+        All this in words, written by the assessment.
+    known
+        Whether `possible` is a count of all solutions.
     real
-        Those of them that are real.
+        How many of those found are real.
     lost
         Paths of the search that did not arrive: so many solutions may be missing.
     doubt
         Probability that the search did not know of a solution at all.
     coincide
-        The equations are singular at the answer: solutions come together there.
+        Whether the equations are singular at the answer: solutions come together there.
     """
 
-    possible: int | None
+    possible: int
     found: int
-    real: int
-    lost: int
-    doubt: float
-    coincide: bool = False
+    sentence: str = ""
+    known: bool = field(default=True, metadata=UNSAVED)
+    real: int = field(default=0, metadata=UNSAVED)
+    lost: int = field(default=0, metadata=UNSAVED)
+    doubt: float = field(default=0.0, metadata=UNSAVED)
+    coincide: bool = field(default=False, metadata=UNSAVED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,10 +244,10 @@ class Estimate:
     message
         In words.
     certificate
-        Bounds, where the method proves any.
-    discretised
-        Where the method discretises, how far that is from the true trajectories.
-    counted
+        Bounds of the objective, where the method proves any.
+    agreement
+        Where the method discretises, how far that is from the integrated trajectories.
+    completeness
         Where the method finds all solutions, how many there are.
     """
 
@@ -217,8 +255,8 @@ class Estimate:
     status: Status
     message: str
     certificate: Certificate | None = None
-    discretised: Discretised | None = None
-    counted: Counted | None = None
+    agreement: Agreement | None = None
+    completeness: Completeness | None = None
 
     @property
     def best(self) -> Start | None:

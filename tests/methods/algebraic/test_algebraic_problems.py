@@ -312,8 +312,8 @@ def test_bounds_that_are_given_are_kept() -> None:
     estimate = solved(problem)
     values = named(problem, best(estimate).vector)
     assert values["a"] == pytest.approx(low, rel=1e-5)
-    assert estimate.counted is not None
-    assert estimate.counted.found == 2
+    assert estimate.completeness is not None
+    assert estimate.completeness.found == 2
     usable = [s for s in estimate.starts if np.isfinite(s.cost) and s.objective < 1e-20]
     assert len(usable) == 1
 
@@ -335,4 +335,4 @@ def test_the_same_seed_gives_the_same_result() -> None:
     one_, other = (solved(prey(), polish=False) for _ in range(2))
     assert [s.vector.tolist() for s in one_.starts] == [s.vector.tolist() for s in other.starts]
     assert one_.message == other.message
-    assert one_.counted == other.counted
+    assert one_.completeness == other.completeness

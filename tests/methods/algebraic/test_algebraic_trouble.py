@@ -159,7 +159,7 @@ def test_constant_outputs_are_fitted_by_a_search_and_said_to_be_no_solution() ->
     assert values["b"] * values["w"] == pytest.approx(values["a"], abs=1e-6)
     assert "no solution of it leads to a trajectory through the data" in estimate.message
     assert "what is shown is from MultiStart(SingleShooting)" in estimate.message
-    assert estimate.counted is None
+    assert estimate.completeness is None
 
 
 def test_an_output_that_is_zero_is_no_crash() -> None:
@@ -184,7 +184,7 @@ def test_data_that_no_solution_fits_are_searched_from_many_starts_and_that_is_sa
     assert "no solution of it leads to a trajectory through the data" in message
     assert "the model may not be that of the data" in message
     assert "what is shown is from MultiStart(SingleShooting)" in message
-    assert foreign().counted is None
+    assert foreign().completeness is None
 
 
 def test_what_the_search_finds_is_beside_what_the_equations_gave() -> None:

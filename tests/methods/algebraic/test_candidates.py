@@ -173,7 +173,7 @@ def test_from_one_solution_all_are_found(name: str, count: int) -> None:
     problem, vector = truth_of(name)
     found = companions(prepare(problem), vector, (0.0,), np.random.default_rng(0))
     assert found is not None
-    assert found.counted.found == found.counted.possible == count
+    assert found.completeness.found == found.completeness.possible == count
     assert len(found.candidates) == count - 1
     for other in found.candidates:
         again = companions(prepare(problem), other.vector, (0.0,), np.random.default_rng(1))

@@ -90,7 +90,7 @@ def test_polishing_brings_the_last_digits(name: str) -> None:
 @pytest.mark.parametrize("name", KNOWN)
 def test_every_solution_that_the_structure_promises_is_found(name: str) -> None:
     for polish in (False, True):
-        counted = found(name, polish=polish).counted
+        counted = found(name, polish=polish).completeness
         assert counted is not None
         assert counted.possible == counted.found == KNOWN[name].count
         assert counted.lost == 0

@@ -62,7 +62,7 @@ def test_the_structure_has_one_solution_and_the_polynomial_system_two() -> None:
     preparation = prepare(toy())
     assert len(preparation.generic.solutions) == 2
     assert preparation.structural == 1
-    counted = found().counted
+    counted = found().completeness
     assert counted is not None
     assert (counted.possible, counted.found, counted.real) == (1, 1, 1)
     assert found().message.startswith("2 solutions of the polynomial system")

@@ -27,8 +27,8 @@ def test_the_answer_scales_with_time_and_values(time: float, value: float) -> No
     for polish in (False, True):
         estimate = solved(problem, polish=polish)
         assert best(estimate).vector / scale == pytest.approx(np.ones(5), rel=1e-6)
-        assert estimate.counted is not None
-        assert estimate.counted.found == 1
+        assert estimate.completeness is not None
+        assert estimate.completeness.found == 1
 
 
 def test_an_interval_may_begin_anywhere() -> None:

@@ -32,7 +32,7 @@ from odefit.discretisation.instance import Instance
 from odefit.methods import workers
 from odefit.methods.checkpoint import ForeignCheckpointError
 from odefit.methods.estimate import Estimate
-from odefit.methods.solvers.agreement import discretised
+from odefit.methods.solvers.agreement import measure_agreement
 from odefit.methods.solvers.scip import Scip
 from odefit.methods.solvers.solver import Answer, Limits
 from odefit.methods.transcription import SCHEMES, DataMesh, Ipopt
@@ -244,7 +244,7 @@ def test_the_same_seed_gives_the_same_result() -> None:
     options: dict[str, Any] = {"starts": 3, "screening": 2}
     first, second = (estimated(oscillator(), **options) for _ in range(2))
     assert essence(first) == essence(second)
-    assert first.discretised == second.discretised
+    assert first.agreement == second.agreement
     assert essence(first) != essence(estimated(oscillator(), seed=2, **options))
 
 
@@ -258,7 +258,7 @@ def test_threads_and_processes_give_the_same_result_as_none(
         threads = method.solve(oscillator(), Control(seed=1, executor=executor))
     processes = method.solve(oscillator(), Control(seed=1, jobs=2))
     assert essence(alone) == essence(threads) == essence(processes)
-    assert alone.discretised == threads.discretised == processes.discretised
+    assert alone.agreement == threads.agreement == processes.agreement
 
 
 def test_finished_starts_are_kept_in_a_checkpoint(
@@ -317,7 +317,7 @@ def test_an_interruption_gives_the_best_so_far() -> None:
     assert len(found.starts) == 2
     assert found.best is not None
     assert np.isfinite(found.best.cost)
-    assert found.discretised is None
+    assert found.agreement is None
 
 
 # Meshes -------------------------------------------------------------------------------------------
@@ -332,12 +332,12 @@ def test_an_adaptive_mesh_ends_with_a_small_error(
 
     def noted(forward: Any, d: Discretisation, answer: Answer) -> Any:
         answers.append((d, answer))
-        return discretised(forward, d, answer)
+        return measure_agreement(forward, d, answer)
 
-    monkeypatch.setattr(module, "discretised", noted)
+    monkeypatch.setattr(module, "measure_agreement", noted)
     options: dict[str, Any] = {"mesh": AdaptiveMesh(tolerance, steps=0), "scheme": "trapezoid"}
     start = {"w": 2.3, "y": 0.0}
-    found = estimated(oscillator(), start=start, **options, **ONE).discretised
+    found = estimated(oscillator(), start=start, **options, **ONE).agreement
     ((d, answer),) = answers
     assert answer.values is not None
     assert answer.unknowns is not None
@@ -351,7 +351,7 @@ def test_an_adaptive_mesh_ends_with_a_small_error(
 
 def test_a_mesh_that_may_not_grow_stays_as_it_is() -> None:
     mesh = AdaptiveMesh(1e-8, steps=0, most=24)
-    found = estimated(oscillator(), mesh=mesh, scheme="trapezoid", **ONE).discretised
+    found = estimated(oscillator(), mesh=mesh, scheme="trapezoid", **ONE).agreement
     assert found is not None
     assert found.steps == 24
     assert found.error > 1e-3

@@ -20,7 +20,7 @@ from odefit.methods.algebraic.search import Scored, Search, by_cost
 from odefit.methods.algebraic.trajectories import Trajectories
 from odefit.methods.algebraic.wording import message
 from odefit.methods.control import Control, Progress, interruptible
-from odefit.methods.estimate import Counted, Estimate, Start, Status
+from odefit.methods.estimate import Completeness, Estimate, Start, Status
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.smoothing import AAA, Chebyshev, GaussianProcess, Smoother, noise_level
@@ -172,7 +172,7 @@ class _Run:
             tuple(replace(s, index=i) for i, s in enumerate(self.starts)),
             self._status(best),
             self._message(best, len(candidates)),
-            counted=counted,
+            completeness=counted,
         )
 
     def _fallback(self, ends: list[Start], candidates: int) -> Estimate:
@@ -250,7 +250,7 @@ class _Run:
 
     # Other solutions --------------------------------------------------------------------------
 
-    def _companions(self, best: Start) -> Counted | None:
+    def _companions(self, best: Start) -> Completeness | None:
         """The other solutions with the outputs of the best: added, and counted.
 
         They are found from the best itself, with its exact derivatives. Once all are known,
@@ -274,8 +274,9 @@ class _Run:
                 if not any(_close(polished.vector, s.vector) for s in (best, *others)):
                     end = polished
             others.append(end)
-        counted = found.counted
-        complete = counted.found == counted.possible or not counted.lost
+        counted = found.completeness
+        every = counted.known and counted.found == counted.possible
+        complete = every or not counted.lost
         rest = [s for s in self.starts if s is not best and (s.cost > level or not complete)]
         self.starts = [best, *others, *rest]
         if once.free and not once.transcendental:
@@ -283,7 +284,7 @@ class _Run:
         # Known initial values, or relations that are no polynomials, have thinned them out.
         valid = 1 + len(others)
         every = complete and counted.found == counted.real and not once.transcendental
-        return replace(counted, possible=valid if every else None, found=valid, real=valid)
+        return replace(counted, possible=valid, found=valid, known=every, real=valid)
 
     # Words ------------------------------------------------------------------------------------
 

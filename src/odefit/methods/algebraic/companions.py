@@ -9,7 +9,7 @@ import numpy as np
 from odefit.methods.algebraic.candidates import Candidate, candidate, imaginary_part, solution_of
 from odefit.methods.algebraic.preparation import Preparation
 from odefit.methods.algebraic.solving import DETOURS, solutions_at
-from odefit.methods.estimate import Counted
+from odefit.methods.estimate import Completeness
 from odefit.problem.arrays import Array, ComplexArray
 
 FURTHER = 4
@@ -41,7 +41,7 @@ class Companions:
     """
 
     candidates: tuple[Candidate, ...]
-    counted: Counted
+    completeness: Completeness
 
 
 def companions(
@@ -98,15 +98,17 @@ def companions(
             break
     real = [one for one in agreeing if imaginary_part(one[square.solved]) <= REAL]
     made = [candidate(preparation, one, times, "same outputs as the best") for one in real[1:]]
-    counted = Counted(
-        possible=preparation.structural,
+    structural = preparation.structural
+    completeness = Completeness(
+        possible=len(agreeing) if structural is None else structural,
         found=len(agreeing),
+        known=structural is not None,
         real=len(real),
         lost=lost,
         doubt=preparation.generic.doubt,
         coincide=_singular(preparation, base, parameters),
     )
-    return Companions(tuple(m for m in made if m is not None), counted)
+    return Companions(tuple(m for m in made if m is not None), completeness)
 
 
 def _singular(preparation: Preparation, base: ComplexArray, parameters: ComplexArray) -> bool:

@@ -23,7 +23,7 @@ from odefit.methods.branch_and_bound.tree import Tree
 from odefit.methods.checkpoint import fingerprint
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.cost_tolerance import CostTolerance
-from odefit.methods.estimate import BoundStep, Certificate, Discretised, Estimate, Start, Status
+from odefit.methods.estimate import Agreement, BoundStep, Certificate, Estimate, Start, Status
 from odefit.methods.finite_bounds import (
     Given,
     assumed,
@@ -34,7 +34,7 @@ from odefit.methods.finite_bounds import (
 )
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.single_shooting import SingleShooting
-from odefit.methods.solvers.agreement import discretised
+from odefit.methods.solvers.agreement import measure_agreement
 from odefit.methods.solvers.mesh_search import mesh_search
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.solver import Answer
@@ -280,7 +280,7 @@ class _Local:
 
     vector: Array | None
     true: Start | None
-    agreement: Discretised | None
+    agreement: Agreement | None
     feasible: Answer | None
 
 
@@ -290,10 +290,10 @@ def _vector(answer: Answer | None, true: Start | None) -> Array | None:
     return None if true is None else true.vector
 
 
-def _agreement(forward: ForwardMap, d: Discretisation, answer: Answer | None) -> Discretised | None:
+def _agreement(forward: ForwardMap, d: Discretisation, answer: Answer | None) -> Agreement | None:
     if answer is None or answer.values is None or answer.unknowns is None:
         return None
-    return discretised(forward, d, answer)
+    return measure_agreement(forward, d, answer)
 
 
 class _Search:
@@ -440,10 +440,10 @@ class _Search:
             self.lower_bound,
             self.upper_bound,
             self._enclosure.scope,
-            "branch and bound over boxes",
-            self.closed,
-            self._negligible,
-            tuple(self._history),
+            closed=self.closed,
+            history=tuple(self._history),
+            solver="branch and bound over boxes",
+            negligible=self._negligible,
             rigorous=True,
         )
 

@@ -35,7 +35,7 @@ from odefit.methods.outer_approximation.boxes import Box, refuse_infinite, state
 from odefit.methods.outer_approximation.equations import standard_form
 from odefit.methods.outer_approximation.mixed_integer import MixedIntegerSolver, milp_solver
 from odefit.methods.outer_approximation.propagation import Infeasible, Propagation
-from odefit.methods.solvers.agreement import discretised
+from odefit.methods.solvers.agreement import measure_agreement
 from odefit.methods.solvers.mesh_search import mesh_search
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.reduced import Reduced
@@ -224,7 +224,7 @@ class OuterApproximation:
             start = np.zeros(len(problem.unknowns)) if warm is None else _vector(warm, unknowns)
             answer = best if best is not None else _nothing(d, search)
             end = local.end(forward, d, 0, start, answer, control, began)
-        agreement = discretised(forward, d, answer) if answer.values is not None else None
+        agreement = measure_agreement(forward, d, answer) if answer.values is not None else None
         ends: tuple[Start, ...] = (end, true) if self.polish and true is not None else (end,)
         certificate = self._certificate(d, search, box)
         if certificate is not None:
@@ -318,10 +318,10 @@ class OuterApproximation:
             min(search.lower, search.upper),
             search.upper,
             scope,
-            f"outer approximation with {self.milp_solver.name}",
-            search.closed,
-            search.negligible,
-            tuple(search.history),
+            closed=search.closed,
+            history=tuple(search.history),
+            solver=f"outer approximation with {self.milp_solver.name}",
+            negligible=search.negligible,
             # bounds of mixed-integer programs are the solver's, less a margin
             rigorous=not {s.stage for s in search.history} & {"master", "groups"},
         )

@@ -1,4 +1,4 @@
-"""How far a discretised answer is from the true trajectories."""
+"""How far a discretised answer is from the integrated trajectories."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import math
 import numpy as np
 
 from odefit.discretisation.discretisation import Discretisation
-from odefit.methods.estimate import Discretised
+from odefit.methods.estimate import Agreement
 from odefit.methods.solvers.solver import Answer
 from odefit.simulation import Evaluation, Failure, ForwardMap
 
 
-def discretised(forward: ForwardMap, d: Discretisation, answer: Answer) -> Discretised:
-    """How far the discretised answer is from the true trajectories."""
+def measure_agreement(forward: ForwardMap, d: Discretisation, answer: Answer) -> Agreement:
+    """Return how far the discretised answer is from the integrated trajectories."""
     assert answer.values is not None
     assert answer.unknowns is not None
     predicted = d.predictions(answer.values, answer.unknowns)
@@ -32,11 +32,11 @@ def discretised(forward: ForwardMap, d: Discretisation, answer: Answer) -> Discr
             error = max(error, float(np.max(off, initial=0.0)) / size)
     evaluation = forward.evaluate(at)
     true_objective = evaluation.objective if isinstance(evaluation, Evaluation) else math.inf
-    return Discretised(
+    return Agreement(
         d.scheme.name,
         d.steps,
         d.squares(answer.values, answer.unknowns),
         true_objective,
         error,
-        tuple(at.tolist()),
+        vector=tuple(at.tolist()),
     )

@@ -14,7 +14,7 @@ from odefit.discretisation.instance import Instance
 from odefit.discretisation.scales import spread
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import Certificate, Estimate, Status
-from odefit.methods.solvers.agreement import discretised
+from odefit.methods.solvers.agreement import measure_agreement
 from odefit.methods.solvers.isolation import isolated
 from odefit.methods.solvers.mesh_search import mesh_search
 from odefit.methods.solvers.nlpsol import Ipopt
@@ -66,7 +66,7 @@ def solve_global(method: Transcription, problem: Problem, control: Control) -> E
                 message=f"{answer.message}; the answer is that of {Ipopt().name}",
             )
         end = method.end(forward, d, 0, start, answer, control, began)
-    agreement = discretised(forward, d, answer) if answer.values is not None else None
+    agreement = measure_agreement(forward, d, answer) if answer.values is not None else None
     # After the time limit nothing is polished any more: the local search may know better.
     ends = (end, true) if method.polish and true is not None else (end,)
     return Estimate(
@@ -95,9 +95,9 @@ def _certificate(
         lower,
         upper,
         f"discretised ({d.described()}{form})",
-        method.solver_object.name,
-        math.isfinite(upper) and limits.met(upper, lower),
-        limits.absolute_gap,
+        closed=math.isfinite(upper) and limits.met(upper, lower),
+        solver=method.solver_object.name,
+        negligible=limits.absolute_gap,
     )
 
 

@@ -24,10 +24,10 @@ from odefit.discretisation.schemes import SCHEMES, Scheme
 from odefit.discretisation.starting import States, from_data, near
 from odefit.methods.control import Control, interruptible
 from odefit.methods.cost_tolerance import CostTolerance
-from odefit.methods.estimate import Discretised, Estimate, Start, Status
+from odefit.methods.estimate import Agreement, Estimate, Start, Status
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.single_shooting import SingleShooting
-from odefit.methods.solvers.agreement import discretised
+from odefit.methods.solvers.agreement import measure_agreement
 from odefit.methods.solvers.nlpsol import NEARBY, Ipopt
 from odefit.methods.solvers.solver import Answer, Limits, Solver
 from odefit.methods.starts import chosen, guess
@@ -196,8 +196,8 @@ class Transcription:
             return estimate
         forward = search.forward(problem)
         with interruptible(control):
-            discretised = self._confirm(forward, best, control)
-        return replace(estimate, discretised=discretised)
+            agreement = self._confirm(forward, best, control)
+        return replace(estimate, agreement=agreement)
 
     def search(self, problem: Problem) -> MultiStart:
         """Many starts of this method with its local solver."""
@@ -320,7 +320,7 @@ class Transcription:
 
     # The discretised problem at the answer ----------------------------------------------------
 
-    def _confirm(self, forward: ForwardMap, best: Start, control: Control) -> Discretised | None:
+    def _confirm(self, forward: ForwardMap, best: Start, control: Control) -> Agreement | None:
         """The discretised solution next to the answer, on a mesh that is fine enough."""
         d = self.discretisation(forward)
         instance = Instance(d, self.formulation, near(d, forward, best.vector), best.vector)
@@ -329,7 +329,7 @@ class Transcription:
             d, answer, _ = self._refined(d, answer, self.mesh.tolerance, control)
         if answer.unknowns is None or answer.values is None or not answer.success:
             return None
-        return discretised(forward, d, answer)
+        return measure_agreement(forward, d, answer)
 
     # Parts ------------------------------------------------------------------------------------
 
