@@ -148,11 +148,11 @@ def scip(case: plan.Case, seconds: float) -> Mapping[str, Any]:
     from odefit.discretisation.scales import spread
     from odefit.methods.control import Control
     from odefit.methods.solvers.isolation import isolated
+    from odefit.methods.solvers.local_search import LocalSearch
     from odefit.methods.solvers.mesh_search import mesh_search
     from odefit.methods.solvers.scip import Scip
     from odefit.methods.solvers.solver import Limits
     from odefit.methods.transcription.global_search import LOCAL_SHARE
-    from odefit.methods.transcription.transcription import Transcription
     from odefit.simulation import ForwardMap
 
     solver = Scip()
@@ -162,7 +162,7 @@ def scip(case: plan.Case, seconds: float) -> Mapping[str, Any]:
         return {"refused": absent or "SCIP knows no continuous time"}
     began = time.perf_counter()
     scheme, mesh = discretised
-    method = Transcription(scheme=scheme, mesh=mesh, solver=solver, seconds=seconds)
+    method = LocalSearch(scheme, mesh)
     problem = case.load()
     forward = ForwardMap(problem)
     d = method.discretisation(forward)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from odefit.problem.expressions import TIME, Algebra, Expression
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
-
-if TYPE_CHECKING:
-    from odefit.discretisation.discretisation import Discretisation
 
 Evaluate = Callable[[Mapping[str, Any], Sequence[Any], Mapping[str, Any], Algebra[Any]], list[Any]]
 """Outputs from the variables at a point, the problem's unknowns, data, and the algebra."""
@@ -88,17 +85,21 @@ class Equations:
         Whose scalars, inputs and measurements are meant.
     problem
         For the noise.
+    switched
+        Constants that events switch: they are variables at points.
     """
 
-    def __init__(self, field: VectorField, condition: Condition, problem: Problem) -> None:
+    def __init__(
+        self, field: VectorField, condition: Condition, problem: Problem, switched: tuple[str, ...]
+    ) -> None:
         self.field = field
         self.condition = condition
+        self.variables = (*field.states, *field.algebraic, *switched)
+        self._switched = frozenset(switched)
         self._problem = problem
         self._noise_index = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
 
-    def slope_block(
-        self, d: Discretisation, points: IntArray, times: Array, inputs: Array
-    ) -> Block:
+    def slope_block(self, points: IntArray, times: Array, inputs: Array) -> Block:
         """Right-hand sides at `points`."""
 
         def evaluate(
@@ -106,11 +107,9 @@ class Equations:
         ) -> list[Any]:
             return self.field.rhs(self._motion(at, unknowns, data, algebra), algebra)
 
-        return self._of_motion(d, points, times, inputs, len(self.field.states), evaluate)
+        return self._of_motion(points, times, inputs, len(self.field.states), evaluate)
 
-    def constraint_block(
-        self, d: Discretisation, points: IntArray, times: Array, inputs: Array
-    ) -> Block:
+    def constraint_block(self, points: IntArray, times: Array, inputs: Array) -> Block:
         """Algebraic equations at `points`."""
 
         def evaluate(
@@ -118,21 +117,20 @@ class Equations:
         ) -> list[Any]:
             return self.field.constraints(self._motion(at, unknowns, data, algebra), algebra)
 
-        return self._of_motion(d, points, times, inputs, len(self.field.algebraic), evaluate)
+        return self._of_motion(points, times, inputs, len(self.field.algebraic), evaluate)
 
     def _of_motion(
         self,
-        d: Discretisation,
         points: IntArray,
         times: Array,
         inputs: Array,
         outputs: int,
         evaluate: Evaluate,
     ) -> Block:
-        scalars = [self.condition.scalars[n] for n in self.field.scalars if n not in d.switched]
+        scalars = [self.condition.scalars[n] for n in self.field.scalars if n not in self._switched]
         return Block(
             points,
-            d.variables,
+            self.variables,
             self._active(scalars),
             (TIME, *self.field.inputs),
             np.column_stack([times, inputs]),
@@ -149,10 +147,9 @@ class Equations:
         data = np.zeros((1, 0))
         return Block(None, (), self._active(bounds), (), data, len(bounds), evaluate)
 
-    def jump_block(self, d: Discretisation, point: int, expressions: Sequence[Expression]) -> Block:
+    def jump_block(self, point: int, time: float, expressions: Sequence[Expression]) -> Block:
         """New values of an event from those at `point`."""
         names = {n for e in expressions for n in e.names}
-        time = float(d.times[point])
         columns = (TIME, *(n for n in self.condition.inputs if n in names))
         inputs = [self.condition.inputs[n](np.array([time]))[0] for n in columns[1:]]
 
@@ -164,15 +161,15 @@ class Equations:
 
         return Block(
             np.array([point]),
-            d.variables,
-            self._active_names(names - set(d.switched)),
+            self.variables,
+            self._active_names(names - self._switched),
             columns,
             np.array([[time, *inputs]]),
             len(expressions),
             evaluate,
         )
 
-    def residual_block(self, d: Discretisation, name: str, points: IntArray) -> Block:
+    def residual_block(self, name: str, points: IntArray) -> Block:
         """Weighted residuals of observable `name`; with the logarithm of sd if that is unknown."""
         series = self.condition.series[name]
         noise = self._problem.noise.get(name, Noise())
@@ -199,7 +196,7 @@ class Equations:
             names |= sd_expression.names - set(model.observables)
         names |= self._hidden(names)
         varies = unknown_sd is not None or (
-            sd_expression is not None and self._varies(d, sd_expression)
+            sd_expression is not None and self._varies(sd_expression)
         )
         columns = ("measured", "sd", TIME, *(n for n in self.condition.inputs if n in names))
         inputs = [self.condition.inputs[n](times) for n in columns[3:]]
@@ -225,12 +222,12 @@ class Equations:
                 return [difference if (sds == 1.0).all() else difference / sd]
             return [difference / sd, algebra.call("log", [sd])] if varies else [difference / sd]
 
-        active = set(self._active_names(names - set(d.switched)).tolist())
+        active = set(self._active_names(names - self._switched).tolist())
         if unknown_sd is not None:
             active.add(unknown_sd)
         return Block(
             points[series.rows],
-            d.variables,
+            self.variables,
             np.array(sorted(active), dtype=np.intp),
             columns,
             np.column_stack([measured, sds, times, *inputs]),
@@ -238,11 +235,9 @@ class Equations:
             evaluate,
         )
 
-    def observe(
-        self, d: Discretisation, values: Array, unknowns: Sequence[Any]
-    ) -> dict[str, Array]:
+    def observe(self, values: Array, unknowns: Sequence[Any]) -> dict[str, Array]:
         """Observables at the data times, from the variables there, shape (times, variables)."""
-        at = {n: values[:, k] for k, n in enumerate(d.variables)}
+        at = {n: values[:, k] for k, n in enumerate(self.variables)}
         data = {TIME: self.condition.times}
         data |= {n: u(self.condition.times) for n, u in self.condition.inputs.items()}
         model = self._problem.model
@@ -295,12 +290,12 @@ class Equations:
             return set()
         return {n for e in model.algebraic.values() for n in e.names}
 
-    def _varies(self, d: Discretisation, expression: Expression) -> bool:
+    def _varies(self, expression: Expression) -> bool:
         """Whether an expression in observables and scalars depends on unknowns."""
         seen = self.field.model.observables
         names = {m for n in expression.names for m in (seen[n].names if n in seen else {n})}
         names |= self._hidden(names)
-        return bool(names & set(d.variables)) or len(self._active_names(names)) > 0
+        return bool(names & set(self.variables)) or len(self._active_names(names)) > 0
 
     def _active(self, bounds: Sequence[Bound]) -> IntArray:
         found = {k for b in bounds for k in unknowns_of(b, self.condition.scalars)}

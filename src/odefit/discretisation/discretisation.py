@@ -118,9 +118,11 @@ class Discretisation:
         self.problem = problem
         self.scheme = scheme
         self.field = VectorField.of(problem.model, problem.conditions)
-        self.equations = [Equations(self.field, c, problem) for c in problem.conditions]
         switched = {n for c in problem.conditions for _, event in c.events for n in event}
         self.switched = tuple(n for n in self.field.scalars if n in switched)
+        self.equations = [
+            Equations(self.field, c, problem, self.switched) for c in problem.conditions
+        ]
         self.variables = (*self.field.states, *self.field.algebraic, *self.switched)
         self._lay_out(mesh)
         self._constrain()
@@ -235,7 +237,9 @@ class Discretisation:
         assigned = [n for n in self.variables if n in assign]
         if assigned:
             equations = self.equations[after.segment.condition]
-            block = equations.jump_block(self, source, [assign[n] for n in assigned])
+            block = equations.jump_block(
+                source, float(self.times[source]), [assign[n] for n in assigned]
+            )
             targets = [self.index(after.first, self.variables.index(n)) for n in assigned]
             self._assign(rows, block, targets)
         for k, name in enumerate(self.variables):
@@ -262,9 +266,7 @@ class Discretisation:
         segment = place.segment
         equations = self.equations[segment.condition]
         inputs = segment.inputs(segment.relations.times[used])
-        return equations.slope_block(
-            self, place.first + used, segment.relations.times[used], inputs
-        )
+        return equations.slope_block(place.first + used, segment.relations.times[used], inputs)
 
     def _interpolate(self, rows: _RowBuilder, place: Place, points: IntArray, times: Array) -> None:
         """Values at data times between mesh points, by the scheme's polynomial."""
@@ -290,7 +292,7 @@ class Discretisation:
         for number, equations in enumerate(self.equations):
             points = np.flatnonzero(self.condition_of == number)
             self.blocks.append(
-                equations.constraint_block(self, points, self.times[points], inputs[points])
+                equations.constraint_block(points, self.times[points], inputs[points])
             )
             rows.hold(len(self.blocks) - 1, len(points), len(self.field.algebraic))
 
@@ -300,7 +302,7 @@ class Discretisation:
         found: list[Block] = []
         for equations, points in zip(self.equations, self.measured, strict=True):
             series = equations.condition.series
-            found += [equations.residual_block(self, name, points) for name in series]
+            found += [equations.residual_block(name, points) for name in series]
         return [*found, *Block.priors(self.problem)]
 
     # Values -----------------------------------------------------------------------------------
@@ -339,7 +341,7 @@ class Discretisation:
     def predictions(self, values: Array, unknowns: Array) -> list[dict[str, Array]]:
         """Observables at the data times of each condition, from values at points, shape (P, v)."""
         return [
-            equations.observe(self, values[points], unknowns.tolist())
+            equations.observe(values[points], unknowns.tolist())
             for equations, points in zip(self.equations, self.measured, strict=True)
         ]
 

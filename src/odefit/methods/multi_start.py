@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
@@ -19,7 +20,7 @@ from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.scaling import bounds_touched
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.starts import Design, guess, sample
-from odefit.methods.workers import Workers, remote_start
+from odefit.methods.workers import Workers, remembered
 from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
@@ -252,7 +253,7 @@ class MultiStart:
     def _submit(
         self, executor: Executor, problem: Problem, index: int, control: Control
     ) -> Future[Start]:
-        return executor.submit(remote_start, self, problem, index, control.seed, control.deadline)
+        return executor.submit(_run_remotely, self, problem, index, control.seed, control.deadline)
 
     def _collect(self, pending: dict[Future[Start], int], control: Control) -> Iterator[Start]:
         done: set[Future[Start]] = set()
@@ -314,6 +315,15 @@ class MultiStart:
         elif not any(s.status is Status.CONVERGED and tolerance.same(s, best) for s in starts):
             status = Status.NOT_CONVERGED
         return Estimate(starts, status, message)
+
+
+def _run_remotely(
+    method: MultiStart, problem: Problem, index: int, seed: int, deadline: float | None
+) -> Start:
+    """:meth:`MultiStart.run` in a worker process, which keeps the compiled model."""
+    key = pickle.dumps((problem, method.method.engine))
+    forward = remembered(key, partial(method.forward, problem))
+    return method.run(forward, index, Control(seed=seed, deadline=deadline))
 
 
 def _trapped(problem: Problem, end: Start) -> BoolArray:

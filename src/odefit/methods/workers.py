@@ -10,17 +10,12 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from odefit.methods.control import Control
-from odefit.methods.estimate import Start
-from odefit.problem.problem import Problem
-from odefit.simulation import ForwardMap
 
 if TYPE_CHECKING:
     from loky import ProcessPoolExecutor
-
-    from odefit.methods.multi_start import MultiStart
 
 T = TypeVar("T")
 
@@ -94,25 +89,23 @@ def _leave_interrupts() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-class _Kept(threading.local):
-    """The compiled model that a thread used last: an integrator serves one thread at a time."""
+class _Memory(threading.local):
+    """What one thread made last, and from what."""
 
-    key: tuple[bytes, str] | None = None
-    forward: ForwardMap | None = None
-
-
-_kept = _Kept()
+    key: bytes | None = None
+    made: Any = None
 
 
-def remote_start(
-    method: MultiStart, problem: Problem, index: int, seed: int, deadline: float | None
-) -> Start:
-    """:meth:`MultiStart.run` in a worker process, which keeps the compiled model."""
-    import pickle
+_memory = _Memory()
 
-    key = pickle.dumps(problem), method.method.engine
-    forward = _kept.forward
-    if forward is None or _kept.key != key:
-        forward = method.forward(problem)
-        _kept.key, _kept.forward = key, forward
-    return method.run(forward, index, Control(seed=seed, deadline=deadline))
+
+def remembered(key: bytes, make: Callable[[], T]) -> T:
+    """Return what `make` makes, or made last in this thread for the same `key`.
+
+    Worker processes keep compiled models with this from one task to the next, one for each thread
+    because an integrator serves one thread at a time.
+    """
+    if _memory.key != key:
+        _memory.made, _memory.key = make(), key
+    found: T = _memory.made
+    return found

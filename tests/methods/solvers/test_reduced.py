@@ -13,6 +13,7 @@ from odefit import Event, Experiment, Model, Problem, library
 from odefit.discretisation.schemes import SCHEMES, Scheme
 from odefit.discretisation.starting import near
 from odefit.methods import Control
+from odefit.methods.solvers.local_search import LocalSearch
 from odefit.methods.solvers.mesh_search import mesh_search
 from odefit.methods.solvers.nlpsol import NEARBY
 from odefit.methods.solvers.reduced import Reduced
@@ -22,7 +23,6 @@ from odefit.methods.transcription import (
     Discretisation,
     Instance,
     Limits,
-    Transcription,
     UniformMesh,
 )
 from odefit.simulation import ForwardMap
@@ -116,9 +116,10 @@ def test_a_start_without_a_solution_gives_nothing() -> None:
 
 
 def search(problem: Problem, **control: Any) -> tuple[Any, Any]:
-    method = Transcription(scheme=Collocation(3, "legendre"), mesh=5, seconds=20.0)
+    local = LocalSearch(Collocation(3, "legendre"), UniformMesh(5))
     forward, d, _ = reduced(problem, mesh=5)
-    return mesh_search(method, forward, d, Control(seed=1, jobs=1, **control))
+    control = {"deadline": time.time() + 20.0, **control}
+    return mesh_search(local, forward, d, Control(seed=1, jobs=1, **control))
 
 
 def test_a_search_finds_the_best_on_the_mesh_and_on_true_trajectories() -> None:

@@ -29,15 +29,16 @@ from odefit import (
 )
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.instance import Instance
+from odefit.discretisation.refinement import refined, step_errors
 from odefit.methods import workers
 from odefit.methods.checkpoint import ForeignCheckpointError
 from odefit.methods.estimate import Estimate
+from odefit.methods.solvers import local_search as module
 from odefit.methods.solvers.agreement import measure_agreement
+from odefit.methods.solvers.local_search import LocalSearch
 from odefit.methods.solvers.scip import Scip
 from odefit.methods.solvers.solver import Answer, Limits
 from odefit.methods.transcription import SCHEMES, DataMesh, Ipopt
-from odefit.methods.transcription import transcription as module
-from odefit.methods.transcription.refinement import refined, step_errors
 from odefit.problem.arrays import Array
 from tests.methods.problems import decay, explosive, oscillator
 from tests.methods.test_multi_start import essence
@@ -266,13 +267,13 @@ def test_finished_starts_are_kept_in_a_checkpoint(
 ) -> None:
     kept = tmp_path / "kept"
     ran: list[int] = []
-    run = Transcription.run
+    run = LocalSearch.run
 
-    def counted(method: Transcription, *rest: Any) -> Any:
+    def counted(method: LocalSearch, *rest: Any) -> Any:
         ran.append(rest[1])
         return run(method, *rest)
 
-    monkeypatch.setattr(Transcription, "run", counted)
+    monkeypatch.setattr(LocalSearch, "run", counted)
     few, many = (Transcription(starts=n, screening=2) for n in (2, 4))
     first = few.solve(oscillator(), Control(jobs=1, checkpoint=kept))
     ran.clear()
@@ -361,7 +362,7 @@ def test_a_mesh_is_sharpened_where_the_true_trajectories_contradict_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With the search on the true trajectories cut short, only a better mesh can help."""
-    monkeypatch.setattr(module, "SEARCH", SingleShooting(evaluations=1))
+    monkeypatch.setattr(module, "POLISHING", SingleShooting(evaluations=1))
     meshes: list[tuple[int, float]] = []
 
     def noted(d: Discretisation, errors: list[Array], mesh: AdaptiveMesh) -> Any:

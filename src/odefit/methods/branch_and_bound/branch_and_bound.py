@@ -35,10 +35,9 @@ from odefit.methods.finite_bounds import (
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.solvers.agreement import measure_agreement
+from odefit.methods.solvers.local_search import LocalSearch
 from odefit.methods.solvers.mesh_search import mesh_search
-from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.solver import Answer
-from odefit.methods.transcription.transcription import Transcription
 from odefit.methods.workers import Workers
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError, one_of
@@ -220,16 +219,9 @@ class BranchAndBound:
             found = MultiStart(SingleShooting(engine=self.engine), starts=self.starts)
             best = found.solve(problem, limited).best
             return _Local(None if best is None else best.vector, best, None, None)
-        method = Transcription(
-            scheme=self.scheme_object,
-            mesh=self.mesh_object,
-            solver=Ipopt(iterations=500),
-            starts=self.starts,
-            seconds=LOCAL_SHARE * left,
-            engine=self.engine,
-        )
+        method = LocalSearch(self.scheme_object, self.mesh_object, engine=self.engine)
         d = Discretisation(problem, self.scheme_object, self.mesh_object)
-        answer, true = mesh_search(method, forward, d, limited)
+        answer, true = mesh_search(method, forward, d, limited, starts=self.starts)
         feasible = answer if answer is not None and answer.success else None
         return _Local(_vector(answer, true), true, _agreement(forward, d, answer), feasible)
 

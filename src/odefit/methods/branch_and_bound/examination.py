@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from concurrent.futures import wait as wait_for
@@ -15,7 +14,7 @@ import numpy as np
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.residuals import Residuals
 from odefit.methods.branch_and_bound.bounds import Judge, Verdict
-from odefit.methods.workers import Workers
+from odefit.methods.workers import Workers, remembered
 from odefit.problem.arrays import Array
 
 CHUNK = 256
@@ -143,18 +142,6 @@ class Examiners:
                 yield i, examined(self._enclosure, lower[own], upper[own], radius)
 
 
-class _Kept(threading.local):
-    """What a worker made last."""
-
-    task: bytes | None = None
-    enclosure: Enclosed | None = None
-
-
-_kept = _Kept()
-
-
 def _remotely(task: bytes, lower: Array, upper: Array, radius: float) -> Examined:
-    if _kept.task != task or _kept.enclosure is None:
-        _kept.enclosure = pickle.loads(task)()
-        _kept.task = task
-    return examined(_kept.enclosure, lower, upper, radius)
+    enclosure: Enclosed = remembered(task, lambda: pickle.loads(task)())
+    return examined(enclosure, lower, upper, radius)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pickle
-import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 
 import numpy as np
 
+from odefit.methods.workers import remembered
 from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap
@@ -61,27 +61,19 @@ class Spread:
         return [found for future in futures for found in future.result()]
 
 
-class _Kept(threading.local):
-    """What a worker compiled last: an integrator serves one thread at a time."""
-
-    task: bytes | None = None
-    intervals: IntervalMap | None = None
-
-
-_kept = _Kept()
-
-
 def _integrated(
     task: bytes, which: Sequence[int], vector: Array, nodes: Array
 ) -> list[Trajectory | Failure]:
-    if _kept.task != task or _kept.intervals is None:
-        problem, engine, tolerance, number, cuts, sizes = pickle.loads(task)
-        forward = ForwardMap(problem, engine, tolerance)
-        names = node_names(forward.field, problem.conditions)
-        condition = problem.conditions[number]
-        _kept.intervals = IntervalMap(
-            forward.field, condition, forward.engines, cuts, sizes, len(problem.unknowns), names
-        )
-        _kept.task = task
+    intervals = remembered(task, lambda: _compiled(task))
     with np.errstate(all="ignore"):
-        return [_kept.intervals.alone(i, vector, n) for i, n in zip(which, nodes, strict=True)]
+        return [intervals.alone(i, vector, n) for i, n in zip(which, nodes, strict=True)]
+
+
+def _compiled(task: bytes) -> IntervalMap:
+    problem, engine, tolerance, number, cuts, sizes = pickle.loads(task)
+    forward = ForwardMap(problem, engine, tolerance)
+    names = node_names(forward.field, problem.conditions)
+    condition = problem.conditions[number]
+    return IntervalMap(
+        forward.field, condition, forward.engines, cuts, sizes, len(problem.unknowns), names
+    )

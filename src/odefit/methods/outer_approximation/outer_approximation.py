@@ -36,12 +36,12 @@ from odefit.methods.outer_approximation.equations import standard_form
 from odefit.methods.outer_approximation.mixed_integer import MixedIntegerSolver, milp_solver
 from odefit.methods.outer_approximation.propagation import Infeasible, Propagation
 from odefit.methods.solvers.agreement import measure_agreement
+from odefit.methods.solvers.local_search import LocalSearch, as_start
 from odefit.methods.solvers.mesh_search import mesh_search
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.reduced import Reduced
 from odefit.methods.solvers.solver import Answer, Limits, Outcome
 from odefit.methods.solvers.solver import answer as to_answer
-from odefit.methods.transcription.transcription import Transcription
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 from odefit.problem.option_checks import number, whole
@@ -211,19 +211,20 @@ class OuterApproximation:
         given, unknowns = problem, finite_bounds(problem, self.bounds)
         problem = within(problem, unknowns)
         forward = ForwardMap(problem, self.engine)
-        local = self._local()
-        d = Discretisation(
-            problem, Collocation(self.points, "legendre"), UniformMesh(self.elements)
-        )
+        scheme, mesh = Collocation(self.points, "legendre"), UniformMesh(self.elements)
+        local = LocalSearch(scheme, mesh, polish=self.polish, engine=self.engine)
+        d = Discretisation(problem, scheme, mesh)
         with interruptible(control):
             share = time.time() + LOCAL_SHARE * (deadline - time.time())
-            warm, true = mesh_search(local, forward, d, replace(control, deadline=share))
+            limited = replace(control, deadline=share)
+            warm, true = mesh_search(local, forward, d, limited, starts=self.starts)
             search, box = self._search(forward, d, unknowns, warm, control)
             search.run()
             best = search.best
             start = np.zeros(len(problem.unknowns)) if warm is None else _vector(warm, unknowns)
             answer = best if best is not None else _nothing(d, search)
-            end = local.end(forward, d, 0, start, answer, control, began)
+            solver = local.solver.name
+            end = as_start(forward, d, answer, solver, self.polish, 0, start, control, began)
         agreement = measure_agreement(forward, d, answer) if answer.values is not None else None
         ends: tuple[Start, ...] = (end, true) if self.polish and true is not None else (end,)
         certificate = self._certificate(d, search, box)
@@ -235,18 +236,6 @@ class OuterApproximation:
             f"{end.message}; {self._said(search)}",
             certificate,
             agreement,
-        )
-
-    def _local(self) -> Transcription:
-        """The local search on the same discretised problem."""
-        return Transcription(
-            scheme=Collocation(self.points, "legendre"),
-            mesh=self.elements,
-            solver=Ipopt(iterations=500),
-            polish=self.polish,
-            starts=self.starts,
-            seconds=self.seconds,
-            engine=self.engine,
         )
 
     def _search(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
@@ -21,16 +20,13 @@ from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Start, Status
 from odefit.methods.multi_start import MultiStart
-from odefit.methods.single_shooting import SingleShooting
+from odefit.methods.solvers.local_search import POLISHING, LocalSearch
 from odefit.methods.solvers.nlpsol import NEARBY, Ipopt
 from odefit.methods.solvers.reduced import Reduced
-from odefit.methods.solvers.solver import Answer, Limits, Outcome
+from odefit.methods.solvers.solver import SHORTEST, Answer, Limits, Outcome
 from odefit.methods.solvers.solver import answer as to_answer
 from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap
-
-if TYPE_CHECKING:
-    from odefit.methods.transcription.transcription import Transcription
 
 SHOOTING_SHARE = 0.55
 """Of the time, for starts on the true trajectories."""
@@ -50,67 +46,84 @@ BASINS = 6
 
 
 def mesh_search(
-    method: Transcription, forward: ForwardMap, d: Discretisation, control: Control
+    local: LocalSearch,
+    forward: ForwardMap,
+    d: Discretisation,
+    control: Control,
+    *,
+    starts: int | None = None,
+    screening: int = 64,
+    first: tuple[float, ...] | None = None,
 ) -> tuple[Answer | None, Start | None]:
-    """The best local answer on the mesh, and the best on the true trajectories.
+    """Return the best local answer on the mesh, and the best on the true trajectories.
 
     Parameters
     ----------
-    method
-        How the discretised problem is searched; its `starts` are those of either search on the
-        true trajectories, as many as the evidence asks for if None.
+    local
+        How the discretised problem is searched; its solver is replaced by a quick one.
     forward
-        Of the problem.
+        The problem's forward map.
     d
         The discretised problem.
     control
-        With the deadline of this search. After an interruption the best so far is returned, if
+        Has the deadline of this search. After an interruption the best so far is returned, if
         need be the true trajectories as they are.
+    starts
+        Starts of either search on the true trajectories; as many as the evidence asks for if
+        None.
+    screening, first
+        As those of :class:`MultiStart`; `first` is that of the discretised problem alone.
     """
-    return _Search(method, forward, d, control).run()
+    search = MultiStart(local, starts=starts, screening=screening, first=first)
+    return _Search(local, search, forward, d, control).run()
 
 
 class _Search:
     """One search, and what it has found."""
 
     def __init__(
-        self, method: Transcription, forward: ForwardMap, d: Discretisation, control: Control
+        self,
+        local: LocalSearch,
+        search: MultiStart,
+        forward: ForwardMap,
+        d: Discretisation,
+        control: Control,
     ) -> None:
-        self._method, self._forward, self._d, self._control = method, forward, d, control
+        self._local, self._search = local, search
+        self._forward, self._d, self._control = forward, d, control
         self._reduced = Reduced(forward, d)
         self._tolerance = CostTolerance.of(forward)
         self._followed: list[Start] = []
         self._best: Answer | None = None
         self._true: Start | None = None
-        seconds = method.limits(control).seconds
-        self._seconds = method.seconds if seconds is None else seconds
+        assert control.deadline is not None, "a search needs a deadline"
+        self._deadline = control.deadline
+        self._seconds = max(control.deadline - time.time(), SHORTEST)
         self._general = GENERAL_SHARE * self._seconds
 
     def run(self) -> tuple[Answer | None, Start | None]:
         """All phases."""
-        method = self._method
         problem = self._forward.problem
-        one = SingleShooting(300, 1e-8, 1e-7, 30, method.engine)  # that of a multi-start
-        shooting = MultiStart(one, starts=method.starts, screening=method.screening)
+        one = replace(POLISHING, engine=self._local.engine)
+        starts = self._search.starts
+        shooting = replace(self._search, method=one, first=None)
         found = shooting.solve(problem, self._limited(SHOOTING_SHARE))
         self._follow(found.starts, true=True)
         # The evidence says that starts seldom end anywhere better: no other search is needed.
-        conclusive = method.starts is None and found.status is Status.CONVERGED
+        conclusive = starts is None and found.status is Status.CONVERGED
         for polish in (False,) if conclusive else (True, False):
             if self._control.should_stop():
                 break
-            starts = method.starts if polish else STARTS
-            local = replace(method, solver=Ipopt(iterations=300), polish=polish, starts=starts)
-            ends = local.search(problem).solve(problem, self._limited(SHARE)).starts
+            local = replace(self._local, solver=Ipopt(iterations=300), polish=polish)
+            search = replace(self._search, method=local, starts=starts if polish else STARTS)
+            ends = search.solve(problem, self._limited(SHARE)).starts
             self._follow(ends, true=polish)
         if self._best is None and self._true is not None:
             self._best = self._as_it_is(self._true.vector)
         return self._best, self._true
 
     def _limited(self, share: float) -> Control:
-        deadline = time.time() + share * self._seconds
-        if self._control.deadline is not None:
-            deadline = min(deadline, self._control.deadline)
+        deadline = min(time.time() + share * self._seconds, self._deadline)
         return replace(self._control, checkpoint=None, deadline=deadline)
 
     def _follow(self, ends: Sequence[Start], true: bool) -> None:
@@ -140,9 +153,8 @@ class _Search:
         # With the states free it may come to another minimum, on meshes that are very coarse.
         began = time.monotonic()
         instance = Instance(self._d, Baseline(), near(self._d, self._forward, vector), vector)
-        left = self._method.limits(self._control).seconds
-        seconds = self._general if left is None else min(self._general, left)
-        found = NEARBY.solve(instance, Limits(seconds, stop=stop))
+        left = max(self._deadline - time.time(), SHORTEST)
+        found = NEARBY.solve(instance, Limits(min(self._general, left), stop=stop))
         self._note(found)
         if found is self._best and found.unknowns is not None:
             self._note(self._reduced.refined(found.unknowns, found.values, stop))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -12,6 +13,7 @@ import numpy as np
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.scales import Scales, row_sizes
+from odefit.methods.control import Control
 from odefit.problem.arrays import Array
 
 FEASIBLE = 1e-5
@@ -21,6 +23,10 @@ FEASIBLE = 1e-5
 NO_SLACK = 1e-6
 """A violation of a soft constraint up to which no slack is charged: solvers take as much for
 feasible in the other formulations, and P = 1e5 times their rounding errors is not small."""
+
+
+SHORTEST = 0.01
+"""Seconds that a solver is given at least, however late it is."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,14 @@ class Limits:
     gap: float = 1e-3
     absolute_gap: float = 0.0
     stop: Callable[[], bool] | None = None
+
+    @classmethod
+    def until(cls, control: Control) -> Limits:
+        """Return the limits of one run of a solver in this process: deadline and interruption."""
+        seconds = None
+        if control.deadline is not None:
+            seconds = max(control.deadline - time.time(), SHORTEST)
+        return cls(seconds, stop=control.interrupted.is_set)
 
     def met(self, upper: float, lower: float) -> bool:
         """Whether bounds of the objective are as close as was asked."""

@@ -9,6 +9,7 @@ from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline, ExtraTol, SoftCons
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.mesh import DataMesh, GivenMesh, UniformMesh
+from odefit.discretisation.refinement import AdaptiveMesh
 from odefit.discretisation.schemes import (
     SCHEMES,
     AdamsMoulton,
@@ -20,7 +21,6 @@ from odefit.discretisation.schemes import (
 )
 from odefit.methods.solvers.nlpsol import Bonmin, Ipopt, Uno
 from odefit.methods.solvers.solver import Answer, Limits, Outcome
-from odefit.methods.transcription.refinement import AdaptiveMesh
 from odefit.methods.transcription.transcription import Transcription
 
 __all__ = [

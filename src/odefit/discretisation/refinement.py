@@ -161,5 +161,5 @@ def _slopes(d: Discretisation, values: Array, unknowns: Array) -> Array:
 def _field(d: Discretisation, place: Place, values: Array, unknowns: Array, times: Array) -> Array:
     equations = d.equations[place.segment.condition]
     points = np.arange(len(times))
-    block = equations.slope_block(d, points, times, place.segment.inputs(times))
+    block = equations.slope_block(points, times, place.segment.inputs(times))
     return np.column_stack(d.outputs(block, values, unknowns))

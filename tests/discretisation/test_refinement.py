@@ -10,14 +10,14 @@ import pytest
 from odefit import Event, Experiment, InputError, Model, Problem
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.mesh import GivenMesh, Mesh, UniformMesh
-from odefit.discretisation.schemes import SCHEMES
-from odefit.methods.transcription.refinement import (
+from odefit.discretisation.refinement import (
     PIECES,
     AdaptiveMesh,
     carried_over,
     refined,
     step_errors,
 )
+from odefit.discretisation.schemes import SCHEMES
 from odefit.problem.arrays import Array
 from tests.methods.transcription.exact import discrete_solution
 

@@ -1,0 +1,255 @@
+"""One local search on the discretised problem, improved on the true trajectories afterwards."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.formulations import Baseline, Formulation
+from odefit.discretisation.instance import Instance
+from odefit.discretisation.mesh import DataMesh, Mesh
+from odefit.discretisation.refinement import AdaptiveMesh, carried_over, refined, step_errors
+from odefit.discretisation.scales import spread
+from odefit.discretisation.schemes import Scheme
+from odefit.discretisation.starting import States, from_data, near
+from odefit.methods.control import Control
+from odefit.methods.cost_tolerance import CostTolerance
+from odefit.methods.estimate import Agreement, Start, Status
+from odefit.methods.single_shooting import SingleShooting
+from odefit.methods.solvers.agreement import measure_agreement
+from odefit.methods.solvers.nlpsol import NEARBY, Ipopt
+from odefit.methods.solvers.solver import Answer, Limits, Solver
+from odefit.methods.starts import guess
+from odefit.problem.arrays import Array
+from odefit.simulation import ForwardMap
+from odefit.simulation.engines import EngineName
+
+CONTRADICTED = 1.05
+"""Objective on the true trajectories over that of the discretised problem from which the mesh is
+taken for too coarse."""
+
+CONTRADICTED_LIKELIHOOD = 0.1
+"""Difference of the two costs from which it is, where standard deviations are estimated."""
+
+SHARPER = 1e-2
+"""Factor on the mesh tolerance where the true trajectories contradict the mesh."""
+
+EXPLAINED = 0.5
+"""Objective over that of constant predictions from which an answer counts as no fit at all."""
+
+CLOSE = 1e-4
+"""Residuals this small, relative to the data, count as zero where nothing is polished."""
+
+POLISHING = SingleShooting(evaluations=300, tolerance=1e-8, step=1e-7, patience=30)
+"""The search on the true trajectories that improves the answer on the mesh."""
+
+
+@dataclass(frozen=True)
+class LocalSearch:
+    """A local solver of the discretised problem, from one start to one end.
+
+    Attributes
+    ----------
+    scheme, mesh, formulation, solver, states, polish, shooting, engine
+        As those of :class:`~odefit.methods.transcription.Transcription`.
+    guessed
+        Whether the first start is a point that the user gave: the states then begin with its
+        simulation.
+    """
+
+    scheme: Scheme
+    mesh: Mesh | AdaptiveMesh
+    formulation: Formulation = field(default_factory=Baseline)
+    solver: Solver = field(default_factory=lambda: Ipopt(iterations=300))
+    states: States = "data"
+    guessed: bool = False
+    polish: bool = True
+    shooting: bool = True
+    engine: EngineName = "auto"
+
+    @property
+    def name(self) -> str:
+        """Scheme, formulation and solver, for results."""
+        return f"{self.scheme.name}, {self.formulation.name}, {self.solver.name}"
+
+    def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
+        """Return the end of one start; a solver or an integration that fails raises nothing.
+
+        Parameters
+        ----------
+        forward
+            The problem's forward map.
+        index
+            Number of the start.
+        start
+            Unknowns in natural units, shape (n,).
+        """
+        began = time.perf_counter()
+        d = self.discretisation(forward)
+        guessed = index == 0 and (self.guessed or guess(forward.problem) is not None)
+        instance = Instance(d, self.formulation, self._states(d, forward, start, guessed), start)
+        answer = self.solver.solve(instance, Limits.until(control))
+
+        def ended(d: Discretisation, answer: Answer) -> Start:
+            name, polish = self.solver.name, self.polish
+            return as_start(forward, d, answer, name, polish, index, start, control, began)
+
+        end = ended(d, answer)
+        if self.polish and self.shooting and not end.exact and not control.should_stop():
+            direct = POLISHING.run(forward, index, start, control)
+            if direct.cost < end.cost:
+                end = replace(direct, seconds=time.perf_counter() - began)
+        if self.polish and answer.objective > EXPLAINED * spread(d):
+            return end  # a finer mesh will not make a fit of it
+        tolerance = self.mesh.tolerance if isinstance(self.mesh, AdaptiveMesh) else None
+        while tolerance is not None and answer.success and not control.should_stop():
+            if self.polish and (end.exact or not _contradicted(forward, end, answer)):
+                break
+            d, answer, fine = self._refined(d, answer, tolerance, control)
+            again = ended(d, answer)
+            if again.cost <= end.cost or not self.polish:
+                end = again
+            if not fine or not self.polish:
+                break
+            tolerance *= SHARPER
+            if tolerance < 1e-10:
+                break
+        return end
+
+    def confirmed(self, forward: ForwardMap, vector: Array, control: Control) -> Agreement | None:
+        """Compare the discretised solution next to `vector` with the true trajectories.
+
+        An adaptive mesh is refined to its tolerance; None if no solution is found.
+        """
+        d = self.discretisation(forward)
+        instance = Instance(d, self.formulation, near(d, forward, vector), vector)
+        answer = NEARBY.solve(instance, Limits.until(control))
+        if isinstance(self.mesh, AdaptiveMesh) and answer.success:
+            d, answer, _ = self._refined(d, answer, self.mesh.tolerance, control)
+        if answer.unknowns is None or answer.values is None or not answer.success:
+            return None
+        return measure_agreement(forward, d, answer)
+
+    def discretisation(self, forward: ForwardMap) -> Discretisation:
+        """Return the problem on the initial mesh, which is built once for a forward map."""
+        kept = _kept.setdefault(forward, {})
+        key = (self.scheme, self.mesh)
+        if key not in kept:
+            mesh = DataMesh(self.mesh.steps) if isinstance(self.mesh, AdaptiveMesh) else self.mesh
+            kept[key] = Discretisation(forward.problem, self.scheme, mesh)
+        return kept[key]
+
+    def _refined(
+        self, d: Discretisation, answer: Answer, tolerance: float, control: Control
+    ) -> tuple[Discretisation, Answer, bool]:
+        """Return the answer on a mesh whose error estimate is below `tolerance`, if there is one.
+
+        Otherwise the last mesh that could be solved, its answer, and False.
+        """
+        assert isinstance(self.mesh, AdaptiveMesh)
+        wanted = replace(self.mesh, tolerance=tolerance)
+        for _ in range(wanted.rounds):
+            assert answer.values is not None
+            assert answer.unknowns is not None
+            errors = step_errors(d, answer.values, answer.unknowns)
+            if max(float(e.max(initial=0.0)) for e in errors) <= tolerance:
+                return d, answer, True
+            mesh = refined(d, errors, wanted)
+            if mesh is None or control.should_stop():
+                break
+            finer = Discretisation(d.problem, self.scheme, mesh)
+            values = carried_over(d, answer.values, answer.unknowns, finer)
+            instance = Instance(finer, self.formulation, values, answer.unknowns)
+            again = NEARBY.solve(instance, Limits.until(control))
+            if not again.success:
+                break
+            d, answer = finer, again
+        return d, answer, False
+
+    def _states(
+        self, d: Discretisation, forward: ForwardMap, unknowns: Array, guessed: bool
+    ) -> Array:
+        if self.states == "zero":
+            return np.zeros((d.points, len(d.variables)))
+        if self.states == "simulation" or guessed:
+            return near(d, forward, unknowns)
+        return from_data(d, unknowns)
+
+
+def as_start(
+    forward: ForwardMap,
+    d: Discretisation,
+    answer: Answer,
+    solver: str,
+    polish: bool,
+    index: int,
+    start: Array,
+    control: Control,
+    began: float,
+) -> Start:
+    """Return the answer of a discretised problem as the end of a start.
+
+    Parameters
+    ----------
+    forward, d, answer
+        The problem's forward map, its discretisation, and the solver's answer.
+    solver
+        Name of the solver, for the message.
+    polish
+        Whether the answer is improved on the true trajectories; otherwise the cost is that of the
+        discretised problem.
+    index, start
+        Number of the start and its unknowns, shape (n,).
+    began
+        Time of :func:`time.perf_counter` at which the start began.
+    """
+    message = f"{solver}: {answer.message}"
+    iterations = max(answer.iterations, 0)
+    unknowns = start if answer.unknowns is None else answer.unknowns
+    vector = np.clip(unknowns, forward.problem.lower, forward.problem.upper)
+    if answer.unknowns is None or not (polish or answer.success):
+        seconds = time.perf_counter() - began
+        lost = (math.inf, Status.FAILED, message, iterations, seconds, math.inf)
+        return Start(index, start, vector, *lost)
+    if not polish:
+        assert answer.values is not None
+        cost = 0.5 * answer.objective
+        return Start(
+            index,
+            start,
+            vector,
+            d.squares(answer.values, answer.unknowns),
+            Status.CONVERGED if answer.solved else Status.NOT_CONVERGED,
+            message,
+            iterations,
+            time.perf_counter() - began,
+            cost,
+            {},
+            cost <= CostTolerance.of(forward).zero(CLOSE),
+        )
+    end = POLISHING.run(forward, index, vector, control)
+    return replace(
+        end,
+        start=start,
+        message=f"{message}; {end.message}",
+        evaluations=end.evaluations + iterations,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _contradicted(forward: ForwardMap, end: Start, answer: Answer) -> bool:
+    """Return whether the true trajectories are clearly worse than the mesh promises."""
+    promised = 0.5 * answer.objective
+    if forward.likelihood:
+        return end.cost > promised + CONTRADICTED_LIKELIHOOD
+    return end.cost > CONTRADICTED * promised
+
+
+_kept: WeakKeyDictionary[ForwardMap, dict[Any, Discretisation]] = WeakKeyDictionary()
+"""Discretisations in use, so that every start of a fit uses the same."""
