@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from odefit import library
 from odefit.fit import fit
 from odefit.methods import Control, MultiStart, Progress, SingleShooting, Start, Status
+from odefit.methods.registry import METHODS
 from odefit.problem import (
     Event,
     Experiment,
@@ -46,25 +47,20 @@ if TYPE_CHECKING:
     from odefit.structure.identifiability import structural_identifiability as identifiability
 
 _LATER = {
+    **{entry.class_name: entry.module for entry in METHODS.values()},
     "AdaptiveMesh": "odefit.methods.transcription",
-    "Algebraic": "odefit.methods.algebraic",
     "Baseline": "odefit.methods.transcription",
     "Collocation": "odefit.methods.transcription",
     "Constraint": "odefit.methods.multiple_shooting",
-    "BranchAndBound": "odefit.methods.branch_and_bound",
     "ExtraTol": "odefit.methods.transcription",
-    "IntegralMatching": "odefit.methods.integral_matching",
-    "MultipleShooting": "odefit.methods.multiple_shooting",
-    "OuterApproximation": "odefit.methods.outer_approximation",
     "SoftCons": "odefit.methods.transcription",
     "StructuralIdentifiability": "odefit.structure.findings",
-    "Transcription": "odefit.methods.transcription",
     "identifiability": "odefit.structure.identifiability:structural_identifiability",
     "lyapunov_exponents": "odefit.simulation.lyapunov",
 }
-"""Names whose modules load much (SciPy, CasADi): only when they are asked for.
+"""The modules of public names that load much (SciPy, CasADi); they are imported at first use.
 
-After a colon stands what the module calls it, where that is another name.
+After a colon stands the name in the module, where that is another one.
 """
 
 __all__ = [

@@ -122,7 +122,7 @@ def test_a_checkpoint_of_another_fit_beside_the_json_is_given_up(
 ) -> None:
     run("fit", "decay.toml", "--json", "r.json", "--starts", "100000", "--time-limit", "0.5")
     assert run("fit", "decay.toml", "--json", "r.json", "--seed", "1") == 0
-    assert "is of another fit, which is given up" in capsys.readouterr().err
+    assert "belongs to another fit and is removed" in capsys.readouterr().err
 
 
 def test_a_checkpoint_that_was_named_is_kept_and_defended(

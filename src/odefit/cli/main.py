@@ -1,0 +1,125 @@
+"""The entry point ``odefit``: it reads the options, runs a command and returns an exit status."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from odefit.cli.commands import DONE, INTERRUPTED, UNUSABLE, check, fit, simulate
+from odefit.methods.registry import METHODS, OPTIONS
+from odefit.problem.errors import InputError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line, and return the exit status.
+
+    It is 0 when the command is done, 2 for unusable input, 3 if no acceptable fit was found, 4 if
+    the time limit was reached (the best so far is written all the same), and 130 after Ctrl-C.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except InputError as error:
+        for message in error.messages:
+            print(f"error: {message}", file=sys.stderr)
+        return UNUSABLE
+    except BrokenPipeError:
+        # The reader of a pipe has gone, as with `odefit ... | head`.
+        sys.stderr.close()
+        return DONE
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="odefit",
+        description="Estimate the parameters of ODE models from data, "
+        "and say how far the answer can be trusted.",
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_fit(commands)
+    _add_check(commands)
+    _add_simulate(commands)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Prints the version; the package's metadata are read only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
+        from importlib.metadata import version
+
+        print(f"odefit {version('odefit')}")
+        parser.exit()
+
+
+def _add_fit(commands: Any) -> None:
+    parser = commands.add_parser(
+        "fit", help="estimate the unknowns of a problem", description="Estimate the unknowns."
+    )
+    parser.set_defaults(run=fit)
+    parser.add_argument("problem", metavar="PROBLEM.toml")
+    parser.add_argument("--method", metavar="NAME", help=f"one of: {', '.join(METHODS)}")
+    for name, option in OPTIONS.items():
+        owners = [entry.name for entry in METHODS.values() if name in entry.options]
+        parser.add_argument(
+            f"--{name}",
+            metavar=None if option.choices else option.metavar,
+            type=option.kind,
+            choices=option.choices,
+            help=f"{option.meaning}; for {', '.join(owners)}",
+        )
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the result to this file")
+    parser.add_argument("--report", metavar="FILE.html", type=Path, help="write a report")
+    _add_seed(parser)
+    parser.add_argument("--jobs", metavar="N", type=int, help="processes (default: one a core)")
+    parser.add_argument("--time-limit", metavar="S", type=float, help="seconds")
+    parser.add_argument(
+        "--checkpoint",
+        metavar="FILE",
+        type=Path,
+        help="keep finished starts here and go on from them (default with --json: "
+        "FILE.checkpoint, removed at the end)",
+    )
+
+
+def _add_check(commands: Any) -> None:
+    parser = commands.add_parser(
+        "check",
+        help="validate and describe a problem",
+        description="Validate and describe a problem; say what its data can determine.",
+    )
+    parser.set_defaults(run=check)
+    parser.add_argument("problem", metavar="PROBLEM.toml")
+    _add_seed(parser)
+
+
+def _add_simulate(commands: Any) -> None:
+    parser = commands.add_parser(
+        "simulate", help="simulate a problem", description="Simulate a problem."
+    )
+    parser.set_defaults(run=simulate)
+    parser.add_argument("problem", metavar="PROBLEM.toml")
+    parser.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="values of unknowns; without it the guesses",
+    )
+    parser.add_argument("--result", metavar="FILE", type=Path, help="take values from a result")
+    parser.add_argument(
+        "--times", metavar="FROM:TO:COUNT", help="other times than those of the data"
+    )
+    parser.add_argument("--csv", metavar="FILE", type=Path, help="write to this file")
+
+
+def _add_seed(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="default: 0")

@@ -1,0 +1,181 @@
+"""The methods by name: the class, the options of the command line, and the page that explains it.
+
+It is the only list of methods: ``odefit.METHOD``, ``--method NAME`` and the command line's options
+come from it. Nothing heavy is imported before a method is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from odefit.problem.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from odefit.methods.control import Method
+
+
+@dataclass(frozen=True)
+class MethodEntry:
+    """What is known of a method before it is imported.
+
+    Attributes
+    ----------
+    name
+        Its name on the command line.
+    class_name, module
+        The class and where it is defined.
+    page
+        The page of ``docs/`` that explains it.
+    options
+        Fields of the class that the command line can set, of those in :data:`OPTIONS`.
+    without_starts
+        Why the number of starts cannot be set, for a method without this option.
+    """
+
+    name: str
+    class_name: str
+    module: str
+    page: str
+    options: tuple[str, ...]
+    without_starts: str = ""
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of the command line that only some methods have.
+
+    Attributes
+    ----------
+    meaning
+        Its explanation in ``odefit fit --help``.
+    metavar
+        The placeholder of its value.
+    kind
+        The type of its value.
+    choices
+        The values that it takes; None for any.
+    """
+
+    meaning: str
+    metavar: str = "NAME"
+    kind: type = str
+    choices: tuple[str, ...] | None = None
+
+
+OPTIONS: Mapping[str, Option] = {
+    "starts": Option("number of starts (default: as many as the evidence asks for)", "N", int),
+    "scheme": Option("discretisation scheme: trapezoid, radau, runge-kutta, ..."),
+    "mesh": Option("number of equal steps of the mesh", "M", int),
+    "solver": Option("solver of the discretised problem: ipopt, scip (with bounds), ..."),
+    "nodes": Option("number of shooting nodes (default: as many as the data carry)", "N", int),
+    "integrator": Option("integrator of the intervals: local-linearization, ..."),
+    "elements": Option("number of finite elements", "N", int),
+    "bounds": Option(
+        "accept bounds that the data suggest, where there are none", choices=("propose",)
+    ),
+}
+"""Options of the command line that belong to methods, by the field that each sets."""
+
+METHODS: Mapping[str, MethodEntry] = {
+    entry.name: entry
+    for entry in (
+        MethodEntry(
+            "multi-start",
+            "MultiStart",
+            "odefit.methods.multi_start",
+            "how-to-choose.md",
+            ("starts",),
+        ),
+        MethodEntry(
+            "single-shooting",
+            "SingleShooting",
+            "odefit.methods.single_shooting",
+            "how-to-choose.md",
+            (),
+            "single-shooting has one start; use --method multi-start",
+        ),
+        MethodEntry(
+            "multiple-shooting",
+            "MultipleShooting",
+            "odefit.methods.multiple_shooting",
+            "multiple-shooting.md",
+            ("starts", "nodes", "integrator"),
+        ),
+        MethodEntry(
+            "integral-matching",
+            "IntegralMatching",
+            "odefit.methods.integral_matching",
+            "integral-matching.md",
+            ("starts",),
+        ),
+        MethodEntry(
+            "transcription",
+            "Transcription",
+            "odefit.methods.transcription",
+            "transcription.md",
+            ("starts", "scheme", "mesh", "solver"),
+        ),
+        MethodEntry(
+            "algebraic",
+            "Algebraic",
+            "odefit.methods.algebraic",
+            "algebraic.md",
+            (),
+            "the algebraic method has none: it finds all solutions",
+        ),
+        MethodEntry(
+            "outer-approximation",
+            "OuterApproximation",
+            "odefit.methods.outer_approximation",
+            "outer-approximation.md",
+            ("starts", "elements", "bounds"),
+        ),
+        MethodEntry(
+            "branch-and-bound",
+            "BranchAndBound",
+            "odefit.methods.branch_and_bound",
+            "branch-and-bound.md",
+            ("starts", "scheme", "mesh", "bounds"),
+        ),
+    )
+}
+"""All methods by their names on the command line."""
+
+DEFAULT_METHOD = "multi-start"
+"""The method of a fit for which none is named."""
+
+
+def make_method(name: str | None = None, options: Mapping[str, Any] | None = None) -> Method:
+    """Make a method from its name and from options of the command line.
+
+    Parameters
+    ----------
+    name
+        One of :data:`METHODS`; None for the default.
+    options
+        Values of the fields in :data:`OPTIONS`; those that are None are left at their defaults.
+
+    Raises
+    ------
+    InputError
+        There is no such method, it has no such option, or a value makes no sense.
+    """
+    if name is not None and name not in METHODS:
+        raise InputError(
+            f"--method: unknown method {name!r}{did_you_mean(name, METHODS)} "
+            f"Methods are: {', '.join(METHODS)}"
+        )
+    entry = METHODS[name or DEFAULT_METHOD]
+    given = {key: value for key, value in (options or {}).items() if value is not None}
+    for option in given:
+        if option in entry.options:
+            continue
+        if option == "starts":
+            raise InputError(f"--starts: {entry.without_starts}")
+        owners = [e.name for e in METHODS.values() if option in e.options]
+        raise InputError(f"--{option}: is an option of --method {' or '.join(owners)}")
+    method: Method = getattr(import_module(entry.module), entry.class_name)(**given)
+    return method
