@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from odefit import Model, Problem
-from odefit.enclosure import Enclosure, Residuals, flow, linear
-from odefit.enclosure.flow import Flow, Position
-from odefit.enclosure.growth import Spread
+from odefit.enclosure import Enclosure, Residuals, affine_flow, flow
+from odefit.enclosure.error_propagation import ErrorBound
+from odefit.enclosure.flow import Flow, StateEnclosure
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.residuals import variables
 from odefit.enclosure.system import System
@@ -268,7 +268,7 @@ def test_a_deviation_larger_than_guessed_is_not_believed(
     problem = observed({"x": "x^2"}, [0.9], {"x": {}}, [])
     one, monomials = System(problem, problem.conditions[0]), Monomials.of(1, 0)
     model = variables(monomials, np.array([[0.3]]), np.array([[upper]]))[0]
-    start = Position(model.c[None, :, 0], Spread.of(model.remainder[:, None]))
+    start = StateEnclosure(model.c[None, :, 0], ErrorBound.of(model.remainder[:, None]))
     far = Flow(one, monomials, 40, np.ones(1))
     with np.errstate(all="ignore"):
         found = far.advance(start, {one.unknowns[0]: model}, 0.0, 0.9, np.full(1, 0.9), np.zeros(1))
@@ -314,7 +314,7 @@ def test_boxes_without_bounds(unbounded: float) -> None:
 
 def test_what_takes_too_many_steps_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flow, "MOST_STEPS", 30)
-    monkeypatch.setattr(linear, "FAST", np.inf)
+    monkeypatch.setattr(affine_flow, "FAST", np.inf)
     problem = observed({"x": "w*y", "y": "-w*x"}, [1.0, 100.0], {"x": {}, "y": 0.0}, ["w"])
     found = holds(problem, Enclosure(problem), *box(np.array([1.0, 1.0]), 1e-3), oscillator)
     assert np.isfinite(found.remainder[[0, 2]]).all()

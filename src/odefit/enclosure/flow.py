@@ -2,9 +2,9 @@
 
 A step computes the Taylor polynomial in time of the solution, whose coefficients are polynomials in
 the box, and bounds how far it is from solving the equations: from that defect, and from how the
-equations contract or stretch deviations (:mod:`odefit.enclosure.growth`), follows a bound of the
-distance to every true solution. The polynomial may come from anywhere; only the bound has to be,
-and is, rounded upwards.
+equations contract or stretch deviations (:mod:`odefit.enclosure.error_propagation`), follows a
+bound of the distance to every true solution. The polynomial may come from anywhere; only the bound
+has to be, and is, rounded upwards.
 """
 
 from __future__ import annotations
@@ -14,12 +14,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.enclosure.growth import MOST, Frame, Spread, componentwise, coordinates, framed, without
+from odefit.enclosure.error_propagation import (
+    MAX_STEP_NORM,
+    ErrorBound,
+    Frame,
+    componentwise,
+    coordinates,
+    framed,
+    without,
+)
 from odefit.enclosure.intervals import Interval
-from odefit.enclosure.models import SLACK, TINY, UNIT, Model
 from odefit.enclosure.monomials import Monomials
-from odefit.enclosure.system import Motion, System
-from odefit.enclosure.values import Sweep
+from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
+from odefit.enclosure.system import Mode, System
+from odefit.enclosure.taylor_evaluation import TaylorEvaluation
+from odefit.enclosure.taylor_models import TaylorModel
 from odefit.problem.arrays import Array, BoolArray
 
 SHORT = 2.0**-12
@@ -49,7 +58,7 @@ STRONG = 1.5
 
 
 @dataclass(frozen=True, eq=False)
-class Position:
+class StateEnclosure:
     """States at one time in all boxes.
 
     Attributes
@@ -61,9 +70,9 @@ class Position:
     """
 
     c: Array
-    spread: Spread
+    spread: ErrorBound
 
-    def models(self, ranges: Sequence[Interval] | None = None) -> list[Model]:
+    def models(self, ranges: Sequence[Interval] | None = None) -> list[TaylorModel]:
         """As Taylor models, constant in time; by `ranges` where nothing else is known."""
         found = []
         for i, c in enumerate(self.c):
@@ -75,12 +84,12 @@ class Position:
                     c = np.where(use, 0.0, c)
                     c[0] = np.where(use, middle, c[0])
                     size = np.where(use, radius, size)
-            found.append(Model(c[:, None, :], None, size, np.zeros(len(size))))
+            found.append(TaylorModel(c[:, None, :], None, size, np.zeros(len(size))))
         return found
 
     def ranges(self) -> list[Interval]:
         """As intervals."""
-        radius = (np.abs(self.c[:, 1:]).sum(axis=1) + self.spread.sizes.T) * SLACK
+        radius = (np.abs(self.c[:, 1:]).sum(axis=1) + self.spread.sizes.T) * ROUNDING_MARGIN
         return [Interval.around(c[0], r) for c, r in zip(self.c, radius, strict=True)]
 
 
@@ -102,19 +111,19 @@ class Flow:
     def __init__(self, system: System, monomials: Monomials, order: int, tolerance: Array) -> None:
         self._system, self._monomials, self._order = system, monomials, order
         self._tolerance = tolerance
-        self._reach: dict[Motion, Array] = {}
+        self._reach: dict[Mode, Array] = {}
         self._low = Monomials.of(monomials.variables, min(1, monomials.degree))
 
     def advance(
         self,
-        position: Position,
-        unknowns: Mapping[int, Model],
+        position: StateEnclosure,
+        unknowns: Mapping[int, TaylorModel],
         since: float,
         until: float,
         steps: Array,
         effort: Array,
         price: Array | None = None,
-    ) -> Position:
+    ) -> StateEnclosure:
         """From one time to another, between which nothing jumps.
 
         Parameters
@@ -146,7 +155,7 @@ class Flow:
         while True:
             active = np.flatnonzero(now < until)
             if not len(active):
-                return Position(c, spread.unknown(lost))
+                return StateEnclosure(c, spread.unknown(lost))
             left = until - now[active]
             count = np.ceil(left / steps[active] - 1e-9)
             # Steps go from one floating-point time to another: no time is lost by rounding.
@@ -154,7 +163,7 @@ class Flow:
             ends = np.maximum(ends, np.nextafter(now[active], np.inf))
             ends = np.where(count <= 1, until, np.minimum(ends, until))
             h = ends - now[active]
-            part = Position(c[:, :, active], spread.take(active))
+            part = StateEnclosure(c[:, :, active], spread.take(active))
             taken = len(active) < boxes
             step = _Step(
                 self,
@@ -203,12 +212,12 @@ def carried(lost: BoolArray, reach: Array) -> BoolArray:
     return np.asarray(lost.astype(float) @ reach.T > 0)
 
 
-def lowered(model: Model, low: Monomials) -> Model:
+def lowered(model: TaylorModel, low: Monomials) -> TaylorModel:
     """With a lower degree in the box, what is dropped in the remainder."""
     m = len(low)
     rest = np.abs(model.c[m:]).sum((0, 1))
     support = None if model.support is None else frozenset(k for k in model.support if k < m)
-    return Model(model.c[:m], support, model.remainder + rest * SLACK, model.late)
+    return TaylorModel(model.c[:m], support, model.remainder + rest * ROUNDING_MARGIN, model.late)
 
 
 class _Step:
@@ -237,10 +246,10 @@ class _Step:
     def __init__(
         self,
         flow: Flow,
-        motion: Motion,
-        still: Mapping[int, Model],
-        slow: Mapping[int, Model],
-        begin: Position,
+        motion: Mode,
+        still: Mapping[int, TaylorModel],
+        slow: Mapping[int, TaylorModel],
+        begin: StateEnclosure,
         dead: BoolArray,
         reach: Array,
         since: float,
@@ -267,18 +276,18 @@ class _Step:
         self.easy &= exact.all(0)
         self.slow |= ~exact.T
 
-    def _given(self, length: int, monomials: Monomials) -> dict[int, Model]:
+    def _given(self, length: int, monomials: Monomials) -> dict[int, TaylorModel]:
         """Time and inputs as polynomials in s."""
         flow, h, nothing = self._flow, self._h, np.zeros(self._boxes)
         system = flow._system
         clock = np.zeros((len(monomials), length, self._boxes))
         clock[0, 0] = self._times
-        rest = 4 * UNIT * (np.abs(self._times) + h)
+        rest = 4 * UNIT_ROUNDOFF * (np.abs(self._times) + h)
         if length > 1:
             clock[0, 1] = h
         else:
-            rest = (rest + h) * SLACK
-        found = {system.time: Model(clock, frozenset([0]), rest, nothing)}
+            rest = (rest + h) * ROUNDING_MARGIN
+        found = {system.time: TaylorModel(clock, frozenset([0]), rest, nothing)}
         for name, entry in system.inputs.items():
             given = system.condition.inputs[name]
             rows = given.polynomials()
@@ -301,12 +310,12 @@ class _Step:
             kept = min(4, length)
             c[0, :kept] = shifted[:kept]
             size = sum(abs(p[j]) * (np.abs(offset) + h) ** j for j in range(4))
-            rest = np.abs(shifted[kept:]).sum(0) + 32 * UNIT * size + TINY
-            found[entry] = Model(c, frozenset([0]), rest * SLACK, nothing)
+            rest = np.abs(shifted[kept:]).sum(0) + 32 * UNIT_ROUNDOFF * size + UNDERFLOW
+            found[entry] = TaylorModel(c, frozenset([0]), rest * ROUNDING_MARGIN, nothing)
         return found
 
     def _polynomials(
-        self, begin: Position, still: Mapping[int, Model]
+        self, begin: StateEnclosure, still: Mapping[int, TaylorModel]
     ) -> tuple[Array, Array, Array]:
         """Taylor polynomials of the states, shape (n, M, K, B), and their defects times the step.
 
@@ -321,9 +330,9 @@ class _Step:
         alive = (~self._dead).T.astype(float)
         values = {**still, **self._given(order, flow._monomials)}
         for i, entry in enumerate(system.states):
-            values[entry] = Model(t[i], None, nothing, nothing)
+            values[entry] = TaylorModel(t[i], None, nothing, nothing)
         rates = self._motion.rates
-        sweep = Sweep(rates, flow._monomials, order, values)
+        sweep = TaylorEvaluation(rates, flow._monomials, order, values)
         targets = [sweep.values[term.index] for term in rates.terms]
         with np.errstate(all="ignore"):
             for k in range(order):
@@ -338,9 +347,11 @@ class _Step:
                 f = sweep.values[term.index]
                 top = np.abs(f.c[:, order - 1]).sum(0) if f.c.shape[1] == order else nothing
                 late[i] = h * (top + f.late)
-                rounding = 8 * UNIT * order * np.abs(t[i]).sum((0, 1))
-                whole = np.abs(f.c).sum((0, 1)) * 4 * UNIT
-                defect[i] = (h * (top + f.remainder + whole) + rounding) * SLACK + TINY
+                rounding = 8 * UNIT_ROUNDOFF * order * np.abs(t[i]).sum((0, 1))
+                whole = np.abs(f.c).sum((0, 1)) * 4 * UNIT_ROUNDOFF
+                defect[i] = (
+                    h * (top + f.remainder + whole) + rounding
+                ) * ROUNDING_MARGIN + UNDERFLOW
         defect[self._dead.T] = late[self._dead.T] = 0.0
         t[self._dead.T.nonzero()[0], :, :, self._dead.T.nonzero()[1]] = 0.0
         lost = ~np.isfinite(t).all((1, 2)) | np.isnan(defect)
@@ -350,17 +361,19 @@ class _Step:
             t = np.where(np.isfinite(t), t, 0.0)
         return t, defect, late
 
-    def _bound(self, begin: Position, t: Array, slow: Mapping[int, Model], defect: Array) -> None:
+    def _bound(
+        self, begin: StateEnclosure, t: Array, slow: Mapping[int, TaylorModel], defect: Array
+    ) -> None:
         """How far true solutions are from the polynomials at the end of the step."""
         spread, dead, reach = begin.spread, self._dead, self._reach
         end = t.sum(axis=2)
         steady = defect.T
-        guess = 1.5 * spread.sizes + 2.0 * steady + 4 * TINY
+        guess = 1.5 * spread.sizes + 2.0 * steady + 4 * UNDERFLOW
         for attempt in range(TRIES):
             middle, upper, variation = self._slopes(t, guess.T, slow)
             norms = np.abs(upper).sum(axis=2)
             # Nothing can be known of these; the others do not depend on them.
-            out = carried(dead | ~(norms <= MOST / 2) | ~np.isfinite(steady), reach)
+            out = carried(dead | ~(norms <= MAX_STEP_NORM / 2) | ~np.isfinite(steady), reach)
             upper = without(upper, out)
             after, during = componentwise(
                 upper, np.where(out, 0.0, spread.sizes), np.where(out, 0.0, steady)
@@ -372,20 +385,20 @@ class _Step:
         # All is for deviations up to the guess: it has to be the one that was found to hold.
         useless = ~(after <= USELESS * self._flow._tolerance)
         lost = carried(out | ~(held & np.isfinite(during)) | useless, reach)
-        rounding = 4 * UNIT * t.shape[2] * np.abs(t).sum((1, 2)).T + TINY
+        rounding = 4 * UNIT_ROUNDOFF * t.shape[2] * np.abs(t).sum((1, 2)).T + UNDERFLOW
         # By the middle alone: around it, the Jacobian may be large because of the doubt.
         centre = np.where(dead, 0.0, np.abs(middle).sum(axis=(0, 3))).max(axis=1)
         frame = Frame(without(middle, lost))
         if lost.any():
             spread, steady = spread.without(lost), np.where(lost, 0.0, steady)
         other = framed(frame, without(variation, lost), spread, steady)
-        sizes = np.where(lost, 0.0, (np.minimum(after, other.sizes) + rounding) * SLACK)
+        sizes = np.where(lost, 0.0, (np.minimum(after, other.sizes) + rounding) * ROUNDING_MARGIN)
         back = np.abs(np.swapaxes(other.frame, 1, 2))
         straight = np.matmul(back, sizes[:, :, None])[:, :, 0]
         added = np.matmul(back, rounding[:, :, None])[:, :, 0]
         lengths = np.minimum(
-            (other.lengths + coordinates(other.frame, added * SLACK)) * SLACK,
-            coordinates(other.frame, straight * SLACK),
+            (other.lengths + coordinates(other.frame, added * ROUNDING_MARGIN)) * ROUNDING_MARGIN,
+            coordinates(other.frame, straight * ROUNDING_MARGIN),
         )
         self.lost = lost
         self.blamed = lost | (norms > STRONG)
@@ -393,10 +406,10 @@ class _Step:
         self.slow = norms > STRONG / PATIENT
         self.easy = np.where(dead, 0.0, norms).max(axis=1) <= 0.5 * STRONG
         end = np.where(lost.T[:, None], 0.0, end)
-        self.end = Position(end, Spread(sizes, other.frame, lengths))
+        self.end = StateEnclosure(end, ErrorBound(sizes, other.frame, lengths))
 
     def _slopes(
-        self, t: Array, guess: Array, slow: Mapping[int, Model]
+        self, t: Array, guess: Array, slow: Mapping[int, TaylorModel]
     ) -> tuple[Array, Array, Array]:
         """The Jacobian times the step: at the middle, by order of s; from above; its variation."""
         flow, h = self._flow, self._h
@@ -406,9 +419,9 @@ class _Step:
         values = {**slow, **self._given(length, low)}
         for i, entry in enumerate(flow._system.states):
             rest = np.abs(t[i, m:]).sum((0, 1)) + np.abs(t[i, :m, length:]).sum((0, 1)) + guess[i]
-            values[entry] = Model(t[i, :m, :length], None, rest * SLACK, nothing)
+            values[entry] = TaylorModel(t[i, :m, :length], None, rest * ROUNDING_MARGIN, nothing)
         slopes = self._motion.slopes
-        sweep = Sweep(slopes, low, length, values)
+        sweep = TaylorEvaluation(slopes, low, length, values)
         with np.errstate(all="ignore"):
             for k in range(length):
                 sweep.advance(k)
@@ -421,16 +434,16 @@ class _Step:
             a = sweep.values[term.index]
             c = np.abs(a.c)
             own = c[0].sum(0)
-            varying = (c[1:].sum((0, 1)) + a.remainder + 8 * UNIT * own) * SLACK
+            varying = (c[1:].sum((0, 1)) + a.remainder + 8 * UNIT_ROUNDOFF * own) * ROUNDING_MARGIN
             middle[: a.c.shape[1], :, i, j] = a.c[0] * h
-            variation[:, i, j] = varying * h * SLACK + TINY
+            variation[:, i, j] = varying * h * ROUNDING_MARGIN + UNDERFLOW
             if i == j:
                 # During the step, the orders of s beyond the first add what they can.
                 top = a.c[0, 0] + np.maximum(a.c[0, 1:], 0.0).sum(0) + varying
             else:
                 top = own + varying
-            top += 16 * UNIT * own
-            upper[:, i, j] = top * h + np.abs(top * h) * (SLACK - 1) + TINY
+            top += 16 * UNIT_ROUNDOFF * own
+            upper[:, i, j] = top * h + np.abs(top * h) * (ROUNDING_MARGIN - 1) + UNDERFLOW
         lost = ~np.isfinite(variation)
         variation = np.where(lost, np.inf, variation)
         upper = np.where(np.isfinite(upper), upper, np.inf)

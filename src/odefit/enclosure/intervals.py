@@ -13,15 +13,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from odefit.enclosure.models import SLACK, UNIT
+from odefit.enclosure.rounding import OVERFLOW, ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
 from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.structure.tape import Tape
-
-HUGE = 1e300
-"""Of what overflows where a lower bound of it is wanted."""
-
-LEAST = 1e-300
-"""More than what underflow loses in one operation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +66,7 @@ class Interval:
         """Its middle, and how far the ends are from it; not finite where nothing is known."""
         middle = 0.5 * self.low + 0.5 * self.high
         radius = np.maximum(self.high - middle, middle - self.low)
-        return middle, radius + 4 * UNIT * (np.abs(middle) + radius) + LEAST
+        return middle, radius + 4 * UNIT_ROUNDOFF * (np.abs(middle) + radius) + UNDERFLOW
 
     def put(self, boxes: IntArray, other: Interval) -> Interval:
         """With those of some boxes replaced."""
@@ -116,7 +110,7 @@ def _rounded(low: Array, high: Array) -> tuple[Array, Array]:
     low = np.where(np.isnan(low) | (low == np.inf), -np.inf, low)
     high = np.where(np.isnan(high) | (high == -np.inf), np.inf, high)
     with np.errstate(invalid="ignore"):
-        return low - 4 * UNIT * np.abs(low), high + 4 * UNIT * np.abs(high)
+        return low - 4 * UNIT_ROUNDOFF * np.abs(low), high + 4 * UNIT_ROUNDOFF * np.abs(high)
 
 
 def _products(a: Interval, b: Interval) -> Array:
@@ -132,8 +126,10 @@ def _product(a: Interval, b: Interval, products: Array) -> Interval:
     zero = ((a.low == 0) & (a.high == 0)) | ((b.low == 0) & (b.high == 0))
     same = ((a.low >= 0) & (b.low >= 0)) | ((a.high <= 0) & (b.high <= 0))
     other_sign = ((a.low >= 0) & (b.high <= 0)) | ((a.high <= 0) & (b.low >= 0))
-    low = np.where(zero, low, np.where(same, np.maximum(low - LEAST, 0.0), low - LEAST))
-    high = np.where(zero, high, np.where(other_sign, np.minimum(high + LEAST, 0.0), high + LEAST))
+    low = np.where(zero, low, np.where(same, np.maximum(low - UNDERFLOW, 0.0), low - UNDERFLOW))
+    high = np.where(
+        zero, high, np.where(other_sign, np.minimum(high + UNDERFLOW, 0.0), high + UNDERFLOW)
+    )
     return Interval(low, high)
 
 
@@ -142,8 +138,8 @@ def _reciprocal(b: Interval, pole: BoolArray) -> Interval:
     with np.errstate(all="ignore"):
         low, high = _rounded(1.0 / b.high, 1.0 / b.low)
     # The sign is kept even where the reciprocal underflows.
-    low = np.where(b.low >= 0, np.maximum(low - LEAST, 0.0), low - LEAST)
-    high = np.where(b.high <= 0, np.minimum(high + LEAST, 0.0), high + LEAST)
+    low = np.where(b.low >= 0, np.maximum(low - UNDERFLOW, 0.0), low - UNDERFLOW)
+    high = np.where(b.high <= 0, np.minimum(high + UNDERFLOW, 0.0), high + UNDERFLOW)
     return Interval(np.where(pole, -np.inf, low), np.where(pole, np.inf, high))
 
 
@@ -166,26 +162,6 @@ def relational_quotient(a: Interval, b: Interval) -> Interval:
     """
     through = (b.low < 0) & (b.high > 0) | (b.low == 0) & (b.high == 0)
     return real_product(a, _reciprocal(b, through))
-
-
-def round_down(x: Array) -> Array:
-    """Return the next floats below, at most the exact result that was rounded to `x`."""
-    return np.nextafter(x, -np.inf)
-
-
-def round_up(x: Array) -> Array:
-    """Return the next floats above, at least the exact result that was rounded to `x`."""
-    return np.nextafter(x, np.inf)
-
-
-def summation_error(terms: int | Array) -> Array:
-    """Return the largest error of a sum of rounded products, relative to the sum of magnitudes.
-
-    It is ``k u / (1 - k u)`` with the unit roundoff u and k a little above the number of `terms`
-    (N. J. Higham, Accuracy and stability of numerical algorithms, 2002).
-    """
-    k = np.asarray(terms, dtype=float) + 2.0
-    return np.asarray(k * UNIT / (1.0 - k * UNIT))
 
 
 def evaluated(
@@ -220,9 +196,12 @@ def evaluated(
 
 def _exponential(a: Interval) -> Interval:
     with np.errstate(over="ignore"):
-        low, high = np.exp(a.low) / SLACK - LEAST, np.exp(a.high) * SLACK + LEAST
+        low, high = (
+            np.exp(a.low) / ROUNDING_MARGIN - UNDERFLOW,
+            np.exp(a.high) * ROUNDING_MARGIN + UNDERFLOW,
+        )
     # What overflows is at least so large.
-    return Interval(np.clip(low, 0.0, HUGE), high)
+    return Interval(np.clip(low, 0.0, OVERFLOW), high)
 
 
 def squared(a: Interval) -> Interval:

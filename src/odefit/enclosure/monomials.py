@@ -12,7 +12,7 @@ import numpy as np
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 
-MOST = 20_000
+MAX_MONOMIALS = 20_000
 """Monomials at most: beyond, a single product of two polynomials takes seconds."""
 
 Support = frozenset[int] | None
@@ -42,12 +42,12 @@ class Monomials:
     Raises
     ------
     InputError
-        There are more than :data:`MOST`.
+        There are more than :data:`MAX_MONOMIALS`.
     """
 
     def __init__(self, variables: int, degree: int) -> None:
         count = comb(variables + degree, degree)
-        if count > MOST:
+        if count > MAX_MONOMIALS:
             raise InputError(
                 f"{variables} unknowns: polynomials of degree {degree} in them have {count} "
                 "coefficients; take a lower degree, or fix some unknowns"

@@ -9,14 +9,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from odefit.enclosure.flow import Flow, Position
-from odefit.enclosure.growth import Spread
+from odefit.enclosure.affine_flow import LinearODE, StiffAffineFlow
+from odefit.enclosure.differential_inequalities import DifferentialInequalities, StateIntervals
+from odefit.enclosure.error_propagation import ErrorBound
+from odefit.enclosure.flow import Flow, StateEnclosure
 from odefit.enclosure.intervals import Interval, evaluated
-from odefit.enclosure.linear import Fast, LinearMotion
-from odefit.enclosure.models import SLACK, TINY, UNIT, Model
 from odefit.enclosure.monomials import Monomials
+from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
 from odefit.enclosure.system import System
-from odefit.enclosure.tubes import Tube, Tubes
+from odefit.enclosure.taylor_models import TaylorModel
 from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
@@ -73,8 +74,10 @@ class Residuals:
     def least_squares(self) -> Array:
         """Lower bound of the sum of their squares, each by itself, shape (B,)."""
         sizes = np.abs(self.c)
-        least = 2 * sizes[:, 0] - sizes.sum(axis=1) * SLACK - self.remainder
-        return np.asarray((np.maximum(np.nan_to_num(least), 0.0) ** 2).sum(axis=0) / SLACK)
+        least = 2 * sizes[:, 0] - sizes.sum(axis=1) * ROUNDING_MARGIN - self.remainder
+        return np.asarray(
+            (np.maximum(np.nan_to_num(least), 0.0) ** 2).sum(axis=0) / ROUNDING_MARGIN
+        )
 
     @staticmethod
     def joined(parts: Sequence[Residuals]) -> Residuals:
@@ -84,7 +87,7 @@ class Residuals:
         )
 
 
-class Residual:
+class ResidualsAtTime:
     """Some measurements of one condition at one time, as weighted differences.
 
     Parameters
@@ -132,7 +135,10 @@ class Residual:
         yield from zip(self._program.terms, self._values, self.sds.tolist(), strict=True)
 
     def of(
-        self, states: Sequence[Model], unknowns: Mapping[int, Model], monomials: Monomials
+        self,
+        states: Sequence[TaylorModel],
+        unknowns: Mapping[int, TaylorModel],
+        monomials: Monomials,
     ) -> Residuals:
         """At the states of that time."""
         boxes = states[0].c.shape[2]
@@ -143,15 +149,15 @@ class Residual:
         for i, term in enumerate(self._program.terms):
             model, sd = found[term.index], self.sds[i]
             c[i] = model.c[:, 0]
-            rounding = 4 * UNIT * (np.abs(c[i]).sum(0) + abs(self._values[i]))
+            rounding = 4 * UNIT_ROUNDOFF * (np.abs(c[i]).sum(0) + abs(self._values[i]))
             c[i, 0] -= self._values[i]
             c[i] /= sd
-            remainder[i] = (model.remainder + rounding) / sd * SLACK + TINY
+            remainder[i] = (model.remainder + rounding) / sd * ROUNDING_MARGIN + UNDERFLOW
         lost = ~(np.isfinite(remainder) & np.isfinite(c).all(axis=1))
         return Residuals(np.where(lost[:, None], 0.0, c), np.where(lost, np.inf, remainder))
 
 
-def influences(measured: Sequence[Residual], size: int) -> Array:
+def influences(measured: Sequence[ResidualsAtTime], size: int) -> Array:
     """Which unknowns act on which residual of a condition, shape (size, n)."""
     found = np.zeros((size, measured[0].influence.shape[1]))
     for residual in measured:
@@ -161,18 +167,18 @@ def influences(measured: Sequence[Residual], size: int) -> Array:
 
 def known_at(
     system: System,
-    states: Sequence[Model],
-    unknowns: Mapping[int, Model],
+    states: Sequence[TaylorModel],
+    unknowns: Mapping[int, TaylorModel],
     monomials: Monomials,
     time: float,
-) -> dict[int, Model]:
+) -> dict[int, TaylorModel]:
     """Models of all variables of a tape at one time."""
     boxes = states[0].c.shape[2]
     known = dict(unknowns)
     known |= dict(zip(system.states, states, strict=True))
-    known[system.time] = Model.constant(monomials, np.full(boxes, time))
+    known[system.time] = TaylorModel.constant(monomials, np.full(boxes, time))
     for name, entry in system.inputs.items():
-        known[entry] = Model.number(monomials, system.input_at(name, time), boxes)
+        known[entry] = TaylorModel.number(monomials, system.input_at(name, time), boxes)
     return known
 
 
@@ -242,7 +248,7 @@ class Enclosure:
     def __init__(self, problem: Problem, degree: int = 2, order: int = ORDER) -> None:
         self.problem = problem
         self.monomials = Monomials.of(len(problem.unknowns), degree)
-        self._runs = [_Run(problem, c, self.monomials, order) for c in problem.conditions]
+        self._runs = [_Condition(problem, c, self.monomials, order) for c in problem.conditions]
         self._priors = Priors(problem)
         self.size = problem.size + self._priors.size
         self.influence = np.concatenate(
@@ -277,35 +283,37 @@ class Priors:
         for i, (k, _) in enumerate(self._given):
             self.influence[i, k] = 1.0
 
-    def of(self, models: Sequence[Model]) -> Residuals:
+    def of(self, models: Sequence[TaylorModel]) -> Residuals:
         """Of the unknowns."""
         found = Residuals.empty(self.size, *models[0].c[:, 0].shape)
         for i, (k, prior) in enumerate(self._given):
             c = found.c[i]
             c += models[k].c[:, 0]
-            rounding = 8 * UNIT * (np.abs(c).sum(0) + abs(prior.mean))
+            rounding = 8 * UNIT_ROUNDOFF * (np.abs(c).sum(0) + abs(prior.mean))
             c[0] -= prior.mean
             c /= prior.sd
-            found.remainder[i] = (models[k].remainder + rounding) / prior.sd * SLACK + TINY
+            found.remainder[i] = (
+                models[k].remainder + rounding
+            ) / prior.sd * ROUNDING_MARGIN + UNDERFLOW
         return found
 
 
-def variables(monomials: Monomials, lower: Array, upper: Array) -> list[Model]:
+def variables(monomials: Monomials, lower: Array, upper: Array) -> list[TaylorModel]:
     """The unknowns themselves, in boxes with corners of shape (B, n)."""
     with np.errstate(all="ignore"):
         middle = (lower + upper) / 2
-        radius = np.maximum(upper - middle, middle - lower) * (1 + 4 * UNIT)
+        radius = np.maximum(upper - middle, middle - lower) * (1 + 4 * UNIT_ROUNDOFF)
     lost = ~(np.isfinite(middle) & np.isfinite(radius))
     middle, radius = np.where(lost, 0.0, middle), np.where(lost, 0.0, radius)
     found = []
     for k in range(monomials.variables):
-        model = Model.variable(monomials, k, middle[:, k], radius[:, k])
+        model = TaylorModel.variable(monomials, k, middle[:, k], radius[:, k])
         model.remainder = np.where(lost[:, k], np.inf, model.remainder)
         found.append(model)
     return found
 
 
-class _Run:
+class _Condition:
     """One condition: from its initial values through all events to all measurements."""
 
     def __init__(
@@ -313,11 +321,11 @@ class _Run:
     ) -> None:
         self._system = System(problem, condition)
         self._monomials = monomials
-        self._measured = [Residual(self._system, row) for row in range(len(condition.times))]
+        self._measured = [ResidualsAtTime(self._system, row) for row in range(len(condition.times))]
         self.influence = influences(self._measured, condition.size)
         states = problem.model.states
         self._flow = Flow(self._system, monomials, order, self._tolerance(len(states)))
-        self._tubes = Tubes(self._system)
+        self._tubes = DifferentialInequalities(self._system)
         self._events = [
             (time, *self._system.jump(assign, time))
             for time, assign in condition.events
@@ -329,7 +337,7 @@ class _Run:
         begins = [condition.t0, *self._stops]
         stretches = [Fraction(b) - Fraction(a) for a, b in itertools.pairwise(begins)]
         self._linear = {
-            motion.since: LinearMotion.of(self._system, motion, monomials, stretches)
+            motion.since: LinearODE.of(self._system, motion, monomials, stretches)
             for motion in self._system.motions
         }
         self._turns = {motion.since for motion in self._system.motions}
@@ -348,7 +356,7 @@ class _Run:
 
     def __call__(
         self,
-        models: Sequence[Model],
+        models: Sequence[TaylorModel],
         corners: Sequence[Interval],
         squares: Array,
         most: float,
@@ -361,7 +369,7 @@ class _Run:
         begun = system.initial.still(self._monomials, unknowns, boxes)
         start = [begun[term.index] for term in system.initial.terms]
         sizes = np.stack([m.remainder for m in start], axis=1)
-        position = Position(np.stack([m.c[:, 0] for m in start]), Spread.of(sizes))
+        position = StateEnclosure(np.stack([m.c[:, 0] for m in start]), ErrorBound.of(sizes))
         time = condition.t0
         begun_in = evaluated(system.tape, system.initial.order, ranges, boxes)
         tube = tubes.begin([begun_in[term.index] for term in system.initial.terms], time)
@@ -374,7 +382,7 @@ class _Run:
         found = Residuals.empty(condition.size, len(self._monomials), boxes)
         measured = iter(self._measured)
         following = next(measured, None)
-        fast: Fast | None = None
+        fast: StiffAffineFlow | None = None
         while True:
             # At an event, a measurement is of before.
             while following is not None and following.time <= time:
@@ -407,7 +415,9 @@ class _Run:
             tube = self._along(tube, signs, position, ranges, squares <= most, time, stop)
             time = stop
 
-    def _fast(self, unknowns: Mapping[int, Model], boxes: int, time: float) -> Fast | None:
+    def _fast(
+        self, unknowns: Mapping[int, TaylorModel], boxes: int, time: float
+    ) -> StiffAffineFlow | None:
         """Boxes in which powers of a map cost less than steps, if there are any."""
         linear = self._linear[self._system.motion(time).since]
         if linear is None:
@@ -416,14 +426,14 @@ class _Run:
 
     def _along(
         self,
-        tube: Tube,
+        tube: StateIntervals,
         signs: Sequence[Interval],
-        position: Position,
+        position: StateEnclosure,
         ranges: Mapping[int, Interval],
         wanted: BoolArray,
         since: float,
         until: float,
-    ) -> Tube:
+    ) -> StateIntervals:
         """What else is known of the states: signs, and intervals where series have given up."""
         states = list(signs)
         lost = np.flatnonzero(wanted & ~np.isfinite(position.spread.sizes).all(axis=1))
@@ -436,16 +446,16 @@ class _Run:
         states = [r.within(s) for r, s in zip(position.ranges(), states, strict=True)]
         if until in self._turns:
             return self._tubes.begin(states, until)
-        return Tube(states, tube.totals)
+        return StateIntervals(states, tube.totals)
 
     def _jumped(
         self,
-        position: Position,
-        tube: Tube,
-        unknowns: Mapping[int, Model],
+        position: StateEnclosure,
+        tube: StateIntervals,
+        unknowns: Mapping[int, TaylorModel],
         ranges: Mapping[int, Interval],
         time: float,
-    ) -> tuple[Position, Tube]:
+    ) -> tuple[StateEnclosure, StateIntervals]:
         system = self._system
         for at, places, program in self._events:
             if at != time:
@@ -458,7 +468,7 @@ class _Run:
             for place, term in zip(places, program.terms, strict=True):
                 c[place] = after[term.index].c[:, 0]
                 sizes[:, place] = after[term.index].remainder
-            position = Position(c, Spread.of(sizes))
+            position = StateEnclosure(c, ErrorBound.of(sizes))
             within = dict(ranges) | dict(zip(system.states, tube.states, strict=True))
             within[system.time] = Interval.number(Fraction(time), boxes)
             for name, entry in system.inputs.items():

@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from odefit.enclosure.functions import Functions
-from odefit.enclosure.values import Program
+from odefit.enclosure.function_rewriting import Functions
+from odefit.enclosure.taylor_evaluation import TapeProgram
 from odefit.problem.arrays import Array
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
@@ -22,7 +22,7 @@ from odefit.structure.tape import NotRationalError, Recording, Tape, Term
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class Mode:
     """Right-hand sides from one event that changes a constant to the next.
 
     Attributes
@@ -36,8 +36,8 @@ class Motion:
     """
 
     since: float
-    rates: Program
-    slopes: Program
+    rates: TapeProgram
+    slopes: TapeProgram
 
     def order(self, states: int) -> tuple[list[list[int]], Array]:
         """Groups of states that act on each other, those that act on others first.
@@ -125,11 +125,11 @@ class System:
                 bound_value(condition.initial[name], condition.scalars, unknown, self._algebra)
                 for name in model.states
             ]
-            self.initial = Program(tape, initial)
+            self.initial = TapeProgram(tape, initial)
         except NotRationalError as error:
             raise InputError(f"enclosure: {error}; take another method") from None
 
-    def _motion(self, since: float, scalars: Mapping[str, Term]) -> Motion:
+    def _motion(self, since: float, scalars: Mapping[str, Term]) -> Mode:
         known = {n: scalars[n] for n in self._field.scalars}
         known |= {**self._states, **self._inputs, TIME: self._time}
         rates = self.problem.model.rhs(self._complete(known), self._algebra)
@@ -137,8 +137,10 @@ class System:
             self.tape.derivative(rate, state) for rate in rates for state in self._states.values()
         ]
         changing = [*self.states, *self.inputs.values(), self.time]
-        return Motion(
-            since, Program(self.tape, rates, changing), Program(self.tape, slopes, changing)
+        return Mode(
+            since,
+            TapeProgram(self.tape, rates, changing),
+            TapeProgram(self.tape, slopes, changing),
         )
 
     def _assigned(
@@ -203,11 +205,11 @@ class System:
             full[name] = total
         return full
 
-    def motion(self, time: float) -> Motion:
+    def motion(self, time: float) -> Mode:
         """What holds from `time` on."""
         return [m for m in self.motions if m.since <= time][-1]
 
-    def observables(self, names: list[str], time: float) -> Program:
+    def observables(self, names: list[str], time: float) -> TapeProgram:
         """What is measured at `time`, before events at that time."""
         try:
             scalars = [found for since, found in self._stages if since < time][-1]
@@ -215,7 +217,7 @@ class System:
         except NotRationalError as error:
             raise InputError(f"enclosure, observables: {error}; take another method") from None
 
-    def influence(self, program: Program) -> Array:
+    def influence(self, program: TapeProgram) -> Array:
         """Which unknowns may act on each term of a program, shape (terms, n)."""
         tape, n = self.tape, len(self.unknowns)
         every = set(range(len(self.states)))
@@ -242,7 +244,7 @@ class System:
             found[row] = [entry in entries for entry in self.unknowns]
         return found
 
-    def jump(self, assign: Mapping[str, Expression], time: float) -> tuple[list[int], Program]:
+    def jump(self, assign: Mapping[str, Expression], time: float) -> tuple[list[int], TapeProgram]:
         """Which states an event sets, by number, and to what."""
         names = list(self._states)
         own = [n for n in names if n in assign]
@@ -253,9 +255,9 @@ class System:
         except NotRationalError as error:
             raise InputError(f"enclosure, events: {error}; take another method") from None
 
-    def _at(self, expressions: list[Expression], scalars: Mapping[str, Term]) -> Program:
+    def _at(self, expressions: list[Expression], scalars: Mapping[str, Term]) -> TapeProgram:
         known = self._complete({**scalars, **self._states, **self._inputs, TIME: self._time})
-        return Program(self.tape, [e.evaluate(known, self._algebra) for e in expressions])
+        return TapeProgram(self.tape, [e.evaluate(known, self._algebra) for e in expressions])
 
     @property
     def breaks(self) -> list[float]:

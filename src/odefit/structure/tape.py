@@ -5,7 +5,7 @@ shared, numbers are folded exactly). The tape is then run on truncated power ser
 numbers or over a prime field (:mod:`odefit.structure.series`), and differentiated symbolically.
 
 There is room for :data:`ELEMENTARY` functions, for those who can run them
-(:mod:`odefit.enclosure.functions`); no :class:`Recording` writes them down unasked.
+(:mod:`odefit.enclosure.function_rewriting`); no :class:`Recording` writes them down unasked.
 """
 
 from __future__ import annotations

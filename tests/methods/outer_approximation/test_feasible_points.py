@@ -18,7 +18,7 @@ import odefit
 from odefit import Model, Problem
 from odefit.discretisation.starting import near
 from odefit.enclosure.intervals import Interval, real_product, relational_quotient
-from odefit.enclosure.models import UNIT
+from odefit.enclosure.rounding import UNIT_ROUNDOFF
 from odefit.methods.finite_bounds import within
 from odefit.methods.outer_approximation.algorithm import Search
 from odefit.methods.outer_approximation.boxes import Box, state_bounds
@@ -130,13 +130,13 @@ def excess(
     sides = np.where(np.isfinite(lower), np.abs(lower), 0.0)
     sides = np.maximum(sides, np.where(np.isfinite(upper), np.abs(upper), 0.0))
     terms = np.diff(matrix.indptr) + 8
-    allowed = UNIT * terms * (np.abs(points) @ abs(matrix).T + sides) + own + 1e-300
+    allowed = UNIT_ROUNDOFF * terms * (np.abs(points) @ abs(matrix).T + sides) + own + 1e-300
     return float(np.max(np.maximum(rows - upper, lower - rows) / allowed, initial=0.0))
 
 
 def excess_of(p: Polyhedron, points: Array, own: Array | float = 0.0) -> float:
     """The same of all rows, and of the bounds of the columns."""
-    slack = 16 * UNIT * np.abs(points) + 1e-300
+    slack = 16 * UNIT_ROUNDOFF * np.abs(points) + 1e-300
     outside = np.maximum(p.lower - points, points - p.upper) / slack
     rows = excess(p.matrix, p.row_lower, p.row_upper, points, own)
     return max(rows, float(np.max(outside, initial=0.0)))
@@ -207,7 +207,7 @@ def univariate(function: str, exponent: float, seed: int = 0, terms: int = BOXES
     form = form_of(
         2 * terms, univariate=tuple(Univariate(terms + i, i, function, exponent) for i in k)
     )
-    margin = 16 * UNIT * np.abs(found)
+    margin = 16 * UNIT_ROUNDOFF * np.abs(found)
     low = np.concatenate([x[0], (found - margin).min(axis=0)])
     high = np.concatenate([x[1], (found + margin).max(axis=0)])
     return Terms(form, low, high, np.hstack([inside, found]))

@@ -18,8 +18,8 @@ import numpy as np
 
 from odefit.discretisation.mesh import Segment
 from odefit.enclosure.discretised.right_hand_sides import Slopes
-from odefit.enclosure.growth import Spread, coordinates, mapped
-from odefit.enclosure.models import SLACK, UNIT
+from odefit.enclosure.error_propagation import ErrorBound, coordinates, mapped
+from odefit.enclosure.rounding import ROUNDING_MARGIN, UNIT_ROUNDOFF
 from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.errors import InputError
 
@@ -144,7 +144,7 @@ class Solver:
     slopes
         Its right-hand sides.
     doubt
-        Largest relative error of the coefficients of the blocks, far below that of SLACK.
+        Largest relative error of the coefficients of the blocks, far below that of ROUNDING_MARGIN.
 
     Attributes
     ----------
@@ -179,15 +179,15 @@ class Solver:
             sizes += abs(weight) * f_sizes
             total += abs(weight) * np.abs(f).sum(1)
         count = len(of_states) + len(of_slopes) + 2
-        return Point(c, (sizes + 2 * count * UNIT * total) * SLACK)
+        return Point(c, (sizes + 2 * count * UNIT_ROUNDOFF * total) * ROUNDING_MARGIN)
 
     def step(self, block: Block, point: Point) -> Point:
         """The last point of a block, from the only one before."""
         points = {block.old[0]: point}
-        self.solve(block, points, Spread.of(point.sizes.T))
+        self.solve(block, points, ErrorBound.of(point.sizes.T))
         return points[block.new[-1]]
 
-    def solve(self, block: Block, points: dict[int, Point], spread: Spread) -> Spread:
+    def solve(self, block: Block, points: dict[int, Point], spread: ErrorBound) -> ErrorBound:
         """Put the block's new points among the others; where its last one is."""
         n, boxes, q = self._n, self._boxes, len(block.new)
         m = len(self._monomials)
@@ -227,14 +227,14 @@ class Solver:
         rounding += np.einsum("rp,npb->nrb", np.abs(a), np.abs(x).sum(2))
         rounding += np.einsum("rp,npb->nrb", np.abs(b), np.abs(f).sum(2))
         loose += np.einsum("rp,npb->nrb", np.abs(b), rest)
-        loose += (4 * (q + len(block.old) + 2) * UNIT + 2 * self._doubt) * rounding
+        loose += (4 * (q + len(block.old) + 2) * UNIT_ROUNDOFF + 2 * self._doubt) * rounding
         own = np.abs(np.einsum("bij,jmb->imb", inverse, defect.reshape(n * q, m, boxes))).sum(1)
         small = np.abs(
             np.einsum("bij,jmb->imb", np.abs(inverse), np.abs(defect).reshape(n * q, m, boxes))
         ).sum(1)
-        own += 4 * n * q * UNIT * small
+        own += 4 * n * q * UNIT_ROUNDOFF * small
         own += np.einsum("bij,jb->ib", np.abs(inverse), loose.reshape(n * q, boxes))
-        sizes, spread = self._deviation(block, points, x, inverse, own.T * SLACK, spread)
+        sizes, spread = self._deviation(block, points, x, inverse, own.T * ROUNDING_MARGIN, spread)
         for p, place in enumerate(block.new):
             points[place] = Point(x[:, p], sizes[:, p], f[:, p], rest[:, p])
         points[block.new[-1]].sizes = np.minimum(sizes[:, -1], spread.sizes.T)
@@ -296,8 +296,8 @@ class Solver:
         x: Array,
         inverse: Array,
         own: Array,
-        spread: Spread,
-    ) -> tuple[Array, Spread]:
+        spread: ErrorBound,
+    ) -> tuple[Array, ErrorBound]:
         """Bounds of the deviation at all new points, shape (n, q, B), and at the last one."""
         n, q, boxes = self._n, len(block.new), self._boxes
         size = n * q
@@ -314,21 +314,21 @@ class Solver:
             if b.any():
                 slopes, rest = self._slopes.varied(point.c[:, None], point.sizes[:, None], [old])
                 varying = np.abs(slopes[:, :, 1:]).sum(axis=2) + rest
-                varying = varying * SLACK + 4 * UNIT * np.abs(slopes[:, :, 0])
+                varying = varying * ROUNDING_MARGIN + 4 * UNIT_ROUNDOFF * np.abs(slopes[:, :, 0])
                 matrix = matrix - np.einsum("r,bik->birk", b, slopes[:, 0, 0])
                 moved = _times(varying[:, 0], point.sizes.T)
                 spill = np.abs(b) * moved[:, :, None]
                 outer += _times(absolute, spill.reshape(boxes, size))
             product = -inverse @ matrix.reshape(boxes, size, n)
             rough = absolute @ np.abs(matrix).reshape(boxes, size, n)
-            fuzz = (4 * size * UNIT + 2 * self._doubt) * rough
+            fuzz = (4 * size * UNIT_ROUNDOFF + 2 * self._doubt) * rough
             outer += _times(fuzz, point.sizes.T)
             if old == last:
                 through = product
             else:
                 outer += _times(np.abs(product), point.sizes.T)
         carried = _times(np.abs(through), points[last].sizes.T)
-        g = (carried + outer) * SLACK
+        g = (carried + outer) * ROUNDING_MARGIN
         guess = 2.0 * g + 1e-300
         for attempt in range(GUESSES):
             matrix = self._contraction(block, x, inverse, guess)
@@ -350,13 +350,15 @@ class Solver:
         rest = outer + _times(matrix, sizes)
         pick = np.arange(n) * q + q - 1
         frame = mapped(
-            spread, (through[:, pick], 0.0), rest[:, pick] * SLACK, (np.eye(n)[None], 0.0)
+            spread, (through[:, pick], 0.0), rest[:, pick] * ROUNDING_MARGIN, (np.eye(n)[None], 0.0)
         )
         by_state = np.moveaxis(sizes.reshape(boxes, n, q), 0, 2)
         least = np.minimum(sizes[:, pick], frame.sizes)
         back = np.abs(np.swapaxes(frame.frame, 1, 2))
-        lengths = np.fmin(frame.lengths, coordinates(frame.frame, _times(back, least) * SLACK))
-        return by_state, Spread(least, frame.frame, lengths)
+        lengths = np.fmin(
+            frame.lengths, coordinates(frame.frame, _times(back, least) * ROUNDING_MARGIN)
+        )
+        return by_state, ErrorBound(least, frame.frame, lengths)
 
     def _solved(self, matrix: Array, g: Array, q: int) -> Array:
         """The least s with ``s >= g + matrix s``, states that feed others first."""
@@ -367,7 +369,7 @@ class Solver:
             right = g[:, own]
             if before:
                 right = right + _times(matrix[:, own][:, :, before], found[:, before])
-            found[:, own] = _solved(matrix[:, own][:, :, own], right * SLACK)
+            found[:, own] = _solved(matrix[:, own][:, :, own], right * ROUNDING_MARGIN)
             before += own
         return found
 
@@ -378,14 +380,14 @@ class Solver:
         sizes = np.moveaxis(guess.reshape(boxes, n, q), 0, 2)
         parts, left = self._slopes.varied(x, sizes, block.new)
         # With the rounding of the products below, which may cancel.
-        left = left + 4 * UNIT * np.abs(parts[:, :, 0])
+        left = left + 4 * UNIT_ROUNDOFF * np.abs(parts[:, :, 0])
         a, b = block.states_new, block.slopes_new
         middle = np.einsum("rp,ij->irjp", a, np.eye(n))[None] - np.einsum(
             "rp,bpij->birjp", b, parts[:, :, 0]
         )
         middle = middle.reshape(boxes, size, size)
         found = np.abs(np.eye(size) - inverse @ middle)
-        spoilt = 4 * size * UNIT + 2 * self._doubt
+        spoilt = 4 * size * UNIT_ROUNDOFF + 2 * self._doubt
         rough = np.abs(middle)
         if self._doubt:
             # What cancels in the middle is not as exact as it looks.
@@ -400,7 +402,7 @@ class Solver:
             found += np.abs(inverse @ varied) + spoilt * (np.abs(inverse) @ np.abs(varied))
         remaining = np.einsum("rp,bpij->birjp", np.abs(b), left).reshape(boxes, size, size)
         found += np.abs(inverse) @ remaining
-        return np.asarray(found * SLACK)
+        return np.asarray(found * ROUNDING_MARGIN)
 
 
 def _times(matrices: Array, vectors: Array) -> Array:
@@ -432,6 +434,6 @@ def _solved(matrix: Array, g: Array) -> Array:
         for _ in range(200):
             s = (right + _times(own, s)) * (1 + 1e-9)
     good: BoolArray = np.all(s > 0, axis=1)
-    good &= ((right + _times(own, s)) * SLACK <= s).all(axis=1)
+    good &= ((right + _times(own, s)) * ROUNDING_MARGIN <= s).all(axis=1)
     found[usable] = np.where(good[:, None], s, np.inf)
     return found

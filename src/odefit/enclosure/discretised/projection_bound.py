@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from odefit.enclosure.residuals import Residual
+from odefit.enclosure.residuals import ResidualsAtTime
 from odefit.problem.arrays import Array
 from odefit.structure.tape import Term
 
@@ -26,7 +26,7 @@ Weights = tuple[Mapping[int, float], Mapping[int, float]]
 
 
 def least_distance(
-    measured: Sequence[Residual],
+    measured: Sequence[ResidualsAtTime],
     weights: Iterable[tuple[int, Weights]],
     states: Sequence[int],
     unknowns: Sequence[int],

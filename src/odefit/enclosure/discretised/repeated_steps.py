@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.enclosure.affine_maps import Composition, Powers
 from odefit.enclosure.discretised.block_enclosures import Block, Point, Solver
-from odefit.enclosure.models import Model
 from odefit.enclosure.monomials import Monomials
-from odefit.enclosure.powers import Composition, Powers
-from odefit.enclosure.values import Program
+from odefit.enclosure.taylor_evaluation import TapeProgram
+from odefit.enclosure.taylor_models import TaylorModel
 from odefit.structure.tape import Tape
 
 FEWEST = 24
@@ -130,13 +130,13 @@ def powers(composition: Composition, monomials: Monomials, solver: Solver, block
     found = solver.step(block, Point(c, np.zeros((n, (n + 1) * boxes))))
     nothing = np.zeros(boxes)
 
-    def model(i: int, j: int) -> Model:
+    def model(i: int, j: int) -> TaylorModel:
         own = slice(j * boxes, (j + 1) * boxes)
-        return Model(found.c[i, :, None, own], None, found.sizes[i, own], nothing)
+        return TaylorModel(found.c[i, :, None, own], None, found.sizes[i, own], nothing)
 
     shift = [model(i, n) for i in range(n)]
     tape = Tape()
-    difference = Program(tape, [tape.variable("with") - tape.variable("without")])
+    difference = TapeProgram(tape, [tape.variable("with") - tape.variable("without")])
     matrix = []
     for i, j in composition.pairs:
         left, right = (tape.variable(name).index for name in ("with", "without"))

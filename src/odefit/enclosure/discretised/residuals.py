@@ -10,16 +10,23 @@ import numpy as np
 from odefit.discretisation.discretisation import SNAP
 from odefit.discretisation.mesh import Mesh, Segment, segments
 from odefit.discretisation.schemes import Scheme
+from odefit.enclosure.affine_maps import Composition, Powers, affine
 from odefit.enclosure.discretised.block_enclosures import Block, Point, Solver, blocks
 from odefit.enclosure.discretised.projection_bound import Weights, least_distance
 from odefit.enclosure.discretised.repeated_steps import Plan, powers
 from odefit.enclosure.discretised.right_hand_sides import Slopes, repeated
-from odefit.enclosure.growth import Spread
-from odefit.enclosure.models import Model
+from odefit.enclosure.error_propagation import ErrorBound
 from odefit.enclosure.monomials import Monomials
-from odefit.enclosure.powers import Composition, Powers, affine
-from odefit.enclosure.residuals import Priors, Residual, Residuals, influences, known_at, variables
+from odefit.enclosure.residuals import (
+    Priors,
+    Residuals,
+    ResidualsAtTime,
+    influences,
+    known_at,
+    variables,
+)
 from odefit.enclosure.system import System
+from odefit.enclosure.taylor_models import TaylorModel
 from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.problem import Problem
 
@@ -49,7 +56,7 @@ class DiscretisedEnclosure:
         self.problem = problem
         self.monomials = Monomials.of(len(problem.unknowns), degree)
         self._runs = [
-            _Run(problem, number, scheme, mesh, self.monomials)
+            _Condition(problem, number, scheme, mesh, self.monomials)
             for number in range(len(problem.conditions))
         ]
         self._priors = Priors(problem)
@@ -76,7 +83,7 @@ class DiscretisedEnclosure:
         return Residuals.joined(parts)
 
 
-class _Run:
+class _Condition:
     """One condition, from its initial values to its last measurement."""
 
     def __init__(
@@ -87,7 +94,7 @@ class _Run:
         inputs = list(problem.model.inputs)
         self._segments = list(segments(number, condition, inputs, scheme, mesh))
         self.steps = sum(len(s.mesh) - 1 for s in self._segments)
-        self._measured = [Residual(self.system, row) for row in range(len(condition.times))]
+        self._measured = [ResidualsAtTime(self.system, row) for row in range(len(condition.times))]
         self.influence = influences(self._measured, condition.size)
         tape, states = self.system.tape, set(self.system.states)
         slopes = [slope for motion in self.system.motions for slope in motion.slopes.terms]
@@ -120,12 +127,12 @@ class _Run:
             found = max(found, bound)
         return found
 
-    def _of(self, segment: Segment) -> list[Residual]:
+    def _of(self, segment: Segment) -> list[ResidualsAtTime]:
         """What a segment measures."""
         first, last = segment.mesh[0], segment.mesh[-1]
         return [m for m in self._measured if first < m.time <= last]
 
-    def __call__(self, models: Sequence[Model], squares: Array, most: float) -> Residuals:
+    def __call__(self, models: Sequence[TaylorModel], squares: Array, most: float) -> Residuals:
         """Given the squares of earlier residuals, shape (B,), which are added to."""
         boxes = _Boxes(self, models, squares, most)
         found = boxes.found
@@ -154,7 +161,9 @@ class _Boxes:
         Residuals in all boxes.
     """
 
-    def __init__(self, run: _Run, models: Sequence[Model], squares: Array, most: float) -> None:
+    def __init__(
+        self, run: _Condition, models: Sequence[TaylorModel], squares: Array, most: float
+    ) -> None:
         system = run.system
         self._monomials, self._most = run.monomials, most
         self.unknowns = dict(zip(system.unknowns, models, strict=True))
@@ -166,7 +175,7 @@ class _Boxes:
     def __len__(self) -> int:
         return len(self._left)
 
-    def measure(self, measured: Residual, point: Point) -> None:
+    def measure(self, measured: ResidualsAtTime, point: Point) -> None:
         """Residuals at one time."""
         own = measured.of(_models(point), self.unknowns, self._monomials)
         self._squares[self._left] += own.least_squares()
@@ -185,10 +194,10 @@ class _Boxes:
         self.unknowns = {i: m.take(chosen) for i, m in self.unknowns.items()}
 
 
-def _models(point: Point) -> list[Model]:
+def _models(point: Point) -> list[TaylorModel]:
     nothing = np.zeros(point.c.shape[2])
     return [
-        Model(c[:, None, :], None, size, nothing)
+        TaylorModel(c[:, None, :], None, size, nothing)
         for c, size in zip(point.c, point.sizes, strict=True)
     ]
 
@@ -210,7 +219,7 @@ class _Part:
         monomials: Monomials,
         segment: Segment,
         scheme: Scheme,
-        measured: list[Residual],
+        measured: list[ResidualsAtTime],
     ) -> None:
         self._system, self._monomials = system, monomials
         self._segment, self._measured = segment, measured
@@ -255,7 +264,7 @@ class _Part:
         """No state jumps where it begins."""
         return self._jump is None
 
-    def measurements(self, joined: bool = False) -> Iterator[tuple[Residual, Weights]]:
+    def measurements(self, joined: bool = False) -> Iterator[tuple[ResidualsAtTime, Weights]]:
         """What is measured, and of what the states of that time are made.
 
         If `joined`, of the value at the first point, and of slopes.
@@ -274,7 +283,7 @@ class _Part:
         first = np.eye(1, known.shape[1])
         return np.vstack([first, np.linalg.solve(states[:, 1:], known)])
 
-    def jumped(self, point: Point, unknowns: Mapping[int, Model]) -> Point:
+    def jumped(self, point: Point, unknowns: Mapping[int, TaylorModel]) -> Point:
         """After the event at the start."""
         if self._jump is None:
             return point
@@ -295,7 +304,7 @@ class _Part:
         # Slopes that an earlier segment has left are of its own motion and inputs.
         point = Point(point.c, point.sizes)
         points = {0: point}
-        spread = Spread.of(point.sizes.T)
+        spread = ErrorBound.of(point.sizes.T)
         strides = self._strides(boxes)
         runs = {} if self._plan is None else self._plan.runs
         run, origin, begun = None, point, 0
@@ -310,11 +319,11 @@ class _Part:
                 if self._ready[number]:
                     start = _after(strides[run.kind], origin, number - begun)
                     points = {block.old[0]: start}
-                    solver.solve(block, points, Spread.of(start.sizes.T))
+                    solver.solve(block, points, ErrorBound.of(start.sizes.T))
                 if last:
                     reached = _after(strides[run.kind], origin, run.count)
                     points[block.new[-1]] = reached
-                    spread, run = Spread.of(reached.sizes.T), None
+                    spread, run = ErrorBound.of(reached.sizes.T), None
                 if not (last or self._ready[number]):
                     continue
             for i in self._ready[number]:

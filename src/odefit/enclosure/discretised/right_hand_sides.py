@@ -8,9 +8,10 @@ import numpy as np
 
 from odefit.discretisation.mesh import Segment
 from odefit.enclosure.flow import lowered
-from odefit.enclosure.models import SLACK, TINY, Model
 from odefit.enclosure.monomials import Monomials
-from odefit.enclosure.system import Motion, System
+from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW
+from odefit.enclosure.system import Mode, System
+from odefit.enclosure.taylor_models import TaylorModel
 from odefit.problem.arrays import Array
 
 
@@ -44,9 +45,9 @@ class Slopes:
         self,
         system: System,
         segment: Segment,
-        motion: Motion,
+        motion: Mode,
         monomials: Monomials,
-        unknowns: Mapping[int, Model],
+        unknowns: Mapping[int, TaylorModel],
         boxes: int,
     ) -> None:
         self._system, self._segment, self.motion = system, segment, motion
@@ -56,20 +57,22 @@ class Slopes:
         self._slow = {i: lowered(m, self._low) for i, m in unknowns.items()}
         self._sharp = {i: _extended(m, self._fine) for i, m in unknowns.items()}
         self._centre = {
-            i: Model(m.c[:1], frozenset([0]), np.zeros(boxes), np.zeros(boxes))
+            i: TaylorModel(m.c[:1], frozenset([0]), np.zeros(boxes), np.zeros(boxes))
             for i, m in unknowns.items()
         }
         self.states = len(system.states)
         states = set(system.states)
         self.linear = not any(system.tape.depends(t) & states for t in motion.slopes.terms)
         self.fine = len(self._fine)
-        spans = [m.c[1:, 0].sum(0) / np.maximum(np.abs(m.c[0, 0]), TINY) for m in unknowns.values()]
+        spans = [
+            m.c[1:, 0].sum(0) / np.maximum(np.abs(m.c[0, 0]), UNDERFLOW) for m in unknowns.values()
+        ]
         self.widest = np.max(np.abs(spans), axis=0) if spans else np.zeros(boxes)
-        self._stills: dict[tuple[int, int], dict[int, Model]] = {}
+        self._stills: dict[tuple[int, int], dict[int, TaylorModel]] = {}
 
     def _evaluate(
         self, which: int, c: Array, sizes: Array, points: Sequence[int], bounded: bool = True
-    ) -> list[Model]:
+    ) -> list[TaylorModel]:
         """Slopes (0), their derivatives to degree 1 (1), or in the middle (2), at some points.
 
         Or slopes with the next degree (3), or in the middle (4).
@@ -92,18 +95,18 @@ class Slopes:
         m = len(monomials)
         for i, entry in enumerate(self._system.states):
             flat = np.moveaxis(c[i], 0, 1)  # (M, q, B)
-            rest = (np.abs(flat[m:]).sum(0) + sizes[i]) * SLACK
+            rest = (np.abs(flat[m:]).sum(0) + sizes[i]) * ROUNDING_MARGIN
             own = min(m, len(flat))
             kept = np.zeros((m, 1, count * boxes))
             kept[:own, 0] = flat[:own].reshape(own, -1)
             support = None if own == m else frozenset(range(own))
-            known[entry] = Model(kept, support, rest.reshape(-1), np.zeros(count * boxes))
+            known[entry] = TaylorModel(kept, support, rest.reshape(-1), np.zeros(count * boxes))
         times = self._segment.relations.times[list(points)]
         inputs = self._segment.inputs(times)
         columns = [(self._system.time, times)]
         columns += [(entry, inputs[:, k]) for k, entry in enumerate(self._system.inputs.values())]
         for entry, values in columns:
-            known[entry] = Model.constant(monomials, np.repeat(values, boxes))
+            known[entry] = TaylorModel.constant(monomials, np.repeat(values, boxes))
         found = program.static(monomials, known, count * boxes, bounded)
         return [found[term.index] for term in program.terms]
 
@@ -156,16 +159,16 @@ class Slopes:
         return parts, np.moveaxis(rest.reshape(n, n, q, boxes), (3, 2), (0, 1))
 
 
-def _extended(model: Model, monomials: Monomials) -> Model:
+def _extended(model: TaylorModel, monomials: Monomials) -> TaylorModel:
     """With more monomials."""
     c = np.zeros((len(monomials), *model.c.shape[1:]))
     c[: len(model.c)] = model.c
-    return Model(c, model.support, model.remainder, model.late)
+    return TaylorModel(c, model.support, model.remainder, model.late)
 
 
-def repeated(model: Model, count: int) -> Model:
+def repeated(model: TaylorModel, count: int) -> TaylorModel:
     """In all boxes again and again."""
-    return Model(
+    return TaylorModel(
         np.tile(model.c, (1, 1, count)),
         model.support,
         np.tile(model.remainder, count),

@@ -22,9 +22,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from odefit.enclosure.models import UNIT
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.residuals import Residuals
+from odefit.enclosure.rounding import UNIT_ROUNDOFF
 from odefit.problem.arrays import Array, BoolArray
 
 TURNS = 12
@@ -109,7 +109,7 @@ class Judge:
 
     def _least(self, y: Array, c: Array, e: Array, free: int | None = None) -> tuple[Array, Array]:
         """Lower bound of y R over the box without direction `free`, and its coefficients."""
-        terms = 4 * UNIT * (y.shape[1] + c.shape[2])
+        terms = 4 * UNIT_ROUNDOFF * (y.shape[1] + c.shape[2])
         g = np.einsum("br,brm->bm", y, c)
         size = np.einsum("br,brm->b", np.abs(y), np.abs(c))
         drop = np.abs(g)
@@ -176,7 +176,7 @@ class Judge:
         fine = np.isfinite(scale)
         usable = np.where(fine[:, None, None], square, 0.0)
         least = np.where(fine, np.linalg.eigvalsh(usable)[:, 0], np.nan) if n else np.zeros(boxes)
-        doubt = DOUBT + 32 * UNIT * (c.shape[1] + c.shape[2])
+        doubt = DOUBT + 32 * UNIT_ROUNDOFF * (c.shape[1] + c.shape[2])
         curved = least - doubt * scale
         convex = square + (np.maximum(-curved, 0.0) + doubt * scale)[:, None, None] * np.eye(n)
         for _ in range(TURNS if n else 0):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.enclosure.models import SLACK
+from odefit.enclosure.rounding import ROUNDING_MARGIN
 from odefit.methods.branch_and_bound.examination import Enclosed
 from odefit.methods.trust_region import Tolerances, minimise
 from odefit.problem.arrays import Array
@@ -45,7 +45,7 @@ def objective(enclosure: Enclosed, vector: Array) -> float:
     found = enclosure(vector[None], vector[None])
     sizes = np.abs(found.c[:, :, 0]).sum(axis=1) + found.remainder[:, 0]
     with np.errstate(all="ignore"):
-        total = float(sizes @ sizes) * SLACK
+        total = float(sizes @ sizes) * ROUNDING_MARGIN
     return total if math.isfinite(total) else math.inf
 
 

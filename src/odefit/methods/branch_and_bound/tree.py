@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from odefit.enclosure.models import TINY
+from odefit.enclosure.rounding import UNDERFLOW
 from odefit.methods.branch_and_bound.examination import CHUNK, Enclosed, Examined, Examiners
 from odefit.problem.arrays import Array
 
@@ -213,7 +213,7 @@ class Tree:
                 acting = rows[np.argmin(rows.sum(axis=1))]
                 weight = after * acting
                 if (self._enclosure.influence[told].any(axis=0) >= acting).all():
-                    weight *= FAINT + spread / max(float(spread.max()), TINY)
+                    weight *= FAINT + spread / max(float(spread.max()), UNDERFLOW)
             if not weight.any():
                 weight = after
             new += self._divided(*own, np.where(after > 0, weight, -1.0))

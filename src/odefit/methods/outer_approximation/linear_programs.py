@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
 
-from odefit.enclosure.intervals import summation_error
+from odefit.enclosure.rounding import summation_error
 from odefit.problem.arrays import Array, BoolArray
 
 INFEASIBLE = 2

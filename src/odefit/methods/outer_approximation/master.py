@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
 
-from odefit.enclosure.intervals import round_down, round_up
+from odefit.enclosure.rounding import round_down, round_up
 from odefit.methods.outer_approximation.contraction import divided
 from odefit.methods.outer_approximation.functions import Line, lines
 from odefit.methods.outer_approximation.linear_programs import Polyhedron

@@ -5,14 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from odefit.enclosure.intervals import (
-    Interval,
-    real_product,
-    relational_quotient,
-    round_up,
-    summation_error,
-)
-from odefit.enclosure.models import UNIT
+from odefit.enclosure.intervals import Interval, real_product, relational_quotient
+from odefit.enclosure.rounding import UNIT_ROUNDOFF, round_up, summation_error
 from odefit.methods.outer_approximation.functions import image, preimage
 from odefit.methods.outer_approximation.standard_form import Bounds, StandardForm
 from odefit.problem.arrays import Array, IntArray
@@ -93,13 +87,16 @@ class Propagation:
         finite = np.maximum(finite, np.where(np.isfinite(most), np.abs(most), 0.0))
         total = np.add.reduceat(finite, self._starts)[self._row]
         target = form.target[self._row]
-        slack = 2.0 * summation_error(self._terms) * (total + np.abs(target)) + 16 * UNIT * total
+        slack = (
+            2.0 * summation_error(self._terms) * (total + np.abs(target))
+            + 16 * UNIT_ROUNDOFF * total
+        )
         with np.errstate(all="ignore"):
             bottom = (target - rest_high - slack) / data
             top = (target - rest_low + slack) / data
         bottom, top = np.where(positive, bottom, top), np.where(positive, top, bottom)
-        bottom = bottom - 4 * UNIT * np.abs(bottom)
-        top = top + 4 * UNIT * np.abs(top)
+        bottom = bottom - 4 * UNIT_ROUNDOFF * np.abs(bottom)
+        top = top + 4 * UNIT_ROUNDOFF * np.abs(top)
         np.maximum.at(
             low, column, np.nan_to_num(bottom, nan=-np.inf, neginf=-np.inf, posinf=np.inf)
         )
@@ -153,7 +150,7 @@ class Propagation:
         if total + base > cut + slack:
             raise Infeasible
         room = round_up(
-            np.sqrt(np.maximum(cut + slack - base - (total - least), 0.0)) * (1 + 4 * UNIT)
+            np.sqrt(np.maximum(cut + slack - base - (total - least), 0.0)) * (1 + 4 * UNIT_ROUNDOFF)
         )
         np.maximum.at(low, r, -room)
         np.minimum.at(high, r, room)

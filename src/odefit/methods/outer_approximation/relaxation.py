@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import coo_array, csr_array, hstack, vstack
 
-from odefit.enclosure.intervals import round_down, round_up
-from odefit.enclosure.models import UNIT
+from odefit.enclosure.rounding import UNIT_ROUNDOFF, round_down, round_up
 from odefit.methods.outer_approximation.functions import lines
 from odefit.methods.outer_approximation.linear_programs import Polyhedron
 from odefit.methods.outer_approximation.standard_form import StandardForm
@@ -139,7 +138,7 @@ def linear_rows(form: StandardForm, low: Array, high: Array, keep: BoolArray | N
     """(19), each with what its rounded coefficients may be off."""
     size = np.maximum(np.abs(low), np.abs(high))
     # Coefficients are sums and products of given numbers, each off by a few units.
-    slack = 16.0 * UNIT * (abs(form.matrix) @ size + np.abs(form.target))
+    slack = 16.0 * UNIT_ROUNDOFF * (abs(form.matrix) @ size + np.abs(form.target))
     rows = Rows(form.matrix, round_down(form.target - slack), round_up(form.target + slack))
     if keep is None:
         return rows
@@ -210,7 +209,7 @@ def _planes(form: StandardForm, places: list[list[float]]) -> Rows:
 def _cut(form: StandardForm, cut: float) -> Rows:
     """(47)."""
     top = cut - form.constant
-    top += 4 * UNIT * (abs(cut) + abs(form.constant))
+    top += 4 * UNIT_ROUNDOFF * (abs(cut) + abs(form.constant))
     return Rows(csr_array(cost(form)[None, :]), np.array([-np.inf]), np.array([top]))
 
 

@@ -10,10 +10,10 @@ import mpmath
 import numpy as np
 import pytest
 
-from odefit.enclosure.functions import Functions
-from odefit.enclosure.models import Model
+from odefit.enclosure.function_rewriting import Functions
 from odefit.enclosure.monomials import Monomials
-from odefit.enclosure.values import Program, Sweep
+from odefit.enclosure.taylor_evaluation import TapeProgram, TaylorEvaluation
+from odefit.enclosure.taylor_models import TaylorModel
 from odefit.problem.arrays import Array
 from odefit.structure.tape import Recording, Tape, Term
 from tests.enclosure.containment import exact
@@ -87,17 +87,17 @@ def recorded(expression: Expression) -> tuple[Tape, Term]:
 
 
 def enclosed(
-    expression: Expression, monomials: Monomials, x: Model, y: Model, time: bool = True
-) -> Model:
+    expression: Expression, monomials: Monomials, x: TaylorModel, y: TaylorModel, time: bool = True
+) -> TaylorModel:
     """With the first variable changing, or at one time."""
     tape, term = recorded(expression)
     boxes, length = len(x.remainder), x.c.shape[1]
     with np.errstate(all="ignore"):
         if not time:
-            return Program(tape, [term]).static(monomials, {0: x, 1: y}, boxes)[term.index]
-        program = Program(tape, [term], [0])
+            return TapeProgram(tape, [term]).static(monomials, {0: x, 1: y}, boxes)[term.index]
+        program = TapeProgram(tape, [term], [0])
         values = {**program.still(monomials, {1: y}, boxes), 0: x}
-        sweep = Sweep(program, monomials, length, values)
+        sweep = TaylorEvaluation(program, monomials, length, values)
         for k in range(length):
             sweep.advance(k)
         sweep.bound()
@@ -106,7 +106,7 @@ def enclosed(
 
 def argument(
     rng: np.random.Generator, monomials: Monomials, length: int, middle: Array, widths: Array
-) -> Model:
+) -> TaylorModel:
     """Around a middle, with coefficients that add up to at most a width."""
     c = rng.normal(size=(len(monomials), length, len(middle)))
     c *= 10.0 ** rng.integers(-3, 1, c.shape)
@@ -114,7 +114,7 @@ def argument(
     c *= rng.uniform(0.3, 1.0, len(middle)) * widths / (np.abs(c).sum((0, 1)) + 1e-300)
     c[0, 0] = middle
     remainder = np.where(rng.uniform(size=len(middle)) < 0.5, 0.0, 0.2 * widths)
-    return Model(c, None, remainder, np.zeros(len(middle)))
+    return TaylorModel(c, None, remainder, np.zeros(len(middle)))
 
 
 def digits(value: Fraction) -> Any:
@@ -128,9 +128,9 @@ def evaluated(monomials: Monomials, c: Array, d: list[Fraction], s: Fraction) ->
 def contained(
     expression: Expression,
     monomials: Monomials,
-    x: Model,
-    y: Model,
-    found: Model,
+    x: TaylorModel,
+    y: TaylorModel,
+    found: TaylorModel,
     rng: np.random.Generator,
     points: int = 8,
 ) -> int:
@@ -193,16 +193,16 @@ ONE = Monomials.of(1, 3)
 OTHER = 2.25
 
 
-def line(middle: float, width: float, degree: int = 3, remainder: float = 0.0) -> Model:
+def line(middle: float, width: float, degree: int = 3, remainder: float = 0.0) -> TaylorModel:
     """An argument in one box."""
-    found = Model.variable(Monomials.of(1, degree), 0, np.array([middle]), np.array([width]))
+    found = TaylorModel.variable(Monomials.of(1, degree), 0, np.array([middle]), np.array([width]))
     found.remainder = found.remainder + remainder
     return found
 
 
-def of(name: str, x: Model) -> Model:
+def of(name: str, x: TaylorModel) -> TaylorModel:
     monomials = Monomials.of(1, len(x.c) - 1)
-    other = Model.constant(monomials, np.full(1, OTHER))
+    other = TaylorModel.constant(monomials, np.full(1, OTHER))
     return enclosed(FUNCTIONS[name][0], monomials, x, other, time=False)
 
 
@@ -267,7 +267,7 @@ def test_nothing_is_known_of_what_is_not_known(name: str, bad: float) -> None:
 @pytest.mark.parametrize("name", ["exp", "sinh", "cosh", "tanh", "sin", "cos", "atan", "2^x"])
 def test_huge_arguments(name: str, middle: float) -> None:
     rng = np.random.default_rng(0)
-    expression, other = FUNCTIONS[name][0], Model.constant(ONE, np.full(1, OTHER))
+    expression, other = FUNCTIONS[name][0], TaylorModel.constant(ONE, np.full(1, OTHER))
     for width in (0.0, 1e-3, 1.0):
         x = line(middle, width)
         found = of(name, x)
@@ -303,16 +303,18 @@ def test_wide_boxes_are_as_good_as_intervals(name: str) -> None:
 def test_late_parts_are_those_that_shorter_steps_lower() -> None:
     """All of it, if nothing depends on the box; nothing, if nothing depends on time."""
     for name in ("exp", "sqrt", "x^2.5", "log", "atan", "tanh", "sin"):
-        other = Model.constant(ONE, np.full(2, OTHER))
+        other = TaylorModel.constant(ONE, np.full(2, OTHER))
         c = np.zeros((4, 3, 2))
         c[0, 0], c[0, 1] = 0.7, (0.02, 0.002)
-        x = Model(c, None, np.zeros(2), np.zeros(2))
+        x = TaylorModel(c, None, np.zeros(2), np.zeros(2))
         found = enclosed(FUNCTIONS[name][0], ONE, x, other)
         assert 0.99 * found.remainder[0] < found.late[0] <= found.remainder[0]
         assert found.late[0] / found.late[1] == pytest.approx(1e3, rel=0.7)
         c = np.zeros((4, 3, 2))
         c[0, 0], c[1, 0] = 0.7, 0.2
-        found = enclosed(FUNCTIONS[name][0], ONE, Model(c, None, np.zeros(2), np.zeros(2)), other)
+        found = enclosed(
+            FUNCTIONS[name][0], ONE, TaylorModel(c, None, np.zeros(2), np.zeros(2)), other
+        )
         assert (found.late == 0).all()
 
 
@@ -322,9 +324,9 @@ def test_sine_and_cosine_share_their_coefficients() -> None:
     functions = Functions(tape)
     terms = [functions(name, [x]) for name in ("sin", "cos")]
     model = line(0.7, 0.1)
-    both = Program(tape, terms).static(ONE, {0: model}, 1)
+    both = TapeProgram(tape, terms).static(ONE, {0: model}, 1)
     for term in terms:
-        alone = Program(tape, [term]).static(ONE, {0: model}, 1)[term.index]
+        alone = TapeProgram(tape, [term]).static(ONE, {0: model}, 1)[term.index]
         np.testing.assert_array_equal(alone.c, both[term.index].c)
         np.testing.assert_array_equal(alone.remainder, both[term.index].remainder)
 
@@ -354,8 +356,8 @@ def test_derivatives(name: str) -> None:
     slopes = [tape.derivative(term, Term(tape, k)) for k in (0, 1)]
     monomials = Monomials.of(1, 0)
     at = (0.6, 1.7)
-    known = {k: Model.constant(monomials, np.full(1, v)) for k, v in enumerate(at)}
-    found = Program(tape, slopes).static(monomials, known, 1)
+    known = {k: TaylorModel.constant(monomials, np.full(1, v)) for k, v in enumerate(at)}
+    found = TapeProgram(tape, slopes).static(monomials, known, 1)
     with mpmath.workdps(DIGITS):
         x, y = (mpmath.mpf(v) for v in at)
         h = mpmath.mpf(10) ** -18
@@ -385,7 +387,7 @@ def test_constants_are_enclosed_too() -> None:
         functions("acos", [tape.number(-1) / tape.number(2)]): 2 * mpmath.pi / 3,
         functions("^", [tape.number(3), tape.number(Fraction(1, 3))]): mpmath.cbrt(3),
     }
-    found = Program(tape, list(numbers)).still(ONE, {}, 2)
+    found = TapeProgram(tape, list(numbers)).still(ONE, {}, 2)
     with mpmath.workdps(DIGITS):
         exactly = [mpmath.log(10), 2 * mpmath.pi / 3, mpmath.cbrt(3)]
         for term, true in zip(numbers, exactly, strict=True):
@@ -403,10 +405,10 @@ def test_exponents_that_are_known_roughly(degree: int, doubt: float) -> None:
     monomials, rng = Monomials.of(1, degree), np.random.default_rng(1)
     middle = np.array([0.02, 0.5, 1.0, 3.0, 40.0] * 2)
     base = argument(rng, monomials, 1, middle, middle * np.repeat([0.0, 0.3], 5))
-    exponent = Model.constant(monomials, np.array([-1.3, 0.4, 2.5, -0.2, 0.7] * 2))
+    exponent = TaylorModel.constant(monomials, np.array([-1.3, 0.4, 2.5, -0.2, 0.7] * 2))
     exponent.remainder = np.full(10, doubt)
     with np.errstate(all="ignore"):
-        found = Program(tape, [term]).static(monomials, {0: base, 1: exponent}, 10)[term.index]
+        found = TapeProgram(tape, [term]).static(monomials, {0: base, 1: exponent}, 10)[term.index]
     compared = contained(lambda a, x, p: x**p, monomials, base, exponent, found, rng, 30)
     assert compared == 300
 
@@ -416,17 +418,17 @@ def test_powers_are_of_what_is_positive(exponent: float) -> None:
     """Exponents in the middle of a box may be whole, of all places there."""
     tape = Tape()
     term = tape.apply("^", tape.variable("x"), tape.variable("p"))
-    power = Model.constant(ONE, np.full(1, exponent))
+    power = TaylorModel.constant(ONE, np.full(1, exponent))
     for x in (line(1.0, 1.1), line(1.0, 0.5, remainder=0.6), line(-2.0, 0.1)):
         with np.errstate(all="ignore"):
-            found = Program(tape, [term]).static(ONE, {0: x, 1: power}, 1)[term.index]
+            found = TapeProgram(tape, [term]).static(ONE, {0: x, 1: power}, 1)[term.index]
         assert np.isinf(found.remainder[0])
 
 
 @pytest.mark.parametrize(("name", "middle"), [("log", 1 + 1e-9), ("atan", 1e-9), ("asin", 1e-9)])
 def test_rounding_of_coefficients_is_counted(name: str, middle: float) -> None:
     """Next to a zero of the function, its own error is smaller than that of its slope."""
-    rng, other = np.random.default_rng(0), Model.constant(ONE, np.full(1, OTHER))
+    rng, other = np.random.default_rng(0), TaylorModel.constant(ONE, np.full(1, OTHER))
     expression = FUNCTIONS[name][0]
     for width in rng.uniform(1e-7, 1e-6, 20).tolist():
         x = line(middle, width)

@@ -29,15 +29,16 @@ from typing import Any
 
 import numpy as np
 
-from odefit.enclosure.models import SLACK, TINY, UNIT, Model
 from odefit.enclosure.monomials import Monomials, Support
+from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
+from odefit.enclosure.taylor_models import TaylorModel
 from odefit.problem.arrays import Array, IntArray
 
-ERROR = 16 * UNIT
+ERROR = 16 * UNIT_ROUNDOFF
 """Largest error of NumPy's functions, relative to their value (of sine and cosine, to one).
 
-It documents fewer than four units in the last place, each at most ``2 * UNIT`` of the value; this
-is twice that.
+It documents fewer than four units in the last place, each at most ``2 * UNIT_ROUNDOFF`` of the
+value; this is twice that.
 """
 
 AT_ONCE = 500_000
@@ -72,7 +73,7 @@ class Function(ABC):
         Argument and value. The coefficients of y are put in, its remainder by :meth:`bound`.
     """
 
-    def __init__(self, monomials: Monomials, length: int, x: Model, y: Model) -> None:
+    def __init__(self, monomials: Monomials, length: int, x: TaylorModel, y: TaylorModel) -> None:
         self._monomials, self._length = monomials, length
         self.x, self.y = x, y
         self._slope = np.zeros_like(x.c)  # E x
@@ -130,7 +131,7 @@ class Function(ABC):
 
     # Bounds -----------------------------------------------------------------------------------
 
-    def bound(self, sizes: Callable[[Model], Array]) -> None:
+    def bound(self, sizes: Callable[[TaylorModel], Array]) -> None:
         """The remainder, from that of the argument.
 
         Parameters
@@ -141,10 +142,10 @@ class Function(ABC):
         self._put(self.y, *self._bounded(sizes)[0])
 
     @abstractmethod
-    def _bounded(self, sizes: Callable[[Model], Array]) -> Sequence[Bounds]:
+    def _bounded(self, sizes: Callable[[TaylorModel], Array]) -> Sequence[Bounds]:
         """Of what is computed."""
 
-    def _put(self, y: Model, remainder: Array, late: Array, coarse: Array) -> None:
+    def _put(self, y: TaylorModel, remainder: Array, late: Array, coarse: Array) -> None:
         # Not-a-number is no bound. Of what nothing is known, the function may not be defined.
         least = np.fmin(remainder, coarse)
         known = np.isfinite(self.x.remainder) & np.isfinite(least)
@@ -167,45 +168,49 @@ class Function(ABC):
     def _rounding(self, left: Array, right: Array) -> Array:
         """Of all coefficients of a product, and of what is made of them."""
         terms = len(self._monomials) * self._length + 12
-        return np.asarray(2 * UNIT * terms * left * right + TINY)
+        return np.asarray(2 * UNIT_ROUNDOFF * terms * left * right + UNDERFLOW)
 
     def _range(self, deviation: Array) -> tuple[Array, Array]:
         """Ends of what the argument can be."""
         middle = self.x.c[0, 0]
-        rest = (deviation + self.x.remainder) * SLACK + 4 * UNIT * np.abs(middle) + TINY
+        rest = (
+            (deviation + self.x.remainder) * ROUNDING_MARGIN
+            + 4 * UNIT_ROUNDOFF * np.abs(middle)
+            + UNDERFLOW
+        )
         return middle - rest, middle + rest
 
-    def _coarse(self, low: Array, high: Array, y: Model, deviation: Array) -> Array:
+    def _coarse(self, low: Array, high: Array, y: TaylorModel, deviation: Array) -> Array:
         """How far the polynomial is from anything between two values."""
         middle = y.c[0, 0]
         farthest = np.maximum(high - middle, middle - low) + deviation
         size = np.abs(low) + np.abs(high) + np.abs(middle)
-        return np.asarray(farthest * SLACK + ERROR * size + TINY)
+        return np.asarray(farthest * ROUNDING_MARGIN + ERROR * size + UNDERFLOW)
 
 
 class Exponential(Function):
     """``y = exp(x)``: a defect grows by the factor exp(x(1) - x(tau)) until tau = 1."""
 
-    def __init__(self, monomials: Monomials, length: int, x: Model, y: Model) -> None:
+    def __init__(self, monomials: Monomials, length: int, x: TaylorModel, y: TaylorModel) -> None:
         super().__init__(monomials, length, x, y)
         self._equations = [[(1.0, self._slope, x.support, y.c)]]
 
     def _settle(self, number: int, total: Array, part: slice, k: int, weight: int) -> None:
         self.y.c[part, k] = total / weight if weight else np.exp(self.x.c[:1, 0])
 
-    def _bounded(self, sizes: Callable[[Model], Array]) -> Sequence[Bounds]:
+    def _bounded(self, sizes: Callable[[TaylorModel], Array]) -> Sequence[Bounds]:
         x, y, first = sizes(self.x), sizes(self.y), self.y.c[0, 0]
         deviation, other = _deviation(x), _deviation(y)
         beyond, late = self._dropped(x, y, (1.0, 0.0))
         # |x(1) - x(tau)| is at most the sum of all coefficients: their weights are positive.
-        growth = np.exp(deviation * SLACK) * SLACK
+        growth = np.exp(deviation * ROUNDING_MARGIN) * ROUNDING_MARGIN
         defect = beyond + late + self._rounding(deviation, y.sum((0, 1)))
-        own = growth * (defect + ERROR * first + TINY)
-        largest = (growth * first + TINY) * SLACK
-        moved = largest * np.expm1(self.x.remainder) * SLACK
+        own = growth * (defect + ERROR * first + UNDERFLOW)
+        largest = (growth * first + UNDERFLOW) * ROUNDING_MARGIN
+        moved = largest * np.expm1(self.x.remainder) * ROUNDING_MARGIN
         late = growth * late + largest * np.exp(self.x.remainder) * self.x.late
         low, high = (np.exp(end) for end in self._range(deviation))
-        remainder = (own + moved) * SLACK + TINY
+        remainder = (own + moved) * ROUNDING_MARGIN + UNDERFLOW
         return [(remainder, late, self._coarse(low, high, self.y, other))]
 
 
@@ -220,7 +225,9 @@ class Power(Function):
         A Taylor model without polynomial.
     """
 
-    def __init__(self, monomials: Monomials, length: int, x: Model, y: Model, p: Model) -> None:
+    def __init__(
+        self, monomials: Monomials, length: int, x: TaylorModel, y: TaylorModel, p: TaylorModel
+    ) -> None:
         super().__init__(monomials, length, x, y)
         self._p = p
         self._own = np.zeros_like(y.c)  # E y
@@ -235,30 +242,40 @@ class Power(Function):
         else:
             self.y.c[part, k] = np.power(self.x.c[:1, 0], self._p.c[0, 0])
 
-    def _bounded(self, sizes: Callable[[Model], Array]) -> Sequence[Bounds]:
+    def _bounded(self, sizes: Callable[[TaylorModel], Array]) -> Sequence[Bounds]:
         p, doubt, rest = self._p.c[0, 0], self._p.remainder, self.x.remainder
         x, y, middle = sizes(self.x), sizes(self.y), self.x.c[0, 0]
         deviation, other, first = _deviation(x), _deviation(y), np.abs(self.y.c[0, 0])
         sx, sy = x.sum((0, 1)), y.sum((0, 1))
-        least = 2 * middle - sx * SLACK  # of the polynomial
+        least = 2 * middle - sx * ROUNDING_MARGIN  # of the polynomial
         low, high = self._range(deviation)
         # Logarithms of what another exponent changes.
-        scale = np.maximum(np.abs(np.log(low)), np.abs(np.log(high))) * SLACK + ERROR
+        scale = np.maximum(np.abs(np.log(low)), np.abs(np.log(high))) * ROUNDING_MARGIN + ERROR
         most = np.abs(p) + doubt
         # 1 + |x(1) - x(tau)| / x, for the least x of both.
-        growth = np.power(middle / least, most) * (SLACK + ERROR)
+        growth = np.power(middle / least, most) * (ROUNDING_MARGIN + ERROR)
         beyond, late = self._dropped_with(x, y, p)
         defect = beyond + late + most * self._rounding(deviation, sy) + self._rounding(sx, other)
         own = (defect + doubt * sy * deviation) / least
-        own += first * (ERROR + np.expm1(doubt * np.abs(np.log(middle)) * SLACK)) * SLACK + TINY
+        own += (
+            first
+            * (ERROR + np.expm1(doubt * np.abs(np.log(middle)) * ROUNDING_MARGIN))
+            * ROUNDING_MARGIN
+            + UNDERFLOW
+        )
         ends = np.maximum(np.power(low, p - 1.0), np.power(high, p - 1.0))
-        slope = most * ends * np.exp((doubt + 4 * UNIT * most) * scale) * (SLACK + ERROR)
+        slope = (
+            most
+            * ends
+            * np.exp((doubt + 4 * UNIT_ROUNDOFF * most) * scale)
+            * (ROUNDING_MARGIN + ERROR)
+        )
         remainder = np.where((least > 0) & (low > 0), growth * own + slope * rest, np.inf)
         late = growth * late / least + slope * self.x.late
         values = np.power(low, p), np.power(high, p)
         coarse = self._coarse(np.minimum(*values), np.maximum(*values), self.y, other)
-        coarse += np.maximum(*values) * np.expm1(doubt * scale) * SLACK
-        return [(remainder * SLACK + TINY, late, np.where(low > 0, coarse, np.inf))]
+        coarse += np.maximum(*values) * np.expm1(doubt * scale) * ROUNDING_MARGIN
+        return [(remainder * ROUNDING_MARGIN + UNDERFLOW, late, np.where(low > 0, coarse, np.inf))]
 
     def _dropped_with(self, x: Array, y: Array, p: Array) -> tuple[Array, Array]:
         if (p == p[:1]).all():
@@ -273,12 +290,14 @@ class Power(Function):
         for u, v in zip(first, second, strict=True):
             # Tables are of sizes, rounded upwards; so is their difference times p.
             up, down = np.multiply.outer(u, np.abs(p)), v[:, :, None]
-            factor = np.abs(np.where(p < 0, up + down, up - down)) + 16 * UNIT * (up + down)
+            factor = np.abs(np.where(p < 0, up + down, up - down)) + 16 * UNIT_ROUNDOFF * (
+                up + down
+            )
             found.append(np.einsum("ab,cb,acb->b", a, b, factor))
         return found[0], found[1]
 
 
-class Inverse(Function):
+class InverseFunction(Function):
     """A function whose derivative is one over a positive w(x): log, atan, asin, tanh.
 
     A defect is divided by w(x(tau)), and stays.
@@ -290,7 +309,13 @@ class Inverse(Function):
     """
 
     def __init__(
-        self, monomials: Monomials, length: int, x: Model, y: Model, w: Model, name: str
+        self,
+        monomials: Monomials,
+        length: int,
+        x: TaylorModel,
+        y: TaylorModel,
+        w: TaylorModel,
+        name: str,
     ) -> None:
         super().__init__(monomials, length, x, y)
         self._w, self._function = w, _INVERSE[name]
@@ -309,26 +334,28 @@ class Inverse(Function):
         else:
             self.y.c[part, k] = self._function(self.x.c[:1, 0])
 
-    def _bounded(self, sizes: Callable[[Model], Array]) -> Sequence[Bounds]:
+    def _bounded(self, sizes: Callable[[TaylorModel], Array]) -> Sequence[Bounds]:
         w = self._w
         x, y, below = sizes(self.x), sizes(self.y), sizes(w)
         deviation, other, first = _deviation(x), _deviation(y), np.abs(self.y.c[0, 0])
         total = below.sum((0, 1))
-        least = 2 * w.c[0, 0] - (total + w.remainder) * SLACK
+        least = 2 * w.c[0, 0] - (total + w.remainder) * ROUNDING_MARGIN
         beyond, late = self._dropped(below, y, (0.0, 1.0))
-        defect = beyond + late + self._rounding(total, other) + 4 * UNIT * deviation
+        defect = beyond + late + self._rounding(total, other) + 4 * UNIT_ROUNDOFF * deviation
         if w is not self.x:
             # At the polynomial x, w(x) is not w's polynomial.
             defect += w.remainder * other
             late += w.late * other
-        remainder = (defect + self.x.remainder) * SLACK / least + ERROR * first + TINY
+        remainder = (
+            (defect + self.x.remainder) * ROUNDING_MARGIN / least + ERROR * first + UNDERFLOW
+        )
         late = (late + self.x.late) / least
         low, high = (self._function(end) for end in self._range(deviation))
         coarse = self._coarse(low, high, self.y, other)
         return [(np.where(least > 0, remainder, np.inf), late, coarse)]
 
 
-class Circle(Function):
+class SineCosine(Function):
     """Sine and cosine of the same argument: their equation turns defects and leaves them as long.
 
     Attributes
@@ -337,10 +364,10 @@ class Circle(Function):
         Their models.
     """
 
-    def __init__(self, monomials: Monomials, length: int, x: Model, y: Model) -> None:
+    def __init__(self, monomials: Monomials, length: int, x: TaylorModel, y: TaylorModel) -> None:
         super().__init__(monomials, length, x, y)
         self.sine = y
-        self.cosine = Model(np.zeros_like(y.c), y.support, y.remainder, y.late)
+        self.cosine = TaylorModel(np.zeros_like(y.c), y.support, y.remainder, y.late)
         self._equations = [
             [(1.0, self._slope, x.support, self.cosine.c)],
             [(-1.0, self._slope, x.support, self.sine.c)],
@@ -348,7 +375,7 @@ class Circle(Function):
         self._orders = 0
         self._is_bounded = False
 
-    def of(self, name: str) -> Model:
+    def of(self, name: str) -> TaylorModel:
         """One of the two."""
         return self.sine if name == "sin" else self.cosine
 
@@ -365,7 +392,7 @@ class Circle(Function):
         else:
             y.c[part, k] = (np.sin, np.cos)[number](self.x.c[:1, 0])
 
-    def bound(self, sizes: Callable[[Model], Array]) -> None:
+    def bound(self, sizes: Callable[[TaylorModel], Array]) -> None:
         """Of both at once: what is lost of one must not change the other's."""
         if self._is_bounded:
             return
@@ -374,7 +401,7 @@ class Circle(Function):
         for y, (remainder, late, coarse) in zip((self.sine, self.cosine), found, strict=True):
             self._put(y, remainder, late, coarse)
 
-    def _bounded(self, sizes: Callable[[Model], Array]) -> Sequence[Bounds]:
+    def _bounded(self, sizes: Callable[[TaylorModel], Array]) -> Sequence[Bounds]:
         x, pair = sizes(self.x), (self.sine, self.cosine)
         deviation, rest = _deviation(x), self.x.remainder
         one = np.ones_like(deviation)
@@ -385,19 +412,21 @@ class Circle(Function):
             defects.append((beyond + late + self._rounding(deviation, size.sum((0, 1))), late))
         found = []
         # Turned by x(1) - x(tau), which is at most the deviation.
-        turned = np.minimum(deviation * SLACK, 1.0)
+        turned = np.minimum(deviation * ROUNDING_MARGIN, 1.0)
         for k, y in enumerate(pair):
             (own, own_late), (other, other_late) = defects[1 - k], defects[k]
             # The derivative, from that in the middle.
             slope = np.abs(pair[1 - k].c[0, 0]) + deviation + rest + ERROR
-            slope = np.minimum(slope * SLACK, 1.0)
-            remainder = (own + turned * other + slope * rest + 2 * ERROR) * SLACK + TINY
+            slope = np.minimum(slope * ROUNDING_MARGIN, 1.0)
+            remainder = (
+                own + turned * other + slope * rest + 2 * ERROR
+            ) * ROUNDING_MARGIN + UNDERFLOW
             late = own_late + turned * other_late + slope * self.x.late
             found.append((remainder, late, self._coarse(-one, one, y, _deviation(sizes(y)))))
         return found
 
 
-class Middle(Function):
+class ConstantPart(Function):
     """The constant coefficient, exactly."""
 
     def _settle(self, number: int, total: Array, part: slice, k: int, weight: int) -> None:
@@ -407,13 +436,17 @@ class Middle(Function):
         """There is no other coefficient."""
         self.y.c[0, 0] = self.x.c[0, 0]
 
-    def _bounded(self, sizes: Callable[[Model], Array]) -> Sequence[Bounds]:
+    def _bounded(self, sizes: Callable[[TaylorModel], Array]) -> Sequence[Bounds]:
         nothing = np.zeros_like(self.x.remainder)
         return [(nothing, nothing, nothing)]
 
 
 def function_of(
-    name: str, monomials: Monomials, length: int, operands: tuple[Model, Model], y: Model
+    name: str,
+    monomials: Monomials,
+    length: int,
+    operands: tuple[TaylorModel, TaylorModel],
+    y: TaylorModel,
 ) -> Function:
     """The function of that name, with operands as :data:`odefit.structure.tape.ELEMENTARY` says."""
     x, other = operands
@@ -422,10 +455,10 @@ def function_of(
     if name == "^":
         return Power(monomials, length, x, y, other)
     if name == "middle":
-        return Middle(monomials, length, x, y)
+        return ConstantPart(monomials, length, x, y)
     if name in CIRCLE:
-        return Circle(monomials, length, x, y)
-    return Inverse(monomials, length, x, y, other, name)
+        return SineCosine(monomials, length, x, y)
+    return InverseFunction(monomials, length, x, y, other, name)
 
 
 def _deviation(sizes: Array) -> Array:
@@ -470,7 +503,9 @@ def _tables(
     g, k = (a.ravel()[:, None] for a in np.indices((degree + 1, left)))
     h, j = (a.ravel()[None, :] for a in np.indices((degree + 1, right)))
     u, v = g + k, h + j
-    size = np.abs(by_left * u + by_right * v) + 4 * UNIT * (abs(by_left) * u + abs(by_right) * v)
+    size = np.abs(by_left * u + by_right * v) + 4 * UNIT_ROUNDOFF * (
+        abs(by_left) * u + abs(by_right) * v
+    )
     factor = size / np.maximum(u + v, 1)
     beyond = g + h > degree
     late = ~beyond & (k + j >= length)

@@ -14,21 +14,12 @@ from fractions import Fraction
 import numpy as np
 
 from odefit.enclosure.monomials import Monomials, Support
+from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
 from odefit.problem.arrays import Array, IntArray
-
-UNIT = 2.0**-53
-"""Largest relative error of one rounded operation."""
-
-SLACK = 1.0 + 1e-10
-"""Covers the rounding of sums and products of bounds, which are never negative: sums have at most
-as many terms as there are monomials (:data:`odefit.enclosure.monomials.MOST`) times orders."""
-
-TINY = 1e-300
-"""Covers what underflow loses."""
 
 
 @dataclass(eq=False)
-class Model:
+class TaylorModel:
     """A quantity in all boxes.
 
     Attributes
@@ -50,15 +41,15 @@ class Model:
     late: Array
 
     @staticmethod
-    def constant(monomials: Monomials, values: Array) -> Model:
+    def constant(monomials: Monomials, values: Array) -> TaylorModel:
         """Exact numbers, shape (B,)."""
         c = np.zeros((len(monomials), 1, len(values)))
         c[0, 0] = values
         nothing = np.zeros(len(values))
-        return Model(c, frozenset([0]), nothing, nothing)
+        return TaylorModel(c, frozenset([0]), nothing, nothing)
 
     @staticmethod
-    def number(monomials: Monomials, exact: Fraction, boxes: int) -> Model:
+    def number(monomials: Monomials, exact: Fraction, boxes: int) -> TaylorModel:
         """The same number in all boxes, rounded."""
         try:
             value = float(exact)
@@ -66,30 +57,32 @@ class Model:
             value = 0.0
             rounding = np.inf
         else:
-            rounding = 0.0 if exact == value else 2 * UNIT * abs(value) + TINY
-        found = Model.constant(monomials, np.full(boxes, value))
+            rounding = 0.0 if exact == value else 2 * UNIT_ROUNDOFF * abs(value) + UNDERFLOW
+        found = TaylorModel.constant(monomials, np.full(boxes, value))
         found.remainder = np.full(boxes, rounding)
         return found
 
     @staticmethod
-    def variable(monomials: Monomials, k: int, middle: Array, radius: Array) -> Model:
+    def variable(monomials: Monomials, k: int, middle: Array, radius: Array) -> TaylorModel:
         """``middle + radius d[k]``, all shape (B,)."""
-        found = Model.constant(monomials, middle)
+        found = TaylorModel.constant(monomials, middle)
         if monomials.degree == 0:
-            return Model(found.c, found.support, radius, found.late)
+            return TaylorModel(found.c, found.support, radius, found.late)
         place = monomials.linear[k]
         found.c[place, 0] = radius
-        return Model(found.c, frozenset([0, place]), found.remainder, found.late)
+        return TaylorModel(found.c, frozenset([0, place]), found.remainder, found.late)
 
     def magnitude(self) -> Array:
         """Bound of the absolute value, shape (B,)."""
-        return np.asarray((np.abs(self.c).sum((0, 1)) + self.remainder) * SLACK)
+        return np.asarray((np.abs(self.c).sum((0, 1)) + self.remainder) * ROUNDING_MARGIN)
 
     def deviation(self) -> Array:
         """Bound of the distance from the constant coefficient, shape (B,)."""
         total = np.abs(self.c[1:]).sum((0, 1)) + np.abs(self.c[0, 1:]).sum(0)
-        return np.asarray((total + self.remainder) * SLACK)
+        return np.asarray((total + self.remainder) * ROUNDING_MARGIN)
 
-    def take(self, boxes: IntArray) -> Model:
+    def take(self, boxes: IntArray) -> TaylorModel:
         """Those of some boxes."""
-        return Model(self.c[:, :, boxes], self.support, self.remainder[boxes], self.late[boxes])
+        return TaylorModel(
+            self.c[:, :, boxes], self.support, self.remainder[boxes], self.late[boxes]
+        )

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odefit.enclosure.models import Model
 from odefit.enclosure.monomials import Monomials
-from odefit.enclosure.values import Program, Sweep
+from odefit.enclosure.taylor_evaluation import TapeProgram, TaylorEvaluation
+from odefit.enclosure.taylor_models import TaylorModel
 from odefit.problem.arrays import Array
 from odefit.structure.tape import NotRationalError, Tape, Term
 from tests.enclosure.containment import exact
@@ -23,7 +23,9 @@ VARIABLES = 3
 BOXES = 3
 
 
-def random_model(rng: np.random.Generator, monomials: Monomials, length: int, kind: str) -> Model:
+def random_model(
+    rng: np.random.Generator, monomials: Monomials, length: int, kind: str
+) -> TaylorModel:
     """Coefficients of several sizes; a remainder or none; small supports now and then."""
     c = rng.normal(size=(len(monomials), length, BOXES))
     c *= 10.0 ** rng.integers(-4, 1, c.shape)
@@ -34,16 +36,16 @@ def random_model(rng: np.random.Generator, monomials: Monomials, length: int, ki
         support = frozenset(chosen)
         c[[k for k in range(len(c)) if k not in chosen]] = 0.0
     remainder = np.zeros(BOXES) if kind == "exact" else np.abs(rng.normal(size=BOXES)) * 1e-3
-    return Model(c, support, remainder, np.zeros(BOXES))
+    return TaylorModel(c, support, remainder, np.zeros(BOXES))
 
 
 def swept(
-    tape: Tape, term: Term, monomials: Monomials, length: int, known: dict[int, Model]
-) -> Model:
+    tape: Tape, term: Term, monomials: Monomials, length: int, known: dict[int, TaylorModel]
+) -> TaylorModel:
     """Evaluated over a step."""
-    program = Program(tape, [term], [0, 1])
+    program = TapeProgram(tape, [term], [0, 1])
     values = {**program.still(monomials, {2: known[2]}, BOXES), 0: known[0], 1: known[1]}
-    sweep = Sweep(program, monomials, length, values)
+    sweep = TaylorEvaluation(program, monomials, length, values)
     with np.errstate(all="ignore"):
         for k in range(length):
             sweep.advance(k)
@@ -138,19 +140,23 @@ def test_every_true_value_is_inside(
             assert abs(true - middle) <= Fraction(float(found.deviation()[box]))
 
 
-def still(build: Callable[[Term, Term], Term], a: Model, b: Model, degree: int = 2) -> Model:
+def still(
+    build: Callable[[Term, Term], Term], a: TaylorModel, b: TaylorModel, degree: int = 2
+) -> TaylorModel:
     tape = Tape()
     term = build(tape.variable("a"), tape.variable("b"))
     monomials = Monomials.of(1, degree)
     with np.errstate(all="ignore"):
-        return Program(tape, [term]).still(monomials, {0: a, 1: b}, len(a.remainder))[term.index]
+        return TapeProgram(tape, [term]).still(monomials, {0: a, 1: b}, len(a.remainder))[
+            term.index
+        ]
 
 
-def model(*c: float, remainder: float = 0.0) -> Model:
+def model(*c: float, remainder: float = 0.0) -> TaylorModel:
     """In one variable, of degree 2, in one box."""
     array = np.zeros((3, 1, 1))
     array[: len(c), 0, 0] = c
-    return Model(array, None, np.array([remainder]), np.zeros(1))
+    return TaylorModel(array, None, np.array([remainder]), np.zeros(1))
 
 
 def test_what_a_square_drops() -> None:
@@ -229,14 +235,14 @@ def test_small_times_unknown_is_unknown() -> None:
 
 @pytest.mark.parametrize("exact", [Fraction(1, 3), Fraction(10) ** -400, Fraction(10) ** 400])
 def test_numbers_that_are_no_floats(exact: Fraction) -> None:
-    found = Model.number(Monomials.of(1, 1), exact, 2)
+    found = TaylorModel.number(Monomials.of(1, 1), exact, 2)
     assert found.remainder[0] > 0
     if np.isfinite(found.remainder[0]):
         assert abs(exact - Fraction(float(found.c[0, 0, 0]))) <= Fraction(float(found.remainder[0]))
 
 
 def test_numbers_that_are() -> None:
-    assert not Model.number(Monomials.of(1, 1), Fraction(1, 4), 2).remainder.any()
+    assert not TaylorModel.number(Monomials.of(1, 1), Fraction(1, 4), 2).remainder.any()
 
 
 def test_boxes_do_not_mix() -> None:

@@ -21,10 +21,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from odefit.enclosure.intervals import HUGE, Interval, evaluated, polynomial
+from odefit.enclosure.intervals import Interval, evaluated, polynomial
 from odefit.enclosure.invariants import invariants
-from odefit.enclosure.models import SLACK, TINY, UNIT
-from odefit.enclosure.system import Motion, System
+from odefit.enclosure.rounding import OVERFLOW, ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
+from odefit.enclosure.system import Mode, System
 from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.structure.tape import NotRationalError, Term, needed
 
@@ -39,7 +39,7 @@ REFINEMENTS = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Tube:
+class StateIntervals:
     """States at one time in B boxes, by intervals, and sums of them that do not change.
 
     Attributes
@@ -53,15 +53,17 @@ class Tube:
     states: list[Interval]
     totals: list[Interval]
 
-    def take(self, boxes: IntArray) -> Tube:
+    def take(self, boxes: IntArray) -> StateIntervals:
         """Of some boxes."""
-        return Tube([s.take(boxes) for s in self.states], [t.take(boxes) for t in self.totals])
+        return StateIntervals(
+            [s.take(boxes) for s in self.states], [t.take(boxes) for t in self.totals]
+        )
 
 
 class _Forms:
     """Right-hand sides of one motion as ``a x_i + b``, each in one or several ways."""
 
-    def __init__(self, system: System, motion: Motion) -> None:
+    def __init__(self, system: System, motion: Mode) -> None:
         tape, n = system.tape, len(system.states)
         self.weights = invariants(motion.rates.terms)
         self.totals = [tape.variable(f"total {k}") for k in range(len(self.weights))]
@@ -116,7 +118,7 @@ class _Forms:
         return found
 
 
-class Tubes:
+class DifferentialInequalities:
     """Of one system.
 
     Parameters
@@ -127,12 +129,12 @@ class Tubes:
 
     def __init__(self, system: System) -> None:
         self._system = system
-        self._forms: dict[Motion, _Forms] = {}
+        self._forms: dict[Mode, _Forms] = {}
 
-    def begin(self, states: list[Interval], time: float) -> Tube:
+    def begin(self, states: list[Interval], time: float) -> StateIntervals:
         """At a time from which on the equations have no memory of what was before."""
         forms = self._of(time)
-        return Tube(states, [_weighted(w, states) for w in forms.weights])
+        return StateIntervals(states, [_weighted(w, states) for w in forms.weights])
 
     def signs(
         self, states: list[Interval], unknowns: Mapping[int, Interval], since: float, until: float
@@ -142,7 +144,7 @@ class Tubes:
         if not any((s.low >= 0).any() or (s.high <= 0).any() for s in states):
             return [anything] * len(states)
         with np.errstate(all="ignore"):
-            tube = Tube(states, [anything for _ in self._of(since).weights])
+            tube = StateIntervals(states, [anything for _ in self._of(since).weights])
             stretch = _Stretch(self._system, self._of(since), tube, since, until, 1)
             half = [
                 Interval(np.where(s.low >= 0, 0.0, -np.inf), np.where(s.high <= 0, 0.0, np.inf))
@@ -152,8 +154,8 @@ class Tubes:
         return [anything] * len(states) if confirmed is None else confirmed[0]
 
     def advance(
-        self, tube: Tube, unknowns: Mapping[int, Interval], since: float, until: float
-    ) -> Tube:
+        self, tube: StateIntervals, unknowns: Mapping[int, Interval], since: float, until: float
+    ) -> StateIntervals:
         """From one time to another, between which nothing jumps.
 
         Parameters
@@ -163,7 +165,7 @@ class Tubes:
         """
         with np.errstate(all="ignore"):
             stretch = _Stretch(self._system, self._of(since), tube, since, until, PARTS)
-            return Tube(stretch.end(unknowns), tube.totals)
+            return StateIntervals(stretch.end(unknowns), tube.totals)
 
     def _of(self, time: float) -> _Forms:
         motion = self._system.motion(time)
@@ -188,7 +190,7 @@ class _Stretch:
         self,
         system: System,
         forms: _Forms,
-        tube: Tube,
+        tube: StateIntervals,
         since: float,
         until: float,
         parts: int,
@@ -360,17 +362,17 @@ def highest(start: Array, slope: Interval, rest: Array, h: float) -> Array:
     # From above zero to below it: no further than zero is counted.
     positive = np.where(rest < 0, np.maximum(above, 0.0), above)
     found = np.where((start > 0) | ((start == 0) & (rest > 0)), positive, negative)
-    return np.asarray(np.where(np.isnan(found), np.inf, np.maximum(found, -HUGE)))
+    return np.asarray(np.where(np.isnan(found), np.inf, np.maximum(found, -OVERFLOW)))
 
 
 def _solution(start: Array, a: Array, b: Array, h: float) -> Array:
     """``start e^(a h) + b (e^(a h) - 1) / a``, rounded upwards."""
     x = a * h
     growth = np.exp(x)
-    mean = np.where(np.abs(x) > TINY, np.expm1(x) / x, 1.0)
+    mean = np.where(np.abs(x) > UNDERFLOW, np.expm1(x) / x, 1.0)
     # What overflows is at least so large.
-    first = start * np.where(start < 0, np.minimum(growth, HUGE), growth)
-    second = b * h * np.where(b < 0, np.minimum(mean, HUGE), mean)
-    first = np.where(start > 0, first * SLACK + TINY, first / SLACK)
-    second = np.where(b > 0, second * SLACK + TINY, second / SLACK)
-    return np.asarray(first + second + 4 * UNIT * (np.abs(first) + np.abs(second)))
+    first = start * np.where(start < 0, np.minimum(growth, OVERFLOW), growth)
+    second = b * h * np.where(b < 0, np.minimum(mean, OVERFLOW), mean)
+    first = np.where(start > 0, first * ROUNDING_MARGIN + UNDERFLOW, first / ROUNDING_MARGIN)
+    second = np.where(b > 0, second * ROUNDING_MARGIN + UNDERFLOW, second / ROUNDING_MARGIN)
+    return np.asarray(first + second + 4 * UNIT_ROUNDOFF * (np.abs(first) + np.abs(second)))

@@ -11,12 +11,16 @@ import pytest
 
 import odefit
 from odefit import Event, Experiment, Model, Problem
-from odefit.enclosure import Enclosure, flow, linear, residuals, tubes
+from odefit.enclosure import Enclosure, affine_flow, differential_inequalities, flow, residuals
+from odefit.enclosure.differential_inequalities import (
+    DifferentialInequalities,
+    StateIntervals,
+    highest,
+)
+from odefit.enclosure.error_propagation import ErrorBound
 from odefit.enclosure.flow import carried
-from odefit.enclosure.growth import Spread
 from odefit.enclosure.intervals import Interval
 from odefit.enclosure.system import System
-from odefit.enclosure.tubes import Tube, Tubes, highest
 from odefit.problem.arrays import Array
 from tests.enclosure.containment import checked, sane
 from tests.enclosure.test_flow import decay, holds, observed, oscillator
@@ -49,9 +53,9 @@ def linear_pinene(t: Any, q: Sequence[Any]) -> list[Any]:
 
 
 def along(system: System, lower: Array, upper: Array, start: Array, times: Sequence[float]) -> Any:
-    """Tubes at some times, for boxes of unknowns with these corners."""
+    """DifferentialInequalities at some times, for boxes of unknowns with these corners."""
     unknowns = {e: Interval(lower[:, k], upper[:, k]) for k, e in enumerate(system.unknowns)}
-    own = Tubes(system)
+    own = DifferentialInequalities(system)
     states = [Interval(np.full(len(lower), x), np.full(len(lower), x)) for x in start]
     tube, now = own.begin(states, 0.0), 0.0
     for time in times:
@@ -66,7 +70,7 @@ def test_random_boxes_of_a_stiff_network(seed: int) -> None:
     rng = np.random.default_rng(seed)
     lower = 10.0 ** rng.uniform(-7, 0, (8, 5))
     upper = lower * 10.0 ** rng.uniform(0, 2, (8, 5))
-    found: list[Tube] = list(
+    found: list[StateIntervals] = list(
         along(system, lower, upper, np.array([100.0, 0, 0, 0, 0]), PINENE_TIMES)
     )
     with mpmath.workdps(40):
@@ -98,8 +102,8 @@ def test_growth_is_not_believed_to_be_small(
     guesses: int, refinements: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Guesses that are not confirmed are no bounds: x of 1/(1 - t x0) goes to infinity."""
-    monkeypatch.setattr(tubes, "GUESSES", guesses)
-    monkeypatch.setattr(tubes, "REFINEMENTS", refinements)
+    monkeypatch.setattr(differential_inequalities, "GUESSES", guesses)
+    monkeypatch.setattr(differential_inequalities, "REFINEMENTS", refinements)
     problem = observed({"x": "y*x", "y": "y^2"}, [0.5, 0.9], {"x": {}, "y": {}}, [])
     system = System(problem, problem.conditions[0])
     for y in (0.1, 1.0, 1.2):
@@ -227,7 +231,7 @@ def test_a_lost_state_spoils_no_bound() -> None:
 def test_wide_boxes_of_stiff_networks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Taylor models for some states and intervals for others, whichever give up."""
     monkeypatch.setattr(flow, "MOST_STEPS", [20, 60, 400][seed])
-    monkeypatch.setattr(linear, "FAST", np.inf)
+    monkeypatch.setattr(affine_flow, "FAST", np.inf)
     problem = odefit.library.load("alpha-pinene")
     enclosure, forward = Enclosure(problem), odefit.ForwardMap(problem)
     rng = np.random.default_rng(seed)
@@ -298,7 +302,7 @@ def test_what_depends_on_a_lost_state_is_lost() -> None:
 def test_a_deviation_that_is_dropped_leaves_its_frame() -> None:
     """In a frame, lengths of one state hide in the others: without it, only sizes count."""
     turned = np.array([[[0.6, -0.8], [0.8, 0.6]]])
-    spread = Spread(np.array([[0.6, 0.8]]), turned, np.array([[1.0, 0.0]]))
+    spread = ErrorBound(np.array([[0.6, 0.8]]), turned, np.array([[1.0, 0.0]]))
     left = spread.without(np.array([[False, True]]))
     e = np.array([0.6, 0.0])  # the first component of what was there
     assert (np.abs(np.linalg.solve(left.frame[0], e)) <= left.lengths[0] + 1e-15).all()

@@ -12,14 +12,15 @@ from functools import cached_property
 
 import numpy as np
 
-from odefit.enclosure.elementary import CIRCLE, Circle, Function, function_of
-from odefit.enclosure.models import SLACK, TINY, UNIT, Model
+from odefit.enclosure.elementary_functions import CIRCLE, Function, SineCosine, function_of
 from odefit.enclosure.monomials import Monomials, Support
+from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
+from odefit.enclosure.taylor_models import TaylorModel
 from odefit.problem.arrays import Array
 from odefit.structure.tape import ELEMENTARY, Tape, Term, needed
 
 
-class Program:
+class TapeProgram:
     """Some terms of a tape, to be evaluated over Taylor models.
 
     Parameters
@@ -51,18 +52,18 @@ class Program:
         return [i for i in self.order if i in self._changing and i not in variable]
 
     def still(
-        self, monomials: Monomials, known: Mapping[int, Model], boxes: int
-    ) -> dict[int, Model]:
+        self, monomials: Monomials, known: Mapping[int, TaylorModel], boxes: int
+    ) -> dict[int, TaylorModel]:
         """All entries that do not depend on time, from those that are `known`."""
         return self._computed(self.fixed, monomials, known, boxes)
 
     def static(
         self,
         monomials: Monomials,
-        known: Mapping[int, Model],
+        known: Mapping[int, TaylorModel],
         boxes: int,
         bounded: bool = True,
-    ) -> dict[int, Model]:
+    ) -> dict[int, TaylorModel]:
         """All entries at one time, from those that are `known`, with all variables.
 
         If not `bounded`, coefficients alone: remainders are zero.
@@ -73,18 +74,18 @@ class Program:
         self,
         entries: Sequence[int],
         monomials: Monomials,
-        known: Mapping[int, Model],
+        known: Mapping[int, TaylorModel],
         boxes: int,
         bounded: bool = True,
-    ) -> dict[int, Model]:
+    ) -> dict[int, TaylorModel]:
         found = dict(known)
         for i in entries:
             if i in found or i not in self.tape.numbers:
                 continue
-            found[i] = Model.number(monomials, self.tape.numbers[i], boxes)
+            found[i] = TaylorModel.number(monomials, self.tape.numbers[i], boxes)
         rest = [i for i in entries if i not in found]
         if rest:
-            sweep = Sweep(self, monomials, 1, found, rest)
+            sweep = TaylorEvaluation(self, monomials, 1, found, rest)
             sweep.advance(0)
             if bounded:
                 sweep.bound()
@@ -92,7 +93,7 @@ class Program:
         return found
 
 
-class Sweep:
+class TaylorEvaluation:
     """One evaluation of a program: coefficients order by order, then remainders.
 
     Parameters
@@ -112,10 +113,10 @@ class Sweep:
 
     def __init__(
         self,
-        program: Program,
+        program: TapeProgram,
         monomials: Monomials,
         length: int,
-        values: Mapping[int, Model],
+        values: Mapping[int, TaylorModel],
         entries: Sequence[int] | None = None,
     ) -> None:
         self.values = dict(values)
@@ -124,7 +125,7 @@ class Sweep:
         self._inverse: dict[int, Array] = {}
         self._norms: dict[int, Array] = {}
         self._functions: dict[int, Function] = {}
-        circles: dict[int, Circle] = {}
+        circles: dict[int, SineCosine] = {}
         for i in self._entries:
             operation, a, b = self._tape.entries[i]
             left, right = self.values[a], self.values[b]
@@ -133,10 +134,10 @@ class Sweep:
             support = self._support(operation, left.support, right.support)
             steady = left.c.shape[1] == right.c.shape[1] == 1 or operation == "middle"
             k = 1 if steady else length
-            out = Model(np.zeros((len(monomials), k, boxes)), support, nothing, nothing)
+            out = TaylorModel(np.zeros((len(monomials), k, boxes)), support, nothing, nothing)
             self.values[i] = out
             if operation in CIRCLE:
-                circle = circles.setdefault(a, Circle(monomials, length, left, out))
+                circle = circles.setdefault(a, SineCosine(monomials, length, left, out))
                 self.values[i] = circle.of(operation)
                 self._functions[i] = circle
             elif operation in ELEMENTARY:
@@ -178,7 +179,7 @@ class Sweep:
             else:
                 self._divide(i, target, left, right, out, k)
 
-    def _convolve(self, target: Array, left: Model, right: Model, k: int) -> None:
+    def _convolve(self, target: Array, left: TaylorModel, right: TaylorModel, k: int) -> None:
         if right.c.shape[1] == 1:
             left, right = right, left
         pairs = self._monomials.pairs(left.support, right.support)
@@ -195,7 +196,13 @@ class Sweep:
                 target[t] += np.einsum("kb,kb->b", a[i, : k + 1], b[j, k::-1])
 
     def _divide(
-        self, entry: int, target: Array, left: Model, right: Model, out: Model, k: int
+        self,
+        entry: int,
+        target: Array,
+        left: TaylorModel,
+        right: TaylorModel,
+        out: TaylorModel,
+        k: int,
     ) -> None:
         rest = np.zeros_like(target)
         if k < left.c.shape[1]:
@@ -246,8 +253,8 @@ class Sweep:
             self._functions[i].bound(self._sizes)
             return
         if operation in ("+", "-"):
-            rounding = 2 * UNIT * self._norm(i).sum((0, 1))
-            out.remainder = (left.remainder + right.remainder + rounding) * SLACK
+            rounding = 2 * UNIT_ROUNDOFF * self._norm(i).sum((0, 1))
+            out.remainder = (left.remainder + right.remainder + rounding) * ROUNDING_MARGIN
             out.late = left.late + right.late
             return
         if operation == "*":
@@ -256,7 +263,9 @@ class Sweep:
             sa, sb = na.sum((0, 1)), nb.sum((0, 1))
             own = _product(left.remainder, right.remainder)
             crossed = _product(sa, right.remainder) + _product(sb, left.remainder)
-            out.remainder = (beyond + late + own + crossed + self._rounding(sa, sb)) * SLACK
+            out.remainder = (
+                beyond + late + own + crossed + self._rounding(sa, sb)
+            ) * ROUNDING_MARGIN
             out.late = late + _product(sa, right.late) + _product(sb, left.late)
             return
         # left - right * out is what the quotient still lacks, times the divisor.
@@ -266,24 +275,26 @@ class Sweep:
         lacking[:, : left.c.shape[1]] += left.c
         for k in range(out.c.shape[1]):
             product = np.zeros_like(out.c[:, 0])
-            self._convolve(product, right, Model(out.c, None, out.remainder, out.late), k)
+            self._convolve(product, right, TaylorModel(out.c, None, out.remainder, out.late), k)
             lacking[:, k] -= product
         sb, sq = nb.sum((0, 1)), nq.sum((0, 1))
-        least = 2 * np.abs(right.c[0, 0]) - (sb + right.remainder) * SLACK
+        least = 2 * np.abs(right.c[0, 0]) - (sb + right.remainder) * ROUNDING_MARGIN
         total = np.abs(lacking).sum((0, 1)) + beyond + late + left.remainder
         total += (
             _product(sq, right.remainder)
             + self._rounding(sb, sq)
-            + 4 * UNIT * self._norm(a).sum((0, 1))
+            + 4 * UNIT_ROUNDOFF * self._norm(a).sum((0, 1))
         )
-        bound = total * SLACK / least + np.where(total == 0, 0.0, TINY)
+        bound = total * ROUNDING_MARGIN / least + np.where(total == 0, 0.0, UNDERFLOW)
         out.remainder = np.where(least > 0, bound, np.inf)
         tardy = late + left.late + _product(sq, right.late)
         out.late = np.where(least > 0, tardy / least, np.inf)
 
     def _rounding(self, left: Array, right: Array) -> Array:
         terms = len(self._monomials) * self._length + 4
-        return np.where((left == 0) | (right == 0), 0.0, 2 * UNIT * terms * left * right + TINY)
+        return np.where(
+            (left == 0) | (right == 0), 0.0, 2 * UNIT_ROUNDOFF * terms * left * right + UNDERFLOW
+        )
 
     def _norm(self, i: int) -> Array:
         """Sums of magnitudes by degree in d and order in s, shape (D + 1, k, B)."""
@@ -291,7 +302,7 @@ class Sweep:
             self._norms[i] = self._sizes(self.values[i])
         return self._norms[i]
 
-    def _sizes(self, model: Model) -> Array:
+    def _sizes(self, model: TaylorModel) -> Array:
         sizes = np.abs(model.c)
         return np.stack([sizes[part].sum(0) for part in self._monomials.parts])
 
@@ -317,4 +328,4 @@ class Sweep:
 
 def _product(norm: Array, remainder: Array) -> Array:
     """With 0 times infinity nothing: what is zero in the whole box stays so."""
-    return np.where((norm == 0) | (remainder == 0), 0.0, norm * remainder + TINY)
+    return np.where((norm == 0) | (remainder == 0), 0.0, norm * remainder + UNDERFLOW)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, Model, Problem, library
-from odefit.enclosure import Enclosure, linear
-from odefit.enclosure.linear import LinearMotion, _measure
+from odefit.enclosure import Enclosure, affine_flow
+from odefit.enclosure.affine_flow import LinearODE, _measure
+from odefit.enclosure.affine_maps import _vectors
 from odefit.enclosure.monomials import Monomials
-from odefit.enclosure.powers import _vectors
 from odefit.enclosure.system import System
 from odefit.problem.arrays import Array
 from tests.enclosure.containment import at, directions, vectors
@@ -85,7 +85,7 @@ def test_solutions_are_inside(
     build: Callable[[], tuple[Problem, Array, Rates]],
     degree: int,
 ) -> None:
-    monkeypatch.setattr(linear, "FAST", 0.0)
+    monkeypatch.setattr(affine_flow, "FAST", 0.0)
     problem, vector, rates = build()
     enclosure = Enclosure(problem, degree)
     radii = np.array([0.0, 1e-4, 1e-2, 0.2])
@@ -109,7 +109,7 @@ def test_it_knows_what_steps_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     upper = lower * 1.05
     enclosure = Enclosure(problem)
     fast = enclosure(lower, upper)
-    monkeypatch.setattr(linear, "FAST", np.inf)
+    monkeypatch.setattr(affine_flow, "FAST", np.inf)
     steps = enclosure(lower, upper)
     assert np.isfinite(fast.remainder).all()
     assert 10 * fast.remainder[:, 0].sum() < steps.remainder[:, 0].sum()
@@ -136,7 +136,7 @@ def test_events(monkeypatch: pytest.MonkeyPatch) -> None:
     lower, upper = np.array([[3.9, 0.5]]), np.array([[4.1, 0.52]])
     enclosure = Enclosure(problem)
     by_steps = enclosure(lower, upper)
-    monkeypatch.setattr(linear, "FAST", 0.0)
+    monkeypatch.setattr(affine_flow, "FAST", 0.0)
     found = enclosure(lower, upper)
     assert found.remainder.max() < 1e-3
     apart = np.abs(found.c[:, 0] - by_steps.c[:, 0])
@@ -160,7 +160,7 @@ def test_only_what_is_linear_and_the_same_at_all_times() -> None:
         problem = Problem(Model(ode=ode), {"t": [1.0], "x": [1.0]}, {"k": {}}, {"x": 1.0})
         system = System(problem, problem.conditions[0])
         monomials = Monomials.of(states, 1)
-        found = LinearMotion.of(system, system.motions[0], monomials, [Fraction(1)])
+        found = LinearODE.of(system, system.motions[0], monomials, [Fraction(1)])
         assert found is None
 
 

@@ -13,10 +13,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from odefit.enclosure.models import SLACK, TINY, UNIT, Model
 from odefit.enclosure.monomials import Monomials
-from odefit.enclosure.system import Motion, System
-from odefit.enclosure.values import Program
+from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
+from odefit.enclosure.system import Mode, System
+from odefit.enclosure.taylor_evaluation import TapeProgram
+from odefit.enclosure.taylor_models import TaylorModel
 from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.structure.tape import Tape, Term
 
@@ -24,7 +25,7 @@ WORST = 1e4
 """Condition number of eigenvectors above which they are not used."""
 
 
-def affine(system: System, motion: Motion) -> bool:
+def affine(system: System, motion: Mode) -> bool:
     """Whether a motion is linear in the states and the same at all times."""
     tape = system.tape
     changing = {*system.states, *system.inputs.values(), system.time}
@@ -77,11 +78,18 @@ class Composition:
         self._outer = [outer[p].index for p in pairs]
         self._inner = [inner[p].index for p in pairs]
         self._shift, self._start = [t.index for t in shift], [t.index for t in start]
-        self._product, self._image = Program(tape, product), Program(tape, image)
+        self._product, self._image = (
+            TapeProgram(tape, product),
+            TapeProgram(tape, image),
+        )
 
     def applied(
-        self, matrix: Sequence[Model], shift: Sequence[Model], start: Sequence[Model], m: Monomials
-    ) -> list[Model]:
+        self,
+        matrix: Sequence[TaylorModel],
+        shift: Sequence[TaylorModel],
+        start: Sequence[TaylorModel],
+        m: Monomials,
+    ) -> list[TaylorModel]:
         """``P x + g``; entries of P in the order of `pairs`."""
         known = dict(zip(self._outer, matrix, strict=True))
         known |= dict(zip(self._shift, shift, strict=True))
@@ -89,7 +97,9 @@ class Composition:
         found = self._image.static(m, known, len(start[0].remainder))
         return [found[term.index] for term in self._image.terms]
 
-    def product(self, outer: Sequence[Model], inner: Sequence[Model], m: Monomials) -> list[Model]:
+    def product(
+        self, outer: Sequence[TaylorModel], inner: Sequence[TaylorModel], m: Monomials
+    ) -> list[TaylorModel]:
         """Of two matrices."""
         known = dict(zip(self._outer, outer, strict=True))
         known |= dict(zip(self._inner, inner, strict=True))
@@ -114,8 +124,8 @@ class Powers:
         self,
         composition: Composition,
         monomials: Monomials,
-        matrix: Sequence[Model],
-        shift: Sequence[Model],
+        matrix: Sequence[TaylorModel],
+        shift: Sequence[TaylorModel],
     ) -> None:
         self._composition, self._monomials = composition, monomials
         self._basis = _basis(composition, monomials, matrix)
@@ -126,7 +136,7 @@ class Powers:
             shift = self._mapped(into, shift)
         self._powers = [(matrix, shift)]
 
-    def __call__(self, x: Sequence[Model], count: int) -> list[Model]:
+    def __call__(self, x: Sequence[TaylorModel], count: int) -> list[TaylorModel]:
         """The map, `count` times."""
         x = list(x)
         if self._basis is not None:
@@ -145,8 +155,8 @@ class Powers:
             x = self._mapped(self._basis[1], x)
         return x
 
-    def _mapped(self, matrix: Sequence[Model], x: Sequence[Model]) -> list[Model]:
-        zero = Model.constant(self._monomials, np.zeros(len(x[0].remainder)))
+    def _mapped(self, matrix: Sequence[TaylorModel], x: Sequence[TaylorModel]) -> list[TaylorModel]:
+        zero = TaylorModel.constant(self._monomials, np.zeros(len(x[0].remainder)))
         return self._composition.applied(matrix, [zero] * len(x), x, self._monomials)
 
     def take(self, boxes: IntArray) -> Powers:
@@ -165,8 +175,8 @@ class Powers:
 
 
 def _basis(
-    composition: Composition, monomials: Monomials, matrix: Sequence[Model]
-) -> tuple[list[Model], list[Model]] | None:
+    composition: Composition, monomials: Monomials, matrix: Sequence[TaylorModel]
+) -> tuple[list[TaylorModel], list[TaylorModel]] | None:
     """In which the map is nearly diagonal in the middle of each box, and its inverse.
 
     What decays is then seen to decay: bounds of an entry of a power are no sums over modes. Only
@@ -188,17 +198,17 @@ def _basis(
         back[own], into[own] = vectors, np.linalg.inv(vectors)
     # back (1 - e) is the inverse of `into`, with a small e.
     product = into @ back
-    rough = 4 * n * UNIT * (np.abs(into) @ np.abs(back))
+    rough = 4 * n * UNIT_ROUNDOFF * (np.abs(into) @ np.abs(back))
     lacking = np.abs(np.eye(n) - product) + rough
     size = lacking.sum(axis=2).max(axis=1)
     share = np.where(size < 0.5, 2.0 * size, np.inf)
-    doubt = np.abs(back).max(axis=(1, 2)) * n * share * SLACK
+    doubt = np.abs(back).max(axis=(1, 2)) * n * share * ROUNDING_MARGIN
     nothing = np.zeros(boxes)
     first, second = [], []
     for i, j in composition.pairs:
         same = any(i in g and j in g for g in composition.groups)
-        first.append(Model.constant(monomials, into[:, i, j]))
-        inverse = Model.constant(monomials, back[:, i, j])
+        first.append(TaylorModel.constant(monomials, into[:, i, j]))
+        inverse = TaylorModel.constant(monomials, back[:, i, j])
         mixed = (same and i != j) or (any(i in g for g in groups) and i == j)
         inverse.remainder = doubt if mixed else nothing
         second.append(inverse)
@@ -212,7 +222,7 @@ def _vectors(matrices: Array) -> Array:
     values, vectors = np.linalg.eig(np.where(fine[:, None, None], matrices, np.eye(n)))
     # Of a pair, the first column is the real part and the second one the imaginary part.
     real = np.where(np.imag(values)[:, None, :] < 0, np.imag(vectors), np.real(vectors))
-    real = real / np.maximum(np.abs(real).max(axis=1, keepdims=True), TINY)
+    real = real / np.maximum(np.abs(real).max(axis=1, keepdims=True), UNDERFLOW)
     fine &= np.isfinite(real).all(axis=(1, 2))
     real = np.where(fine[:, None, None], real, np.eye(n))
     fine &= np.linalg.cond(real) < WORST

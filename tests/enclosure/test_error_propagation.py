@@ -8,10 +8,10 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
-from odefit.enclosure.growth import (
-    MOST,
+from odefit.enclosure.error_propagation import (
+    MAX_STEP_NORM,
+    ErrorBound,
     Frame,
-    Spread,
     componentwise,
     coordinates,
     exponential,
@@ -59,7 +59,7 @@ def test_the_exponential_is_above_that_of_many_digits() -> None:
 
 
 def test_beyond_the_largest_norm_nothing_is_known() -> None:
-    matrix = np.array([[[MOST + 0.1]], [[0.1]], [[np.inf]], [[np.nan]]])
+    matrix = np.array([[[MAX_STEP_NORM + 0.1]], [[0.1]], [[np.inf]], [[np.nan]]])
     start, drive = exponential(matrix, np.ones((4, 1)), np.ones((4, 1)))
     assert np.isfinite([start[1, 0], drive[1, 0]]).all()
     assert not np.isfinite(start[[0, 2, 3]]).any()
@@ -192,7 +192,7 @@ def test_framed_bounds_hold_over_many_steps(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 4))
     sizes = rng.uniform(0, 1, n) * (rng.random(n) < 0.8)
-    spread = Spread.of(sizes[None])
+    spread = ErrorBound.of(sizes[None])
     solutions = [sizes * rng.choice([-1.0, 1.0, rng.uniform(-1, 1)], n) for _ in range(8)]
     for _ in range(5):
         middle, varies = jacobians(rng, n)
@@ -212,7 +212,7 @@ def test_framed_bounds_hold_over_many_steps(seed: int) -> None:
 def test_rotations_lose_nothing() -> None:
     """A box that turns around a hundred times is as large as before (Lohner's example)."""
     middle = np.array([[[[0.0, 0.7], [-0.7, 0.0]]]])
-    spread, frame = Spread.of(np.array([[1.0, 1.0]])), Frame(middle)
+    spread, frame = ErrorBound.of(np.array([[1.0, 1.0]])), Frame(middle)
     for _ in range(900):
         spread = framed(frame, np.zeros((1, 2, 2)), spread, np.zeros((1, 2)))
     assert (spread.lengths <= 1.0 + 1e-6).all()
@@ -223,7 +223,7 @@ def test_what_a_frame_cannot_hold_is_unknown() -> None:
     middle = np.zeros((1, 3, 2, 2))
     middle[0, 1] = np.nan
     middle[0, 2] = 1e200
-    spread = Spread.of(np.ones((3, 2)))
+    spread = ErrorBound.of(np.ones((3, 2)))
     with np.errstate(all="ignore"):
         found = framed(Frame(middle), np.zeros((3, 2, 2)), spread, np.zeros((3, 2)))
     assert np.isfinite(found.sizes[0]).all()
@@ -258,7 +258,7 @@ def test_the_longest_column_comes_first() -> None:
 
 
 def test_spreads_are_taken_and_put() -> None:
-    spread = Spread.of(np.arange(6.0).reshape(3, 2))
+    spread = ErrorBound.of(np.arange(6.0).reshape(3, 2))
     part = spread.take(np.array([2, 0]))
     assert part.sizes.tolist() == [[4.0, 5.0], [0.0, 1.0]]
     spread.put(np.array([0, 1]), part)

@@ -17,13 +17,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from odefit.enclosure.flow import Flow, Position
-from odefit.enclosure.growth import Spread
-from odefit.enclosure.models import SLACK, TINY, Model
+from odefit.enclosure.affine_maps import Composition, Powers, affine
+from odefit.enclosure.error_propagation import ErrorBound
+from odefit.enclosure.flow import Flow, StateEnclosure
 from odefit.enclosure.monomials import Monomials
-from odefit.enclosure.powers import Composition, Powers, affine
-from odefit.enclosure.system import Motion, System
-from odefit.enclosure.values import Program
+from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW
+from odefit.enclosure.system import Mode, System
+from odefit.enclosure.taylor_evaluation import TapeProgram
+from odefit.enclosure.taylor_models import TaylorModel
 from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.structure.tape import Tape
 
@@ -46,7 +47,7 @@ COARSE = 2.0**-12
 """Of the shortest stretch: a common measure of all stretches has to be at least so long."""
 
 
-class LinearMotion:
+class LinearODE:
     """One motion of a system that is linear in the states and the same at all times.
 
     Parameters
@@ -60,7 +61,7 @@ class LinearMotion:
     """
 
     def __init__(
-        self, system: System, motion: Motion, monomials: Monomials, stretches: Sequence[Fraction]
+        self, system: System, motion: Mode, monomials: Monomials, stretches: Sequence[Fraction]
     ) -> None:
         n = len(system.states)
         self._system, self._motion, self._monomials = system, motion, monomials
@@ -69,30 +70,32 @@ class LinearMotion:
         tape = Tape()
         factor, entry = tape.variable("factor"), tape.variable("entry")
         self._factor, self._entry = factor.index, entry.index
-        self._scaled = Program(tape, [factor * entry, factor * entry + tape.number(1)])
+        self._scaled = TapeProgram(tape, [factor * entry, factor * entry + tape.number(1)])
 
     @staticmethod
     def of(
-        system: System, motion: Motion, monomials: Monomials, stretches: Sequence[Fraction]
-    ) -> LinearMotion | None:
+        system: System, motion: Mode, monomials: Monomials, stretches: Sequence[Fraction]
+    ) -> LinearODE | None:
         """If it is one."""
         if not stretches or not affine(system, motion):
             return None
-        return LinearMotion(system, motion, monomials, stretches)
+        return LinearODE(system, motion, monomials, stretches)
 
-    def fast(self, unknowns: Mapping[int, Model], boxes: int, time: float) -> Fast | None:
+    def fast(
+        self, unknowns: Mapping[int, TaylorModel], boxes: int, time: float
+    ) -> StiffAffineFlow | None:
         """Boxes in which powers cost less than steps over some time, if there are any."""
-        flow = LinearFlow(self, unknowns, boxes)
+        flow = AffineFlow(self, unknowns, boxes)
         own = np.flatnonzero(np.isfinite(flow.norms) & (flow.norms * time >= FAST))
-        return Fast(own, flow.take(own)) if len(own) else None
+        return StiffAffineFlow(own, flow.take(own)) if len(own) else None
 
     def coefficients(
-        self, unknowns: Mapping[int, Model], boxes: int
-    ) -> tuple[list[Model], list[Model]]:
+        self, unknowns: Mapping[int, TaylorModel], boxes: int
+    ) -> tuple[list[TaylorModel], list[TaylorModel]]:
         """A, entries in the order of the composition's pairs, and g."""
         n, motion, m = len(self._system.states), self._motion, self._monomials
         known = dict(unknowns)
-        zero = Model.constant(m, np.zeros(boxes))
+        zero = TaylorModel.constant(m, np.zeros(boxes))
         known |= dict.fromkeys(self._system.states, zero)
         slopes = motion.slopes.static(m, known, boxes)
         rates = motion.rates.static(m, known, boxes)
@@ -112,32 +115,34 @@ class LinearMotion:
         halvings = math.ceil(math.log2(max(size, 1.0)))
         return unit / 2**halvings if 2.0**-halvings >= FINEST else Fraction(0)
 
-    def scaled(self, x: Model, factor: Fraction, one: bool = False) -> Model:
+    def scaled(self, x: TaylorModel, factor: Fraction, one: bool = False) -> TaylorModel:
         """A product with a number; one more, if `one`."""
         boxes = len(x.remainder)
-        known = {self._factor: Model.number(self._monomials, factor, boxes), self._entry: x}
+        known = {self._factor: TaylorModel.number(self._monomials, factor, boxes), self._entry: x}
         found = self._scaled.static(self._monomials, known, boxes)
         return found[self._scaled.terms[int(one)].index]
 
-    def one_and(self, matrix: Sequence[Model], factor: Fraction) -> list[Model]:
+    def one_and(self, matrix: Sequence[TaylorModel], factor: Fraction) -> list[TaylorModel]:
         """The unit matrix and a multiple of another."""
         return [
             self.scaled(x, factor, i == j)
             for x, (i, j) in zip(matrix, self.composition.pairs, strict=True)
         ]
 
-    def product(self, left: Sequence[Model], right: Sequence[Model]) -> list[Model]:
+    def product(
+        self, left: Sequence[TaylorModel], right: Sequence[TaylorModel]
+    ) -> list[TaylorModel]:
         """Of two matrices."""
         return self.composition.product(left, right, self._monomials)
 
     def applied(
-        self, matrix: Sequence[Model], x: Sequence[Model], shift: Sequence[Model]
-    ) -> list[Model]:
+        self, matrix: Sequence[TaylorModel], x: Sequence[TaylorModel], shift: Sequence[TaylorModel]
+    ) -> list[TaylorModel]:
         """``matrix x + shift``."""
         return self.composition.applied(matrix, shift, x, self._monomials)
 
 
-class LinearFlow:
+class AffineFlow:
     """Its solutions in B boxes.
 
     Attributes
@@ -146,20 +151,20 @@ class LinearFlow:
         Of the matrix, shape (B,): rates per unit of time.
     """
 
-    def __init__(self, linear: LinearMotion, unknowns: Mapping[int, Model], boxes: int) -> None:
+    def __init__(self, linear: LinearODE, unknowns: Mapping[int, TaylorModel], boxes: int) -> None:
         self._linear = linear
         self._matrix, self._shift = linear.coefficients(unknowns, boxes)
         rows = np.zeros((linear.composition.states, boxes))
         for (i, _), entry in zip(linear.composition.pairs, self._matrix, strict=True):
             rows[i] += entry.magnitude()
-        self.norms: Array = rows.max(axis=0) * SLACK
+        self.norms: Array = rows.max(axis=0) * ROUNDING_MARGIN
         self._step = Fraction(0)
         self._powers: Powers | None = None
-        self._origin: tuple[list[Model], float] | None = None
+        self._origin: tuple[list[TaylorModel], float] | None = None
 
-    def take(self, boxes: IntArray) -> LinearFlow:
+    def take(self, boxes: IntArray) -> AffineFlow:
         """In some of the boxes."""
-        found = object.__new__(LinearFlow)
+        found = object.__new__(AffineFlow)
         found._linear, found._step = self._linear, self._step
         found._matrix = [m.take(boxes) for m in self._matrix]
         found._shift = [m.take(boxes) for m in self._shift]
@@ -171,7 +176,7 @@ class LinearFlow:
             found._origin = [m.take(boxes) for m in states], time
         return found
 
-    def __call__(self, x: Sequence[Model], since: float, until: float) -> list[Model]:
+    def __call__(self, x: Sequence[TaylorModel], since: float, until: float) -> list[TaylorModel]:
         """States at a later time, from those at one; both exact.
 
         They follow from the states of the first call, by as few maps as there are: from stretch to
@@ -200,13 +205,13 @@ class LinearFlow:
             phi = linear.one_and(linear.product(self._matrix, phi), h / k)
         tail = self._tail(h)
         for entry in phi:
-            entry.remainder = (entry.remainder + tail) * SLACK
+            entry.remainder = (entry.remainder + tail) * ROUNDING_MARGIN
         matrix = linear.one_and(linear.product(self._matrix, phi), h)
         zero = [linear.scaled(g, Fraction(0)) for g in self._shift]
         shift = [linear.scaled(g, h) for g in linear.applied(phi, self._shift, zero)]
         return Powers(linear.composition, linear._monomials, matrix, shift)
 
-    def _moved(self, x: Sequence[Model], h: Fraction) -> list[Model]:
+    def _moved(self, x: Sequence[TaylorModel], h: Fraction) -> list[TaylorModel]:
         """A step of any length up to that of the map."""
         linear = self._linear
         rates = linear.applied(self._matrix, x, self._shift)
@@ -215,52 +220,52 @@ class LinearFlow:
             part = [linear.scaled(m, h / k) for m in y]
             y = linear.applied(self._matrix, part, rates)
         largest = np.max([m.magnitude() for m in rates], axis=0)
-        tail = self._tail(h) * largest * SLACK
+        tail = self._tail(h) * largest * ROUNDING_MARGIN
         found = []
         for start, slope in zip(x, y, strict=True):
-            slope.remainder = (slope.remainder + tail) * SLACK
+            slope.remainder = (slope.remainder + tail) * ROUNDING_MARGIN
             found.append(_sum(linear._monomials, start, linear.scaled(slope, h)))
         return found
 
     def _tail(self, h: Fraction) -> Array:
         """Bound of what the series of phi leaves out, in the maximum norm, shape (B,)."""
-        a = self.norms * float(h) * SLACK
+        a = self.norms * float(h) * ROUNDING_MARGIN
         first = a**TERMS / math.factorial(TERMS + 1)
         tail = np.where(a <= 1.0, first / (1.0 - np.minimum(a, 1.0) / (TERMS + 2)), np.inf)
-        return np.asarray(tail * SLACK + TINY)
+        return np.asarray(tail * ROUNDING_MARGIN + UNDERFLOW)
 
 
 @dataclass(frozen=True, eq=False)
-class Fast:
+class StiffAffineFlow:
     """Boxes whose motion is linear and fast, by their numbers, and their solutions."""
 
     boxes: IntArray
-    flow: LinearFlow
+    flow: AffineFlow
 
-    def without(self, refuted: BoolArray) -> Fast:
+    def without(self, refuted: BoolArray) -> StiffAffineFlow:
         """Without some of all boxes, a mask, if that saves enough."""
         kept = np.flatnonzero(~refuted[self.boxes])
         if len(kept) >= WORTH * len(self.boxes):
             return self
-        return Fast(self.boxes[kept], self.flow.take(kept))
+        return StiffAffineFlow(self.boxes[kept], self.flow.take(kept))
 
     def advance(
         self,
         flow: Flow,
-        position: Position,
-        unknowns: Mapping[int, Model],
+        position: StateEnclosure,
+        unknowns: Mapping[int, TaylorModel],
         since: float,
         until: float,
         steps: Array,
         effort: Array,
         price: Array,
-    ) -> Position:
+    ) -> StateEnclosure:
         """As a flow does it, but by powers in these boxes."""
         every = np.arange(len(steps))
         c, spread = position.c.copy(), position.spread.take(every)
         others = np.setdiff1d(every, self.boxes)
         if len(others):
-            part = Position(c[:, :, others], spread.take(others))
+            part = StateEnclosure(c[:, :, others], spread.take(others))
             given = {i: m.take(others) for i, m in unknowns.items()}
             own = steps[others], effort[others], price[others]
             part = flow.advance(part, given, since, until, *own)
@@ -270,22 +275,22 @@ class Fast:
         if len(self.boxes):
             after = self.flow([m.take(self.boxes) for m in position.models()], since, until)
             c[:, :, self.boxes] = np.stack([m.c[:, 0] for m in after])
-            spread.put(self.boxes, Spread.of(np.stack([m.remainder for m in after], axis=1)))
-        return Position(c, spread)
+            spread.put(self.boxes, ErrorBound.of(np.stack([m.remainder for m in after], axis=1)))
+        return StateEnclosure(c, spread)
 
 
 _ADDITION = Tape()
-_SUM = Program(_ADDITION, [_ADDITION.variable("a") + _ADDITION.variable("b")])
+_SUM = TapeProgram(_ADDITION, [_ADDITION.variable("a") + _ADDITION.variable("b")])
 
 
-def _sum(monomials: Monomials, a: Model, b: Model) -> Model:
+def _sum(monomials: Monomials, a: TaylorModel, b: TaylorModel) -> TaylorModel:
     left, right = (_ADDITION.variable(name).index for name in "ab")
     found = _SUM.static(monomials, {left: a, right: b}, len(a.remainder))
     return found[_SUM.terms[0].index]
 
 
-def _nothing(x: Model) -> Model:
-    return Model(np.zeros_like(x.c), x.support, np.full_like(x.remainder, np.inf), x.late)
+def _nothing(x: TaylorModel) -> TaylorModel:
+    return TaylorModel(np.zeros_like(x.c), x.support, np.full_like(x.remainder, np.inf), x.late)
 
 
 def _measure(stretches: Sequence[Fraction]) -> Fraction:

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.enclosure.models import SLACK, TINY, UNIT
+from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
 from odefit.problem.arrays import Array, BoolArray, IntArray
 
-MOST = 8.0
+MAX_STEP_NORM = 8.0
 """Norm of step times Jacobian up to which growth is computed; beyond, nothing is known."""
 
 FRAME_ORDER = 12
@@ -31,7 +31,7 @@ FRAME_ORDER = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class ErrorBound:
     """Where the deviation e is, in B boxes: both bounds hold.
 
     Attributes
@@ -47,21 +47,21 @@ class Spread:
     lengths: Array
 
     @staticmethod
-    def of(sizes: Array) -> Spread:
+    def of(sizes: Array) -> ErrorBound:
         """Component by component, shape (B, n)."""
         count, n = sizes.shape
-        return Spread(sizes, np.broadcast_to(np.eye(n), (count, n, n)).copy(), sizes.copy())
+        return ErrorBound(sizes, np.broadcast_to(np.eye(n), (count, n, n)).copy(), sizes.copy())
 
-    def take(self, boxes: IntArray) -> Spread:
+    def take(self, boxes: IntArray) -> ErrorBound:
         """Those of some boxes."""
-        return Spread(self.sizes[boxes], self.frame[boxes], self.lengths[boxes])
+        return ErrorBound(self.sizes[boxes], self.frame[boxes], self.lengths[boxes])
 
     def forget(self, boxes: BoolArray) -> None:
         """Nothing is known of some boxes, a mask of shape (B,)."""
         self.sizes[boxes] = np.inf
         self.lengths[boxes] = np.inf
 
-    def without(self, states: BoolArray) -> Spread:
+    def without(self, states: BoolArray) -> ErrorBound:
         """As if the deviation of some states were zero, a mask of shape (B, n)."""
         sizes = np.where(states, 0.0, self.sizes)
         frame, lengths = self.frame.copy(), self.lengths.copy()
@@ -69,13 +69,13 @@ class Spread:
         anew = (states & (self.sizes != 0)).any(axis=1) & ~np.isfinite(lengths).all(axis=1)
         anew |= (states & (self.sizes != 0) & np.isfinite(self.sizes)).any(axis=1)
         frame[anew], lengths[anew] = np.eye(sizes.shape[1]), sizes[anew]
-        return Spread(sizes, frame, lengths)
+        return ErrorBound(sizes, frame, lengths)
 
-    def unknown(self, states: BoolArray) -> Spread:
+    def unknown(self, states: BoolArray) -> ErrorBound:
         """The same where nothing is known of some states, a mask of shape (B, n)."""
-        return Spread(np.where(states, np.inf, self.sizes), self.frame, self.lengths)
+        return ErrorBound(np.where(states, np.inf, self.sizes), self.frame, self.lengths)
 
-    def put(self, boxes: IntArray, other: Spread) -> None:
+    def put(self, boxes: IntArray, other: ErrorBound) -> None:
         """Replace those of some boxes."""
         self.sizes[boxes] = other.sizes
         self.frame[boxes] = other.frame
@@ -88,13 +88,13 @@ def exponential(matrix: Array, first: Array, steady: Array) -> tuple[Array, Arra
     Parameters
     ----------
     matrix
-        N, nowhere negative, shape (B, n, n); rows that sum to more than :data:`MOST` give
+        N, nowhere negative, shape (B, n, n); rows that sum to more than :data:`MAX_STEP_NORM` give
         infinity.
     first, steady
         Not negative, shape (B, n).
     """
     norms = matrix.sum(axis=2).max(axis=1)
-    fine = norms <= MOST
+    fine = norms <= MAX_STEP_NORM
     small = np.where(fine[:, None, None], matrix, 0.0)
     reach = float(norms[fine].max(initial=0.0))
     last = int(12 + 4 * reach)
@@ -109,7 +109,7 @@ def exponential(matrix: Array, first: Array, steady: Array) -> tuple[Array, Arra
     rest = reach / last / (1.0 - reach / last)
     far = np.where(fine, 0.0, np.inf)[:, None]
     top = v.max(axis=1, keepdims=True) * rest, w.max(axis=1, keepdims=True) * rest
-    return (start + top[0]) * SLACK + far, (drive + top[1]) * SLACK + far
+    return (start + top[0]) * ROUNDING_MARGIN + far, (drive + top[1]) * ROUNDING_MARGIN + far
 
 
 def componentwise(upper: Array, sizes: Array, defect: Array) -> tuple[Array, Array]:
@@ -130,10 +130,10 @@ def componentwise(upper: Array, sizes: Array, defect: Array) -> tuple[Array, Arr
     shift = np.maximum(-upper[:, diagonal, diagonal], 0.0).max(axis=1)
     shifted = upper.copy()
     shifted[:, diagonal, diagonal] += shift[:, None]
-    start, drive = exponential(np.maximum(shifted, 0.0) * SLACK, sizes, defect)
+    start, drive = exponential(np.maximum(shifted, 0.0) * ROUNDING_MARGIN, sizes, defect)
     with np.errstate(invalid="ignore"):
-        after = (np.exp(-shift)[:, None] * start + drive) * SLACK + TINY
-        return after, (start + drive) * SLACK + TINY
+        after = (np.exp(-shift)[:, None] * start + drive) * ROUNDING_MARGIN + UNDERFLOW
+        return after, (start + drive) * ROUNDING_MARGIN + UNDERFLOW
 
 
 def without(matrix: Array, states: BoolArray) -> Array:
@@ -171,30 +171,30 @@ class Frame:
             psi.append(-sum(psi[k - j] @ middle[j] for j in terms) / (k + 1))
         self._middle = middle
         self.end: Array = np.sum(phi, axis=0)
-        self.sup: Array = np.sum([np.abs(p) for p in phi], axis=0) * SLACK
-        self.ending: Array = 2 * (FRAME_ORDER + 1) * UNIT * self.sup + TINY
-        inverse = np.sum([np.abs(p) for p in psi], axis=0) * SLACK
+        self.sup: Array = np.sum([np.abs(p) for p in phi], axis=0) * ROUNDING_MARGIN
+        self.ending: Array = 2 * (FRAME_ORDER + 1) * UNIT_ROUNDOFF * self.sup + UNDERFLOW
+        inverse = np.sum([np.abs(p) for p in psi], axis=0) * ROUNDING_MARGIN
         self.defect = self._defect(phi, self.sup, lambda a, p: a @ p)
         # psi phi = 1 + residue, whose derivative is what the equations of both leave.
         of_psi = self._defect(psi, inverse, lambda a, p: p @ a)
-        residue = (of_psi @ self.sup + inverse @ self.defect) * SLACK
+        residue = (of_psi @ self.sup + inverse @ self.defect) * ROUNDING_MARGIN
         total = inverse.sum(axis=1, keepdims=True)
-        self.inverse: Array = (inverse + _excess(residue)[:, None, None] * total) * SLACK
+        self.inverse: Array = (inverse + _excess(residue)[:, None, None] * total) * ROUNDING_MARGIN
 
     def _defect(
         self, series: list[Array], sup: Array, product: Callable[[Array, Array], Array]
     ) -> Array:
         """Bound of what a series lacks: orders beyond the last, and rounding of the others."""
         sizes = np.abs(self._middle)
-        found: Array = np.full_like(self.end, TINY)
+        found: Array = np.full_like(self.end, UNDERFLOW)
         for j in range(len(sizes)):
             for i in range(max(FRAME_ORDER - j, 0), FRAME_ORDER + 1):
                 found += product(sizes[j], np.abs(series[i]))
-        rounding = 8 * found.shape[1] * (FRAME_ORDER + 1) * UNIT
-        return np.asarray((found + rounding * product(sizes.sum(0), sup)) * SLACK)
+        rounding = 8 * found.shape[1] * (FRAME_ORDER + 1) * UNIT_ROUNDOFF
+        return np.asarray((found + rounding * product(sizes.sum(0), sup)) * ROUNDING_MARGIN)
 
 
-def framed(frame: Frame, variation: Array, spread: Spread, defect: Array) -> Spread:
+def framed(frame: Frame, variation: Array, spread: ErrorBound, defect: Array) -> ErrorBound:
     """Return the deviation at the end of a step, by the moving frame alone.
 
     Parameters
@@ -204,23 +204,24 @@ def framed(frame: Frame, variation: Array, spread: Spread, defect: Array) -> Spr
     defect
         Of the polynomial, times the step, shape (B, n).
     """
-    growth = frame.inverse @ (variation @ frame.sup + frame.defect) * SLACK
-    drive = np.matmul(frame.inverse, defect[:, :, None])[:, :, 0] * SLACK
+    growth = frame.inverse @ (variation @ frame.sup + frame.defect) * ROUNDING_MARGIN
+    drive = np.matmul(frame.inverse, defect[:, :, None])[:, :, 0] * ROUNDING_MARGIN
     begin = np.minimum(
-        spread.sizes, np.matmul(np.abs(spread.frame), spread.lengths[:, :, None])[:, :, 0] * SLACK
+        spread.sizes,
+        np.matmul(np.abs(spread.frame), spread.lengths[:, :, None])[:, :, 0] * ROUNDING_MARGIN,
     )
     start, driven = exponential(growth, begin, drive)
     with np.errstate(invalid="ignore"):
-        moved = np.maximum(start - begin, 0.0) + driven + 4 * UNIT * start + TINY
+        moved = np.maximum(start - begin, 0.0) + driven + 4 * UNIT_ROUNDOFF * start + UNDERFLOW
     return mapped(spread, (frame.end, frame.ending), moved, (frame.end, frame.ending))
 
 
 def mapped(
-    spread: Spread,
+    spread: ErrorBound,
     matrix: tuple[Array, Array | float],
     added: Array,
     added_matrix: tuple[Array, Array | float],
-) -> Spread:
+) -> ErrorBound:
     """Return where ``P e + R a`` is, in an orthogonal frame that follows P (Lohner).
 
     Parameters
@@ -244,19 +245,23 @@ def mapped(
     plain |= ~np.any(scaled, axis=(1, 2))
     turned = orthogonal(np.where(plain[:, None, None], np.eye(n), scaled))
     back = np.swapaxes(turned, 1, 2)
-    rounding = 4 * n * UNIT
+    rounding = 4 * n * UNIT_ROUNDOFF
     outer = np.abs(back @ beside) + np.abs(back) @ (beside_error + rounding * np.abs(beside))
     inner = np.abs(back @ carried) + np.abs(back) @ (
         rounding * np.abs(carried) + (error + rounding * np.abs(through)) @ np.abs(spread.frame)
     )
     with np.errstate(invalid="ignore"):
-        lengths = np.matmul(inner * SLACK, spread.lengths[:, :, None])[:, :, 0]
-        lengths = lengths + np.matmul(outer * SLACK, added[:, :, None])[:, :, 0] + TINY
-        lengths = coordinates(turned, lengths * SLACK)
+        lengths = np.matmul(inner * ROUNDING_MARGIN, spread.lengths[:, :, None])[:, :, 0]
+        lengths = (
+            lengths + np.matmul(outer * ROUNDING_MARGIN, added[:, :, None])[:, :, 0] + UNDERFLOW
+        )
+        lengths = coordinates(turned, lengths * ROUNDING_MARGIN)
     lengths = np.where(finite[:, None], lengths, np.inf)
     sizes = np.full_like(lengths, np.inf)
-    sizes[finite] = np.matmul(np.abs(turned[finite]), lengths[finite][:, :, None])[:, :, 0] * SLACK
-    return Spread(sizes, turned, lengths)
+    sizes[finite] = (
+        np.matmul(np.abs(turned[finite]), lengths[finite][:, :, None])[:, :, 0] * ROUNDING_MARGIN
+    )
+    return ErrorBound(sizes, turned, lengths)
 
 
 def coordinates(frame: Array, lengths: Array) -> Array:
@@ -268,15 +273,17 @@ def coordinates(frame: Array, lengths: Array) -> Array:
         Shapes (B, n, n) and (B, n).
     """
     back, n = np.swapaxes(frame, 1, 2), frame.shape[1]
-    residue = np.abs(back @ frame - np.eye(n)) + 4 * n * UNIT * (np.abs(back) @ np.abs(frame))
+    residue = np.abs(back @ frame - np.eye(n)) + 4 * n * UNIT_ROUNDOFF * (
+        np.abs(back) @ np.abs(frame)
+    )
     mixed = _excess(residue)[:, None] * lengths.sum(axis=1, keepdims=True)
-    return np.asarray((lengths + mixed) * SLACK)
+    return np.asarray((lengths + mixed) * ROUNDING_MARGIN)
 
 
 def _excess(residue: Array) -> Array:
     """Bound of all entries of ``(1 + R)^-1 - 1`` for |R| at most `residue`, shape (B,)."""
-    norm = residue.sum(axis=2).max(axis=1) * SLACK
-    most = residue.max(axis=(1, 2)) * SLACK
+    norm = residue.sum(axis=2).max(axis=1) * ROUNDING_MARGIN
+    most = residue.max(axis=(1, 2)) * ROUNDING_MARGIN
     return np.where(norm < 0.5, most / (1 - np.minimum(norm, 0.5)), np.inf)
 
 
