@@ -22,27 +22,21 @@ errors of coefficients. Over wide boxes, the range of the function is taken if t
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
-from odefit.enclosure.monomials import Monomials, Support
+from odefit.enclosure.function_recurrence import (
+    ERROR,
+    Bounds,
+    Function,
+    deviation_of,
+    weighted_tables,
+)
+from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
 from odefit.enclosure.taylor_models import TaylorModel
-from odefit.problem.arrays import Array, IntArray
-
-ERROR = 16 * UNIT_ROUNDOFF
-"""Largest error of NumPy's functions, relative to their value (of sine and cosine, to one).
-
-It documents fewer than four units in the last place, each at most ``2 * UNIT_ROUNDOFF`` of the
-value; this is twice that.
-"""
-
-AT_ONCE = 500_000
-"""Numbers that are multiplied in one go."""
+from odefit.problem.arrays import Array
 
 CIRCLE = ("sin", "cos")
 """Functions that are computed in pairs."""
@@ -53,139 +47,6 @@ _INVERSE: dict[str, Callable[[Array], Array]] = {
     "asin": np.arcsin,
     "tanh": np.tanh,
 }
-
-Bounds = tuple[Array, Array, Array]
-"""A remainder, the late part of it, and a remainder from the range alone, shape (B,)."""
-
-Product = tuple[Any, Array, Support, Array]
-"""A factor (a number, or one for each box), a polynomial that is known, its support, and one whose
-coefficients are wanted."""
-
-
-class Function(ABC):
-    """A function of a Taylor model: coefficients order by order, then the bound.
-
-    Parameters
-    ----------
-    monomials, length
-        In the boxes' variables; orders of time that are kept.
-    x, y
-        Argument and value. The coefficients of y are put in, its remainder by :meth:`bound`.
-    """
-
-    def __init__(self, monomials: Monomials, length: int, x: TaylorModel, y: TaylorModel) -> None:
-        self._monomials, self._length = monomials, length
-        self.x, self.y = x, y
-        self._slope = np.zeros_like(x.c)  # E x
-        self._equations: Sequence[Sequence[Product]] = ()
-        """What the left-hand side of each, less its term with the highest weight, is made of."""
-
-    def advance(self, k: int) -> None:
-        """Coefficients of order k, from those of the argument up to order k."""
-        degrees, x = self._monomials.degrees, self.x.c
-        if k < x.shape[1]:
-            self._slope[:, k] = (degrees + k)[:, None] * x[:, k]
-        totals = [self._given(k) for _ in self._equations]
-        with np.errstate(all="ignore"):
-            for total, products in zip(totals, self._equations, strict=True):
-                for product in products:
-                    self._add_earlier(total, product, k)
-            for degree, part in enumerate(self._monomials.parts):
-                for number, total in enumerate(totals):
-                    self._settle(number, total[part], part, k, degree + k)
-                for total, products in zip(totals, self._equations, strict=True):
-                    for product in products:
-                        self._add(total, product, k, degree)
-
-    def _given(self, k: int) -> Array:
-        """What there is of order k beside products."""
-        return np.zeros_like(self.y.c[:, k])
-
-    @abstractmethod
-    def _settle(self, number: int, total: Array, part: slice, k: int, weight: int) -> None:
-        """Coefficients of one degree and order."""
-
-    def _add_earlier(self, total: Array, product: Product, k: int) -> None:
-        """Add what comes of coefficients of orders below k."""
-        factor, known, support, wanted = product
-        count = min(k, known.shape[1] - 1)
-        if count == 0:
-            return
-        left, right, targets, starts = _gathered(self._monomials, support, self.y.support)
-        boxes = total.shape[1]
-        share = max(AT_ONCE // (len(left) * count), 1)
-        for begin in range(0, boxes, share):
-            part = slice(begin, begin + share)
-            earlier = wanted[right, k - count : k, part][:, ::-1]
-            products = np.einsum("pkb,pkb->pb", known[left, 1 : count + 1, part], earlier)
-            sums = np.add.reduceat(products, starts, axis=0)
-            total[targets, part] += (factor if np.ndim(factor) == 0 else factor[part]) * sums
-
-    def _add(self, total: Array, product: Product, k: int, degree: int) -> None:
-        """Add what comes of coefficients of order k and one degree, to those of higher degrees."""
-        factor, known, support, wanted = product
-        left, right, targets, starts = _gathered(self._monomials, support, self.y.support, degree)
-        if len(left):
-            sums = np.add.reduceat(known[left, 0] * wanted[right, k], starts, axis=0)
-            total[targets] += factor * sums
-
-    # Bounds -----------------------------------------------------------------------------------
-
-    def bound(self, sizes: Callable[[TaylorModel], Array]) -> None:
-        """The remainder, from that of the argument.
-
-        Parameters
-        ----------
-        sizes
-            Sums of magnitudes by degree in d and order in s, shape (D + 1, k, B).
-        """
-        self._put(self.y, *self._bounded(sizes)[0])
-
-    @abstractmethod
-    def _bounded(self, sizes: Callable[[TaylorModel], Array]) -> Sequence[Bounds]:
-        """Of what is computed."""
-
-    def _put(self, y: TaylorModel, remainder: Array, late: Array, coarse: Array) -> None:
-        # Not-a-number is no bound. Of what nothing is known, the function may not be defined.
-        least = np.fmin(remainder, coarse)
-        known = np.isfinite(self.x.remainder) & np.isfinite(least)
-        y.remainder = np.where(known, least, np.inf)
-        y.late = np.where(known & (late >= 0), np.fmin(late, y.remainder), y.remainder)
-
-    def _dropped(self, left: Array, right: Array, by: tuple[float, float]) -> tuple[Array, Array]:
-        """Defects, each over its weight: beyond the degree in d; within it, beyond the order in s.
-
-        Of products of polynomials with these sizes, times factors that are linear in the weights
-        of left and right: `by` has the two slopes.
-        """
-        key = (left.shape[1], right.shape[1], self._length, *by)
-        tables = _tables(self._monomials.degree, *key)
-        boxes = left.shape[2]
-        a, b = left.reshape(-1, boxes), right.reshape(-1, boxes)
-        beyond, late = ((a * (table @ b)).sum(0) for table in tables)
-        return beyond, late
-
-    def _rounding(self, left: Array, right: Array) -> Array:
-        """Of all coefficients of a product, and of what is made of them."""
-        terms = len(self._monomials) * self._length + 12
-        return np.asarray(2 * UNIT_ROUNDOFF * terms * left * right + UNDERFLOW)
-
-    def _range(self, deviation: Array) -> tuple[Array, Array]:
-        """Ends of what the argument can be."""
-        middle = self.x.c[0, 0]
-        rest = (
-            (deviation + self.x.remainder) * ROUNDING_MARGIN
-            + 4 * UNIT_ROUNDOFF * np.abs(middle)
-            + UNDERFLOW
-        )
-        return middle - rest, middle + rest
-
-    def _coarse(self, low: Array, high: Array, y: TaylorModel, deviation: Array) -> Array:
-        """How far the polynomial is from anything between two values."""
-        middle = y.c[0, 0]
-        farthest = np.maximum(high - middle, middle - low) + deviation
-        size = np.abs(low) + np.abs(high) + np.abs(middle)
-        return np.asarray(farthest * ROUNDING_MARGIN + ERROR * size + UNDERFLOW)
 
 
 class Exponential(Function):
@@ -200,7 +61,7 @@ class Exponential(Function):
 
     def _bounded(self, sizes: Callable[[TaylorModel], Array]) -> Sequence[Bounds]:
         x, y, first = sizes(self.x), sizes(self.y), self.y.c[0, 0]
-        deviation, other = _deviation(x), _deviation(y)
+        deviation, other = deviation_of(x), deviation_of(y)
         beyond, late = self._dropped(x, y, (1.0, 0.0))
         # |x(1) - x(tau)| is at most the sum of all coefficients: their weights are positive.
         growth = np.exp(deviation * ROUNDING_MARGIN) * ROUNDING_MARGIN
@@ -245,7 +106,7 @@ class Power(Function):
     def _bounded(self, sizes: Callable[[TaylorModel], Array]) -> Sequence[Bounds]:
         p, doubt, rest = self._p.c[0, 0], self._p.remainder, self.x.remainder
         x, y, middle = sizes(self.x), sizes(self.y), self.x.c[0, 0]
-        deviation, other, first = _deviation(x), _deviation(y), np.abs(self.y.c[0, 0])
+        deviation, other, first = deviation_of(x), deviation_of(y), np.abs(self.y.c[0, 0])
         sx, sy = x.sum((0, 1)), y.sum((0, 1))
         least = 2 * middle - sx * ROUNDING_MARGIN  # of the polynomial
         low, high = self._range(deviation)
@@ -282,7 +143,7 @@ class Power(Function):
             return self._dropped(x, y, (float(p[0]), -1.0))
         shape = x.shape[1], y.shape[1], self._length
         first, second = (
-            _tables(self._monomials.degree, *shape, *by) for by in ((1.0, 0.0), (0.0, 1.0))
+            weighted_tables(self._monomials.degree, *shape, *by) for by in ((1.0, 0.0), (0.0, 1.0))
         )
         boxes = x.shape[2]
         a, b = x.reshape(-1, boxes), y.reshape(-1, boxes)
@@ -337,7 +198,7 @@ class InverseFunction(Function):
     def _bounded(self, sizes: Callable[[TaylorModel], Array]) -> Sequence[Bounds]:
         w = self._w
         x, y, below = sizes(self.x), sizes(self.y), sizes(w)
-        deviation, other, first = _deviation(x), _deviation(y), np.abs(self.y.c[0, 0])
+        deviation, other, first = deviation_of(x), deviation_of(y), np.abs(self.y.c[0, 0])
         total = below.sum((0, 1))
         least = 2 * w.c[0, 0] - (total + w.remainder) * ROUNDING_MARGIN
         beyond, late = self._dropped(below, y, (0.0, 1.0))
@@ -403,7 +264,7 @@ class SineCosine(Function):
 
     def _bounded(self, sizes: Callable[[TaylorModel], Array]) -> Sequence[Bounds]:
         x, pair = sizes(self.x), (self.sine, self.cosine)
-        deviation, rest = _deviation(x), self.x.remainder
+        deviation, rest = deviation_of(x), self.x.remainder
         one = np.ones_like(deviation)
         defects = []
         for y in pair:  # of the other's equation
@@ -422,7 +283,7 @@ class SineCosine(Function):
                 own + turned * other + slope * rest + 2 * ERROR
             ) * ROUNDING_MARGIN + UNDERFLOW
             late = own_late + turned * other_late + slope * self.x.late
-            found.append((remainder, late, self._coarse(-one, one, y, _deviation(sizes(y)))))
+            found.append((remainder, late, self._coarse(-one, one, y, deviation_of(sizes(y)))))
         return found
 
 
@@ -459,54 +320,3 @@ def function_of(
     if name in CIRCLE:
         return SineCosine(monomials, length, x, y)
     return InverseFunction(monomials, length, x, y, other, name)
-
-
-def _deviation(sizes: Array) -> Array:
-    """Sum of all but the constant coefficient."""
-    return np.asarray(sizes[1:].sum((0, 1)) + sizes[0, 1:].sum(0))
-
-
-@lru_cache(maxsize=1024)
-def _gathered(
-    monomials: Monomials, left: Support, right: Support, degree: int | None = None
-) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Pairs that multiply to the same monomial beside each other.
-
-    If a degree is given, only of right ones that have it with left ones that are not constant.
-
-    Returns
-    -------
-    left, right
-        Of all pairs.
-    targets, starts
-        What they multiply to, and the first pair of each.
-    """
-    pairs = [
-        (t, i, j)
-        for i, j, t in monomials.pairs(left, right)
-        if degree is None or (monomials.degrees[i] and monomials.degrees[j] == degree)
-    ]
-    t, i, j = np.array(sorted(pairs), dtype=np.intp).reshape(-1, 3).T
-    targets, starts = np.unique(t, return_index=True)
-    return i, j, targets, starts
-
-
-@lru_cache(maxsize=256)
-def _tables(
-    degree: int, left: int, right: int, length: int, by_left: float, by_right: float
-) -> tuple[Array, Array]:
-    """Factors of dropped products: beyond the degree in d; within it, beyond the order in s.
-
-    For two polynomials with `left` and `right` orders, by degree and order; the factor is
-    ``|by_left u + by_right v| / (u + v)`` for the weights u and v.
-    """
-    g, k = (a.ravel()[:, None] for a in np.indices((degree + 1, left)))
-    h, j = (a.ravel()[None, :] for a in np.indices((degree + 1, right)))
-    u, v = g + k, h + j
-    size = np.abs(by_left * u + by_right * v) + 4 * UNIT_ROUNDOFF * (
-        abs(by_left) * u + abs(by_right) * v
-    )
-    factor = size / np.maximum(u + v, 1)
-    beyond = g + h > degree
-    late = ~beyond & (k + j >= length)
-    return np.where(beyond, factor, 0.0), np.where(late, factor, 0.0)

@@ -12,7 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from odefit.enclosure.elementary_functions import CIRCLE, Function, SineCosine, function_of
+from odefit.enclosure.elementary_functions import CIRCLE, SineCosine, function_of
+from odefit.enclosure.function_recurrence import Function
 from odefit.enclosure.monomials import Monomials, Support
 from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
 from odefit.enclosure.taylor_models import TaylorModel
