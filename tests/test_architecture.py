@@ -26,19 +26,17 @@ LAYERS = (
     "enclosure",
     "methods",
     "assessment",
-    "result",
+    "result_data",
     "result_file",
-    "fit",
     "reporting",
+    "result",
+    "fit",
     "library",
     "cli",
 )
 """A module imports from its own layer and from those before it; odefit itself comes last."""
 
-LAZY = {
-    ("result", "reporting"): "a result offers its own tables, plots and report",
-    ("result", "result_file"): "a result saves itself",
-}
+LAZY: dict[tuple[str, str], str] = {}
 """Imports inside functions, or for types alone, that may go the other way, and why."""
 
 HEAVY = ("casadi", "heyoka", "matplotlib", "pandas", "scipy")

@@ -18,8 +18,8 @@ from odefit.assessment.parts import Assessment
 from odefit.methods.estimate import Agreement, Certificate
 from odefit.problem.errors import InputError
 from odefit.reporting.html import report_html
-from odefit.result import Result
-from odefit.result_file import from_mapping, load_result, save_result, to_mapping
+from odefit.result import Result, load_result
+from odefit.result_file import from_mapping, save_result, to_mapping
 from odefit.simulation.nodes import Nodes
 from tests.reporting import examples
 

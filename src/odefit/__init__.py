@@ -24,8 +24,7 @@ from odefit.problem import (
     Problem,
     load,
 )
-from odefit.result import Result, Solution
-from odefit.result_file import load_result
+from odefit.result import Result, Solution, load_result
 from odefit.simulation import Failure, ForwardMap, simulate
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from importlib.metadata import PackageNotFoundError, version
 from numbers import Integral
@@ -24,12 +24,10 @@ from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.arrays import Array
-from odefit.problem.binding import Binding
-from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
-from odefit.problem.parameters import Parameter
 from odefit.problem.problem import Problem
 from odefit.result import Result, Solution
+from odefit.result_data import values_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
 
 MOST_SOLUTIONS = 20
@@ -261,53 +259,6 @@ def _evaluated(forward: ForwardMap, start: Start) -> tuple[Evaluation | Failure,
 def _close(a: Array, b: Array, closeness: float) -> bool:
     scale = np.maximum(np.abs(a), np.abs(b))
     return bool(np.all(np.abs(a - b) <= closeness * scale + 1e-12))
-
-
-def values_at(problem: Problem, vector: Array) -> tuple[dict[str, float], dict[str, float]]:
-    """All parameters and all initial values by key, estimated or not."""
-    parameters: dict[str, float] = {}
-    for name, parameter in problem.parameters.items():
-        parameters |= _by_experiment(problem, name, parameter.per_experiment, vector, "parameter")
-    for i, unknown in enumerate(problem.unknowns):
-        if unknown.kind == "noise":
-            parameters[unknown.key] = float(vector[i])
-    initial: dict[str, float] = {}
-    for state in problem.model.states:
-        values = [_initial(c, state, vector) for c in problem.conditions]
-        given = problem.initial.get(state)
-        own = isinstance(given, Parameter) and given.per_experiment
-        if len(set(values)) == 1 and not (own and len(values) > 1):
-            initial[state] = values[0]
-        else:
-            initial |= {
-                f"{state}[{c.name}]": v for c, v in zip(problem.conditions, values, strict=True)
-            }
-    return parameters, initial
-
-
-def _by_experiment(
-    problem: Problem, name: str, own: bool, vector: Array, kind: str
-) -> Mapping[str, float]:
-    found = {}
-    for condition in problem.conditions:
-        key = f"{name}[{condition.name}]" if own and len(problem.conditions) > 1 else name
-        bound = problem.parameters[name].fixed
-        index = next(
-            (
-                i
-                for i, u in enumerate(problem.unknowns)
-                if u.kind == kind and u.name == name and u.experiment in (None, condition.name)
-            ),
-            None,
-        )
-        value = bound if index is None else vector[index]
-        if value is not None:
-            found[key] = float(value)
-    return found
-
-
-def _initial(condition: Condition, state: str, vector: Array) -> float:
-    return float(Binding([condition.initial[state]], condition.scalars)(vector)[0])
 
 
 def _bounded(problem: Problem) -> bool:

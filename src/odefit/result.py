@@ -1,124 +1,33 @@
-"""The result of a fit."""
+"""The result of a fit, as users meet it: its data with tables, figures, reports and files."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from odefit.assessment.parts import Assessment, Uncertainty
-from odefit.methods.estimate import Start, Status
-from odefit.problem.arrays import Array
-from odefit.problem.problem import Problem
-from odefit.simulation.nodes import Nodes
+from odefit.result_data import ResultData, Solution
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
     from matplotlib.figure import Figure
 
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """One distinct solution.
-
-    Attributes
-    ----------
-    vector
-        Unknowns in the order of ``problem.unknowns``, shape (n,).
-    parameters, initial
-        All parameters and initial values by key, the fixed and known ones too.
-    objective
-        Weighted sum of squared residuals.
-    log_likelihood
-        Where the noise is given or estimated.
-    hits
-        How many starts ended here.
-    nodes
-        Where its trajectories begin anew, if no single integration can follow them, or if it
-        satisfies conditions beside the data.
-    """
-
-    vector: Array
-    parameters: Mapping[str, float]
-    initial: Mapping[str, float]
-    objective: float
-    log_likelihood: float | None = None
-    hits: int = 1
-    nodes: Nodes | None = None
+__all__ = ["Result", "Solution", "load_result"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result:
+class Result(ResultData):
     """An estimate, with what it is worth.
 
-    ``print(result)`` shows it as text; a notebook shows its tables.
-
-    Attributes
-    ----------
-    problem
-        What was fitted.
-    method
-        Name of the method.
-    status, message
-        How the fit ended.
-    solutions
-        Every distinct solution found, the best first.
-    starts
-        What became of each start.
-    assessment
-        What is proved.
-    uncertainty
-        How far the data determine the unknowns; None if nothing was found.
-    warnings
-        What the user should know.
-    seconds
-        Wall time.
-    seed
-        With which it can be repeated.
-    versions
-        Of odefit and the parts that matter.
+    ``print(result)`` shows it as text; a notebook shows its tables. Its data are the attributes
+    of :class:`odefit.result_data.ResultData`: ``problem``, ``method``, ``status``, ``message``,
+    ``solutions`` (the best first), ``best``, ``objective``, ``log_likelihood``, ``starts``,
+    ``assessment``, ``uncertainty``, ``warnings``, ``seconds``, ``seed`` and ``versions``.
     """
-
-    problem: Problem
-    method: str
-    status: Status
-    message: str
-    solutions: Sequence[Solution]
-    starts: Sequence[Start]
-    assessment: Assessment
-    uncertainty: Uncertainty | None
-    warnings: Sequence[str]
-    seconds: float
-    seed: int
-    versions: Mapping[str, str]
-
-    @property
-    def best(self) -> Solution:
-        """The best solution.
-
-        Raises
-        ------
-        ValueError
-            None was found.
-        """
-        if not self.solutions:
-            raise ValueError(f"no solution was found: {self.message}")
-        return self.solutions[0]
-
-    @property
-    def objective(self) -> float:
-        """Weighted sum of squared residuals of the best solution; NaN if none was found."""
-        return self.solutions[0].objective if self.solutions else math.nan
-
-    @property
-    def log_likelihood(self) -> float | None:
-        """Of the best solution, where the noise is given or estimated."""
-        return self.solutions[0].log_likelihood if self.solutions else None
 
     @property
     def parameters(self) -> pd.DataFrame:
@@ -136,7 +45,7 @@ class Result:
     def simulate(
         self, times: npt.ArrayLike | None = None, experiment: str | None = None
     ) -> pd.DataFrame:
-        """The best solution's trajectory as a table.
+        """Return the best solution's trajectory as a table.
 
         Parameters
         ----------
@@ -257,3 +166,16 @@ class Result:
         from odefit.reporting.html import summary_html
 
         return summary_html(self)
+
+
+def load_result(path: str | Path) -> Result:
+    """Read a result that ``odefit fit --json FILE`` or :meth:`Result.save` wrote.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or holds no result of this format.
+    """
+    from odefit.result_file import read_result
+
+    return Result(**vars(read_result(path)))

@@ -23,7 +23,7 @@ from odefit.assessment.parts import Assessment, Continuity, Local, Uncertainty
 from odefit.methods.estimate import Agreement, Certificate, Completeness, Start, Status
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
-from odefit.result import Result, Solution
+from odefit.result_data import ResultData, Solution
 
 FORMAT = 1
 """Version of the file format."""
@@ -31,7 +31,7 @@ FORMAT = 1
 REMEDY = "the file is damaged or no result of odefit; write it again with --json or result.save()"
 
 
-def save_result(result: Result, path: str | Path) -> None:
+def save_result(result: ResultData, path: str | Path) -> None:
     """Write `result` to `path`; an existing file is replaced only once the new one is complete.
 
     Raises
@@ -42,7 +42,7 @@ def save_result(result: Result, path: str | Path) -> None:
     write_atomically(path, f"{_text(to_mapping(result))}\n")
 
 
-def load_result(path: str | Path) -> Result:
+def read_result(path: str | Path) -> ResultData:
     """Read what :func:`save_result` wrote.
 
     Raises
@@ -80,7 +80,7 @@ def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is no JSON number")
 
 
-def to_mapping(result: Result) -> dict[str, Any]:
+def to_mapping(result: ResultData) -> dict[str, Any]:
     """`result` as plain values: dicts, lists, strings, finite numbers, None."""
     from odefit.problem.files import problem_to_mapping
 
@@ -121,7 +121,7 @@ def to_mapping(result: Result) -> dict[str, Any]:
     }
 
 
-def from_mapping(data: Any, source: str = "result") -> Result:
+def from_mapping(data: Any, source: str = "result") -> ResultData:
     """A result from the plain values of :func:`to_mapping`.
 
     Parameters
@@ -153,7 +153,7 @@ def from_mapping(data: Any, source: str = "result") -> Result:
             f"{source}, unknowns: are not those of problem_definition "
             f"({', '.join(problem.keys)}); {REMEDY}"
         )
-    result = Result(
+    result = ResultData(
         problem=problem,
         method=part(str, "method"),
         status=part(Status, "status"),
@@ -232,7 +232,7 @@ def _uncertainty(data: Any, place: str) -> Uncertainty | None:
     return found
 
 
-def _check_shapes(result: Result, source: str) -> None:
+def _check_shapes(result: ResultData, source: str) -> None:
     n = len(result.problem.unknowns)
     for i, solution in enumerate(result.solutions):
         if solution.vector.shape != (n,):

@@ -103,7 +103,7 @@ def simulate(options: argparse.Namespace) -> int:
     given = values_from_text(options.set)
     nodes = None
     if options.result is not None:
-        from odefit.result_file import load_result
+        from odefit.result import load_result
 
         result = load_result(options.result)
         if not result.solutions:

@@ -16,7 +16,7 @@ from odefit.problem.noise import Noise, Transform
 from odefit.problem.problem import Problem
 
 if TYPE_CHECKING:
-    from odefit.result import Result
+    from odefit.result_data import ResultData
     from odefit.simulation import ForwardMap
 
 POINTS = 240
@@ -64,7 +64,7 @@ class Curve:
     time_unit: str
 
 
-def fit_curves(result: Result, experiment: str | None = None) -> Iterator[Curve]:
+def fit_curves(result: ResultData, experiment: str | None = None) -> Iterator[Curve]:
     """A curve for everything measured, experiment by experiment (or of one alone)."""
     problem = result.problem
     conditions = problem.conditions if experiment is None else (problem.condition(experiment),)
@@ -78,7 +78,7 @@ def fit_curves(result: Result, experiment: str | None = None) -> Iterator[Curve]
 
 
 def _condition_curves(
-    result: Result, condition: Condition, forward: ForwardMap | None
+    result: ResultData, condition: Condition, forward: ForwardMap | None
 ) -> Iterator[Curve]:
     from odefit.simulation import Failure, simulate
 

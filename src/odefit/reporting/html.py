@@ -16,14 +16,14 @@ from odefit.reporting.sentences import verdict
 from odefit.reporting.tables import paragraph, section
 
 if TYPE_CHECKING:
-    from odefit.result import Result
+    from odefit.result_data import ResultData
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
 form-action 'none'"
 """What a browser may do with the page: show it, and nothing else."""
 
 
-def report_html(result: Result, date: str = "") -> str:
+def report_html(result: ResultData, date: str = "") -> str:
     """The whole page.
 
     Parameters
@@ -90,7 +90,7 @@ def _page(title: str, body: Markup) -> str:
     return f"<!DOCTYPE html>\n{page}\n"
 
 
-def summary_html(result: Result) -> str:
+def summary_html(result: ResultData) -> str:
     """Verdict and estimates, for a notebook cell."""
     symbols = symbols_of(result.problem)
     found = verdict(result)

@@ -17,7 +17,7 @@ from odefit.reporting.sentences import data_sentence, some
 from odefit.reporting.tables import bullets, definitions, paragraph, subsection, table
 
 if TYPE_CHECKING:
-    from odefit.result import Result
+    from odefit.result_data import ResultData
 
 MOST_ROWS = 60
 """Of a table of experiments."""
@@ -191,7 +191,7 @@ def bounds_section(problem: Problem, symbols: Symbols) -> Markup:
 _KINDS = {"parameter": "parameter", "initial": "initial value", "noise": "noise"}
 
 
-def settings_section(result: Result, date: str) -> Markup:
+def settings_section(result: ResultData, date: str) -> Markup:
     """With what the result can be repeated."""
     facts = [
         ("Method", result.method),

@@ -30,7 +30,7 @@ from odefit.reporting.svg import inline_svg
 from odefit.reporting.tables import NONE, bullets, definitions, paragraph, subsection, table
 
 if TYPE_CHECKING:
-    from odefit.result import Result
+    from odefit.result_data import ResultData
 
 MARKS = {"good": "✓", "caution": "!", "bad": "✕"}
 
@@ -60,7 +60,7 @@ def verdict_box(found: Verdict) -> Markup:
     )
 
 
-def key_facts(result: Result) -> Markup:
+def key_facts(result: ResultData) -> Markup:
     """A few numbers below the verdict."""
     facts: list[tuple[str, str]] = []
     if result.solutions:
@@ -75,7 +75,7 @@ def key_facts(result: Result) -> Markup:
     return definitions(facts)
 
 
-def warnings_box(result: Result) -> Markup:
+def warnings_box(result: ResultData) -> Markup:
     """What the user should know; nothing if there is nothing."""
     if not result.warnings:
         return Markup("")
@@ -89,7 +89,7 @@ def warnings_box(result: Result) -> Markup:
     )
 
 
-def estimates(result: Result, symbols: Symbols) -> Markup:
+def estimates(result: ResultData, symbols: Symbols) -> Markup:
     """Tables of estimates, and their intervals as a figure."""
     rows = parameter_rows(result)
     groups = (
@@ -167,7 +167,7 @@ def _identifiable(row: Row) -> Markup:
     return element("span", word, class_=word)
 
 
-def intervals_figure(result: Result) -> Markup:
+def intervals_figure(result: ResultData) -> Markup:
     """The intervals on one relative scale."""
     if not result.solutions or not result.problem.unknowns:
         return Markup("")
@@ -185,7 +185,7 @@ def _figure(figure: Plot, prefix: str, title: str, caption: str) -> Markup:
     return element("figure", frame, element("figcaption", caption))
 
 
-def fits(result: Result) -> Markup:
+def fits(result: ResultData) -> Markup:
     """A panel for everything measured, grouped by experiment."""
     problem = result.problem
     groups: dict[str, list[Markup]] = {c.name: [] for c in problem.conditions}
@@ -229,7 +229,7 @@ def fits(result: Result) -> Markup:
     return join(*parts)
 
 
-def residual_section(result: Result) -> Markup:
+def residual_section(result: ResultData) -> Markup:
     """Residuals against time, and their size by observable."""
     entries = residuals.residuals_of(result)
     groups = residuals.by_observable(entries)
@@ -269,7 +269,7 @@ def residual_section(result: Result) -> Markup:
     )
 
 
-def trust(result: Result) -> Markup:
+def trust(result: ResultData) -> Markup:
     """The assessment in sentences, undetermined directions, correlation."""
     if not result.solutions:
         return Markup("")
@@ -315,7 +315,7 @@ def trust(result: Result) -> Markup:
     return join(*parts)
 
 
-def start_section(result: Result, symbols: Symbols) -> Markup:
+def start_section(result: ResultData, symbols: Symbols) -> Markup:
     """How the starts ended, and the distinct solutions."""
     parts = [paragraph(starts_sentence(result.starts), " ", sentence(result.message))]
     if len(result.starts) > 1:
@@ -341,7 +341,7 @@ def start_section(result: Result, symbols: Symbols) -> Markup:
     return join(*parts)
 
 
-def _solutions_table(result: Result, symbols: Symbols) -> Markup:
+def _solutions_table(result: ResultData, symbols: Symbols) -> Markup:
     by_key = {u.key: u for u in result.problem.unknowns}
     columns = ["No.", "Objective", "Found by"]
     names: list[str] = [

@@ -16,7 +16,7 @@ from odefit.reporting.numbers import decade_for, percent, significant, to_decade
 if TYPE_CHECKING:
     import pandas as pd
 
-    from odefit.result import Result, Solution
+    from odefit.result_data import ResultData, Solution
 
 Kind = Literal["parameter", "initial", "noise"]
 
@@ -75,7 +75,7 @@ class Row:
         return self.unknown is not None
 
 
-def parameter_rows(result: Result) -> list[Row]:
+def parameter_rows(result: ResultData) -> list[Row]:
     """A row for every parameter, initial value and noise parameter, known ones too."""
     problem = result.problem
     best = result.solutions[0] if result.solutions else None
@@ -93,7 +93,7 @@ def parameter_rows(result: Result) -> list[Row]:
     return rows
 
 
-def parameter_table(result: Result) -> pd.DataFrame:
+def parameter_table(result: ResultData) -> pd.DataFrame:
     """The rows as a table indexed by key; the confidence level is in ``attrs["level"]``."""
     import pandas as pd
 

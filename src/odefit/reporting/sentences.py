@@ -15,7 +15,7 @@ from odefit.reporting.numbers import percent, significant
 if TYPE_CHECKING:
     from odefit.methods.estimate import Start
     from odefit.problem.problem import Problem
-    from odefit.result import Result
+    from odefit.result_data import ResultData
 
 Tone = Literal["good", "caution", "bad"]
 
@@ -54,7 +54,7 @@ class Finding:
     shown: bool
 
 
-def verdict(result: Result) -> Verdict:
+def verdict(result: ResultData) -> Verdict:
     """What the reader should take away first."""
     if not result.solutions:
         said = sentence(result.message)
@@ -103,7 +103,7 @@ def sentence(text: str) -> str:
     return stripped if stripped[-1] in ".!?" else f"{stripped}."
 
 
-def _elsewhere(result: Result) -> str:
+def _elsewhere(result: ResultData) -> str:
     """What is known of other solutions."""
     bounds, complete = result.assessment.bounds, result.assessment.complete
     if bounds is not None:
@@ -115,7 +115,7 @@ def _elsewhere(result: Result) -> str:
     return "Whether a better one exists elsewhere is not proved."
 
 
-def _determined(result: Result) -> tuple[bool, str]:
+def _determined(result: ResultData) -> tuple[bool, str]:
     """Do the data determine every unknown? And in words."""
     uncertainty = result.uncertainty
     if uncertainty is None:
@@ -149,7 +149,7 @@ def some(names: Sequence[str]) -> str:
     return f"{', '.join(names[:MOST_NAMES])} and {len(names) - MOST_NAMES} more"
 
 
-def findings(result: Result) -> Iterator[Finding]:
+def findings(result: ResultData) -> Iterator[Finding]:
     """The assessment part by part; what was not examined is said to be so."""
     local, complete = result.assessment.local, result.assessment.complete
     bounds, uncertainty = result.assessment.bounds, result.uncertainty

@@ -24,7 +24,7 @@ from odefit.reporting.sentences import (
 )
 
 if TYPE_CHECKING:
-    from odefit.result import Result
+    from odefit.result_data import ResultData
 
 TONES = {"good": "green", "caution": "yellow", "bad": "red"}
 
@@ -35,7 +35,7 @@ TEXT_WIDTH = 88
 """Of a result as text, where no terminal says how wide it is."""
 
 
-def print_result(result: Result, console: Console | None = None) -> None:
+def print_result(result: ResultData, console: Console | None = None) -> None:
     """Print `result` to `console` (standard output).
 
     Colours and lines are left out where the output is no terminal, or cannot show them.
@@ -45,7 +45,7 @@ def print_result(result: Result, console: Console | None = None) -> None:
         console.print(part, highlight=False)
 
 
-def result_text(result: Result, width: int = TEXT_WIDTH) -> str:
+def result_text(result: ResultData, width: int = TEXT_WIDTH) -> str:
     """`result` as plain text of at most `width` columns."""
     buffer = io.StringIO()
     console = Console(file=buffer, width=width, color_system=None, force_terminal=False)
@@ -59,7 +59,7 @@ def plain_only(console: Console) -> bool:
     return not console.encoding.lower().startswith("utf")
 
 
-def _parts(result: Result, width: int, ascii_only: bool) -> Iterator[RenderableType]:
+def _parts(result: ResultData, width: int, ascii_only: bool) -> Iterator[RenderableType]:
     # Every text of the user becomes a Text: in a string, rich would read [brackets] as markup.
     yield _header(result)
     yield Text("")
@@ -78,7 +78,7 @@ def _parts(result: Result, width: int, ascii_only: bool) -> Iterator[RenderableT
         yield from (bulleted(Text(warning)) for warning in result.warnings)
 
 
-def _header(result: Result) -> RenderableType:
+def _header(result: ResultData) -> RenderableType:
     found = verdict(result)
     title = Text(result.problem.name, style="bold")
     title.append(f"  {result.method}, {duration(result.seconds)}, seed {result.seed}", style="dim")
@@ -94,11 +94,11 @@ def _header(result: Result) -> RenderableType:
     return Group(*lines)
 
 
-def _level(result: Result) -> str:
+def _level(result: ResultData) -> str:
     return level_words(result.uncertainty.level) if result.uncertainty else "95 %"
 
 
-def _table(rows: list[Row], result: Result, ascii_only: bool) -> Table:
+def _table(rows: list[Row], result: ResultData, ascii_only: bool) -> Table:
     table = Table(
         box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD,
         header_style="bold",
@@ -123,7 +123,7 @@ def _table(rows: list[Row], result: Result, ascii_only: bool) -> Table:
     return table
 
 
-def _narrow(rows: list[Row], result: Result) -> RenderableType:
+def _narrow(rows: list[Row], result: ResultData) -> RenderableType:
     """Two or three short lines for each row."""
     lines: list[RenderableType] = []
     for row in rows:
@@ -161,7 +161,7 @@ def _notes(rows: list[Row]) -> Iterator[RenderableType]:
         yield bulleted(Text(f"{', '.join(keys)}: {note}"))
 
 
-def _assessment(result: Result, said: set[str]) -> Iterator[RenderableType]:
+def _assessment(result: ResultData, said: set[str]) -> Iterator[RenderableType]:
     if not result.solutions:
         if result.starts:
             yield bulleted(Text(starts_sentence(result.starts)))

@@ -28,7 +28,7 @@ from odefit.reporting.figures.style import (
 )
 
 if TYPE_CHECKING:
-    from odefit.result import Result
+    from odefit.result_data import ResultData
 
 LONG = 30.0
 """Ratio of last and first time above which time is logarithmic."""
@@ -40,7 +40,7 @@ WIDTH, LINES = 66, 2
 """Characters and lines of the scope."""
 
 
-def plot_bounds(result: Result) -> Plot:
+def plot_bounds(result: ResultData) -> Plot:
     """The bounds in the upper panel, their gap in the lower one, where a method keeps a log."""
     bounds = result.assessment.bounds
     if bounds is None:

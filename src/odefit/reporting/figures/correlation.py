@@ -23,13 +23,13 @@ from odefit.reporting.figures.style import (
 )
 
 if TYPE_CHECKING:
-    from odefit.result import Result
+    from odefit.result_data import ResultData
 
 MOST_NUMBERS = 12
 """With more unknowns the cells are too small for numbers."""
 
 
-def plot_correlation(result: Result) -> Plot:
+def plot_correlation(result: ResultData) -> Plot:
     """A matrix of coloured cells; those of unknowns without standard error are left empty."""
     uncertainty = result.uncertainty
     if uncertainty is None:

@@ -27,7 +27,7 @@ from odefit.reporting.figures.style import (
 )
 
 if TYPE_CHECKING:
-    from odefit.result import Result
+    from odefit.result_data import ResultData
 
 PANEL = (3.1, 2.25)
 """Width and height of a panel, in inches."""
@@ -37,7 +37,7 @@ MOST_PANELS = 120
 
 
 def plot_fit(
-    result: Result, experiment: str | None = None, observables: Sequence[str] | None = None
+    result: ResultData, experiment: str | None = None, observables: Sequence[str] | None = None
 ) -> Plot:
     """All panels in one figure; those of one experiment are in a row where that is possible.
 

@@ -24,13 +24,13 @@ from odefit.reporting.parameters import Row, parameter_rows
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from odefit.result import Result
+    from odefit.result_data import ResultData
 
 MOST_PERCENT = 100.0
 """An interval that reaches further, relative to its estimate, ends in an arrow."""
 
 
-def plot_parameters(result: Result) -> Plot:
+def plot_parameters(result: ResultData) -> Plot:
     """A line for each unknown: its interval in per cent of the estimate.
 
     Parameters of very different sizes so share one axis. Where there is no interval, the

@@ -29,7 +29,7 @@ from odefit.reporting.figures.style import (
 from odefit.reporting.sentences import weighted
 
 if TYPE_CHECKING:
-    from odefit.result import Result
+    from odefit.result_data import ResultData
 
 PANEL = (3.1, 2.0)
 
@@ -54,7 +54,7 @@ class Residuals:
     values: Array
 
 
-def residuals_of(result: Result) -> list[Residuals]:
+def residuals_of(result: ResultData) -> list[Residuals]:
     """Residuals of the best solution; empty if there is none or it cannot be simulated."""
     from odefit.simulation import Failure, residual_table
 
@@ -83,7 +83,7 @@ def by_observable(residuals: Sequence[Residuals]) -> dict[str, list[Residuals]]:
     return groups
 
 
-def plot_residuals(result: Result) -> Plot:
+def plot_residuals(result: ResultData) -> Plot:
     """One panel for each observable, all experiments together."""
     groups = by_observable(residuals_of(result))
     if not groups:

@@ -20,10 +20,10 @@ from odefit.reporting.figures.style import (
 )
 
 if TYPE_CHECKING:
-    from odefit.result import Result
+    from odefit.result_data import ResultData
 
 
-def plot_starts(result: Result) -> Plot:
+def plot_starts(result: ResultData) -> Plot:
     """Each start's final objective, the best first; failed starts are counted, not drawn."""
     if not result.starts:
         return empty("no starts are recorded")

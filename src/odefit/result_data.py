@@ -1,0 +1,137 @@
+"""What a fit found: the data of a result, without its tables, figures and files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from odefit.assessment.parts import Assessment, Uncertainty
+from odefit.methods.estimate import Start, Status
+from odefit.problem.arrays import Array
+from odefit.problem.binding import Binding
+from odefit.problem.parameters import Parameter
+from odefit.problem.problem import Problem
+from odefit.simulation.nodes import Nodes
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """One distinct solution.
+
+    Attributes
+    ----------
+    vector
+        The unknowns in the order of ``problem.unknowns``, shape (n,).
+    parameters, initial
+        The values of all parameters and initial values by key, the fixed and known ones too.
+    objective
+        The weighted sum of squared residuals.
+    log_likelihood
+        The logarithm of the likelihood, where the noise is given or estimated.
+    hits
+        The number of starts that ended here.
+    nodes
+        The points at which its trajectories begin anew, if no single integration can follow
+        them, or if it satisfies conditions beside the data.
+    """
+
+    vector: Array
+    parameters: Mapping[str, float]
+    initial: Mapping[str, float]
+    objective: float
+    log_likelihood: float | None = None
+    hits: int = 1
+    nodes: Nodes | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ResultData:
+    """The data of a :class:`odefit.Result`.
+
+    Attributes
+    ----------
+    problem
+        The problem that was fitted.
+    method
+        The name of the method.
+    status, message
+        How the fit ended, as an enumeration and in words.
+    solutions
+        Every distinct solution found, the best first.
+    starts
+        What became of each start.
+    assessment
+        What is proved of the answer.
+    uncertainty
+        How far the data determine the unknowns; None if nothing was found.
+    warnings
+        What the user should know.
+    seconds
+        The wall time.
+    seed
+        The seed with which the fit can be repeated.
+    versions
+        The versions of odefit and of the packages on which the numbers depend.
+    """
+
+    problem: Problem
+    method: str
+    status: Status
+    message: str
+    solutions: Sequence[Solution]
+    starts: Sequence[Start]
+    assessment: Assessment
+    uncertainty: Uncertainty | None
+    warnings: Sequence[str]
+    seconds: float
+    seed: int
+    versions: Mapping[str, str]
+
+    @property
+    def best(self) -> Solution:
+        """The best solution.
+
+        Raises
+        ------
+        ValueError
+            No solution was found.
+        """
+        if not self.solutions:
+            raise ValueError(f"no solution was found: {self.message}")
+        return self.solutions[0]
+
+    @property
+    def objective(self) -> float:
+        """The weighted sum of squared residuals of the best solution; NaN if none was found."""
+        return self.solutions[0].objective if self.solutions else math.nan
+
+    @property
+    def log_likelihood(self) -> float | None:
+        """The log-likelihood of the best solution, where the noise is given or estimated."""
+        return self.solutions[0].log_likelihood if self.solutions else None
+
+
+def values_at(problem: Problem, vector: Array) -> tuple[dict[str, float], dict[str, float]]:
+    """Return all parameters and all initial values by key, estimated or not."""
+    unknowns = dict(zip(problem.keys, map(float, vector), strict=True))
+    conditions = problem.conditions
+    parameters: dict[str, float] = {}
+    for name, parameter in problem.parameters.items():
+        own = parameter.per_experiment and len(conditions) > 1
+        for key in [f"{name}[{c.name}]" for c in conditions] if own else [name]:
+            value = unknowns.get(key, parameter.fixed)
+            if value is not None:
+                parameters[key] = value
+    parameters |= {u.key: unknowns[u.key] for u in problem.unknowns if u.kind == "noise"}
+    initial: dict[str, float] = {}
+    for state in problem.model.states:
+        values = [float(Binding([c.initial[state]], c.scalars)(vector)[0]) for c in conditions]
+        given = problem.initial.get(state)
+        own = isinstance(given, Parameter) and given.per_experiment and len(conditions) > 1
+        if len(set(values)) == 1 and not own:
+            initial[state] = values[0]
+        else:
+            names = [f"{state}[{c.name}]" for c in conditions]
+            initial |= dict(zip(names, values, strict=True))
+    return parameters, initial
