@@ -11,7 +11,6 @@ from scipy.interpolate import BSpline
 from odefit.methods.smoothing.bsplines import BSplines, breakpoints_among
 from odefit.methods.smoothing.penalised_spline import PenalisedProblem
 from odefit.methods.smoothing.smoother import NormalisedSeries
-from odefit.problem.arrays import Array
 
 RNG = np.random.default_rng(0)
 X = np.sort(RNG.uniform(-1, 1, 30))
