@@ -1,4 +1,4 @@
-"""What is known: equations, data, parameters, and the files they come in."""
+"""The estimation problem: equations, data, parameters, and the files they come in."""
 
 from odefit.problem.errors import InputError
 from odefit.problem.experiment import Event, Experiment

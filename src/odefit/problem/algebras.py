@@ -55,7 +55,7 @@ _DERIVATIVES: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 class NumpyAlgebra:
-    """Floats and arrays. What is not defined (``log(-1)``, ``1/0``) is NaN or inf, never raised.
+    """Floats and arrays, over which what is not defined (``log(-1)``, ``1/0``) is NaN or inf.
 
     Names stand for NumPy's floats or arrays of them. Callers wrap evaluations in
     ``numpy.errstate(all="ignore")``.
@@ -98,7 +98,7 @@ class Dual:
         self.partials: Mapping[int, ArrayLike] = partials or {}
 
     def _linear(self, value: ArrayLike, own: Any, other: Dual | None, factor: Any) -> Dual:
-        """`value`, with derivatives ``own * self' + factor * other'``."""
+        """Return `value` with the derivatives ``own * self' + factor * other'``."""
         partials = _scaled(own, self.partials)
         if other is not None:
             for k, v in _scaled(factor, other.partials).items():
@@ -123,16 +123,16 @@ class Dual:
         return self._linear(quotient, inverse, other, -quotient * inverse)
 
     def array(self, length: int) -> Array:
-        """The value as an array of shape (length,), a scalar repeated."""
+        """Return the value as an array of shape (length,), a scalar repeated."""
         return np.broadcast_to(np.asarray(self.value, dtype=float), (length,))
 
     def take(self, rows: npt.NDArray[np.intp], length: int) -> Dual:
-        """The dual array of the given rows of this one, which has shape (length,)."""
+        """Return the given rows of this dual array, which has shape (length,)."""
         partials = {k: np.broadcast_to(v, (length,))[rows] for k, v in self.partials.items()}
         return Dual(self.array(length)[rows], partials)
 
     def gradient(self, directions: int, length: int | None = None) -> Array:
-        """Derivatives as one array, shape (directions,), or (length, directions)."""
+        """Return the derivatives as one array, shape (directions,), or (length, directions)."""
         shape = (directions,) if length is None else (length, directions)
         result = np.zeros(shape)
         for k, v in self.partials.items():
@@ -183,7 +183,7 @@ def _larger(a: Dual, b: Dual) -> Dual:
 
 
 def _chosen(first: Any, value: Any, a: Dual, b: Dual) -> Dual:
-    """`value`, with the derivatives of `a` where `first` is true, else those of `b`."""
+    """Return `value` with the derivatives of `a` where `first` is true, else those of `b`."""
     directions = dict.fromkeys((*a.partials, *b.partials))
     return Dual(
         value,

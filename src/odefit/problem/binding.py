@@ -1,4 +1,4 @@
-"""From the vector of unknowns to the numbers of one condition: scalars and initial values."""
+"""The scalars and initial values of one condition as functions of the vector of unknowns."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Bound = int | float | Expression
 
 
 class Binding:
-    """Values and derivatives of some quantities of a condition, as functions of the unknowns.
+    """Some quantities of a condition, with derivatives, as functions of the unknowns.
 
     Parameters
     ----------
     quantities
-        What each quantity is.
+        The quantities, each as the index of an unknown, a number or an expression.
     scalars
-        What the names in expressions are.
+        What each name in these expressions stands for.
     """
 
     def __init__(self, quantities: Sequence[Bound], scalars: Mapping[str, Bound]) -> None:
@@ -45,7 +45,7 @@ class Binding:
         self._derivative: Array | None = None  # of the direct quantities
 
     def __call__(self, vector: Array) -> Array:
-        """Values, shape (quantities,)."""
+        """Return the values of the quantities, shape (quantities,)."""
         values = self._constant.copy()
         values[self._rows] = vector[self._columns]
         for row, expression in self._expressions:
@@ -53,7 +53,9 @@ class Binding:
         return values
 
     def derivative(self, vector: Array, columns: npt.NDArray[np.intp]) -> Array:
-        """Derivatives by the unknowns of `columns`, shape (quantities, columns), to be read only.
+        """Return derivatives with respect to the unknowns `columns`, shape (quantities, columns).
+
+        The array must not be written to.
 
         `columns` is the same in every call.
         """
@@ -69,7 +71,7 @@ class Binding:
         return matrix
 
     def entries(self) -> set[tuple[int, int]]:
-        """Pairs (quantity, unknown) whose derivative is not always zero."""
+        """Return the pairs (quantity, unknown) whose derivative is not always zero."""
         found = set(zip(self._rows.tolist(), self._columns.tolist(), strict=True))
         for row, expression in self._expressions:
             found |= {(row, k) for k in unknowns_of(expression, self._scalars)}
@@ -84,7 +86,7 @@ class Binding:
 def bound_value(
     bound: Bound, scalars: Mapping[str, Bound], unknowns: Sequence[Any], algebra: Algebra[Any]
 ) -> Any:
-    """What `bound` stands for, over any algebra, with the unknowns as its elements."""
+    """Return the value that `bound` stands for, over the algebra that `unknowns` belong to."""
     if isinstance(bound, float):
         return algebra.number(repr(bound))
     if isinstance(bound, Expression):
@@ -94,21 +96,21 @@ def bound_value(
 
 
 def scalar_value(name: str, scalars: Mapping[str, Bound], vector: Array) -> Dual:
-    """A parameter or constant as a dual number over the unknowns."""
+    """Return a parameter or constant as a dual number over the unknowns."""
     unknowns = [Dual(v, {k: 1.0}) for k, v in enumerate(vector)]
     value: Dual = bound_value(scalars[name], scalars, unknowns, DUAL)
     return value
 
 
 def unknowns_of(quantity: Bound, scalars: Mapping[str, Bound]) -> set[int]:
-    """Indices of the unknowns on which `quantity` depends."""
+    """Return the indices of the unknowns on which `quantity` depends."""
     if isinstance(quantity, Expression):
         return {k for n in quantity.names for k in unknowns_of(scalars[n], scalars)}
     return set() if isinstance(quantity, float) else {int(quantity)}
 
 
 def dynamic_unknowns(condition: Condition, scalars: Sequence[str]) -> set[int]:
-    """Unknowns that act on the trajectory: through `scalars`, initial values or events."""
+    """Return the unknowns that act on the trajectory: by `scalars`, initial values or events."""
     quantities: list[Bound] = [condition.scalars[n] for n in scalars]
     quantities += condition.initial.values()
     for _, assign in condition.events:

@@ -1,4 +1,4 @@
-"""From the columns of an experiment's data to times, measurements and inputs."""
+"""Times, measurements and inputs read from the data columns of an experiment."""
 
 from __future__ import annotations
 
@@ -37,34 +37,34 @@ class Columns:
     inputs: Mapping[str, Input]
 
     def from_time(self, t0: float) -> Columns:
-        """Without the times before `t0`, at which nothing may be measured."""
+        """Return the data without the times before `t0`, at which nothing may be measured."""
         skipped = int(np.searchsorted(self.times, t0))
         series = {n: Series(s.rows - skipped, s.values, s.sds) for n, s in self.series.items()}
         return Columns(self.times[skipped:], series, self.inputs)
 
     @property
     def measured(self) -> tuple[float, float] | None:
-        """The first and the last time at which anything is measured."""
+        """The first and the last time at which anything is measured; None if nothing is."""
         rows = [row for s in self.series.values() for row in s.rows[[0, -1]]]
         return (float(self.times[min(rows)]), float(self.times[max(rows)])) if rows else None
 
 
-NOTHING = Columns(np.zeros(0), {}, {})
-"""Of data that cannot be used."""
+NO_COLUMNS = Columns(np.zeros(0), {}, {})
+"""The columns that stand for data that cannot be used."""
 
 
 def data_place(experiment: Experiment) -> str:
-    """How messages name the data of `experiment`."""
+    """Return the name of the data of `experiment` in messages."""
     return experiment.source or f'data of experiment "{experiment.name}"'
 
 
 def used_columns(model: Model) -> set[str]:
-    """Names of all data columns that mean something to `model`."""
+    """Return the names of all data columns that mean something to `model`."""
     return {TIME, *model.observables, *model.inputs, *(f"{o}_sd" for o in model.observables)}
 
 
 def as_table(data: Any) -> Mapping[str, Any] | None:
-    """Columns by name of a DataFrame or mapping; None if `data` is neither."""
+    """Return the columns of a DataFrame or mapping by name; None if `data` is neither."""
     if isinstance(data, Mapping):
         return {str(name): data[name] for name in data}
     if hasattr(data, "columns") and hasattr(data, "iloc"):
@@ -74,15 +74,15 @@ def as_table(data: Any) -> Mapping[str, Any] | None:
 
 
 def read_columns(experiment: Experiment, model: Model, issues: Issues) -> Columns:
-    """Times, measurements and inputs of `experiment`; mistakes go to `issues`."""
+    """Read times, measurements and inputs of `experiment`; mistakes go to `issues`."""
     if experiment.data is UNREADABLE:
-        return NOTHING
+        return NO_COLUMNS
     place = data_place(experiment)
     table = as_table(experiment.data)
     if table is None:
         got = _kind(experiment.data)
         issues.error(place, f"expected a DataFrame or a dict of columns, got {got}")
-        return NOTHING
+        return NO_COLUMNS
     _check_twice(experiment, place, issues)
     known = used_columns(model)
     for name in sorted(set(table) - known):
@@ -97,7 +97,7 @@ def read_columns(experiment: Experiment, model: Model, issues: Issues) -> Column
     if times is None or not _usable(times, columns, table, place, issues):
         if TIME not in table:
             issues.error(place, _no_times(table))
-        return NOTHING
+        return NO_COLUMNS
     order = np.argsort(times, kind="stable")
     times = times[order]
     columns = {name: column[order] for name, column in columns.items()}
@@ -167,7 +167,10 @@ def _usable(
 
 
 def numeric_column(values: Any, place: str, issues: Issues) -> Array | None:
-    """`values` as floats, None and pandas' NA as NaN; None with the reason noted otherwise."""
+    """Return `values` as floats, None and pandas' NA as NaN.
+
+    If they are not all numbers, the reason goes to `issues`, and None is returned.
+    """
     try:
         raw = np.asarray(values)
         if raw.dtype.kind == "O":

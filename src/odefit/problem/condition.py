@@ -1,4 +1,4 @@
-"""One experiment made ready: data sorted and checked, every name resolved."""
+"""The conditions of an experiment, with its data sorted and every name resolved."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Condition:
     Attributes
     ----------
     name
-        Of the experiment.
+        Name of the experiment.
     t0
         Time of the initial values.
     times
@@ -46,12 +46,13 @@ class Condition:
     inputs
         Known inputs by name.
     scalars
-        By parameter and constant: the index of an unknown (an int), a number (a float), or an
+        For each parameter and constant: the index of an unknown (an int), a number (a float), or an
         expression in those parameters and constants that are one or the other.
     initial
-        By state: the same, the expressions in any parameters and constants.
+        Initial value of each state, in the same form; its expressions may contain any parameters
+        and constants.
     algebraic_guess
-        By algebraic variable, a value to start from.
+        For each algebraic variable, the value from which its solution is searched.
     events
         (time, {state, constant or parameter: new value}) in the order of time, all after or at
         `t0`; those at the same time in the order in which they were given.

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class InputError(ValueError):
-    """Input that cannot be used: each message names the place and the remedy.
+    """The error that unusable input raises: each message names the place and the remedy.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ MOST_CANDIDATES = 200
 
 
 def closest(name: str, candidates: Iterable[str]) -> str | None:
-    """The one of `candidates` that was most likely meant by `name`, if there is one."""
+    """Return the one of `candidates` that was most likely meant by `name`, if there is one."""
     if not name or len(name) > LONGEST_HINT:
         return None
     found = {c for c in candidates if 0 < len(c) <= LONGEST_HINT and c != name}
@@ -50,19 +50,19 @@ def closest(name: str, candidates: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """``"; did you mean 'k_2'?"`` if one of `candidates` is close to `name`, else ``""``."""
+    """Return ``"; did you mean 'k_2'?"`` if a candidate is close to `name`, else ``""``."""
     found = closest(name, candidates)
     return f"; did you mean '{found}'?" if found else ""
 
 
 def one_of(name: str, candidates: Iterable[str]) -> str:
-    """What to write instead of `name`: the closest of `candidates`, or all of them."""
+    """Return what to write instead of `name`: the closest of `candidates`, or all of them."""
     known = tuple(candidates)
     return did_you_mean(name, known) or f"; expected one of: {', '.join(known)}"
 
 
 def shown(value: Any) -> str:
-    """`value` as a message shows it: in the words of a problem file, never long.
+    """Return `value` as messages show it: in the words of a problem file, never long.
 
     >>> shown(True), shown([1, 2]), shown("ab")
     ('true', 'a list', "'ab'")

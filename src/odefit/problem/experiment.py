@@ -1,4 +1,4 @@
-"""One experiment: its data, and what is special about it."""
+"""An experiment: its data, and how it differs from the others."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 Value = Expression | str | float
 
 UNREADABLE: Mapping[str, Any] = MappingProxyType({})
-"""Data that could not be read, for a reason that is noted already."""
+"""The placeholder for data that could not be read, for a reason that is reported already."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something known that happens at known times: a dose, a dilution, a switch.
+    """A known change at known times: a dose, a dilution, a switch.
 
     A measurement at the very time of an event sees the values just before it. Events at the same
     time happen in the order in which they are given, each from the values that the one before it
@@ -34,9 +34,10 @@ class Event:
     Attributes
     ----------
     times
-        When it happens, in the model's time unit.
+        The times at which it happens, in the model's time unit.
     assign
-        New value by state or constant, from the values just before.
+        For each state or constant that changes, its new value, computed from the values just
+        before.
     """
 
     times: tuple[float, ...]
@@ -50,19 +51,19 @@ class Experiment:
     Attributes
     ----------
     name
-        As results name it.
+        Its name in results.
     data
         A pandas DataFrame, or arrays by column: ``t``, observables, their ``<name>_sd``,
         inputs. Not-a-number means not measured.
     t0
         Time of the initial values; None for the first data time.
     initial, constants
-        What differs from the problem's own: a number, an expression in parameters, or (for
+        Values that differ from the problem's own: a number, an expression in parameters, or (for
         initial values) an unknown (a :class:`Parameter` or a mapping of its fields).
     events
-        In any order.
+        Its events, in any order.
     source
-        Where the data come from, for messages.
+        Where the data come from; messages name it.
     """
 
     name: str
@@ -76,7 +77,7 @@ class Experiment:
 
 @dataclass(frozen=True, eq=False)
 class Input:
-    """A known input as measured: knots in time, and how it goes on between them.
+    """A measured input: its knots in time, and the interpolation between them.
 
     Attributes
     ----------
@@ -92,7 +93,7 @@ class Input:
     interpolation: str
 
     def polynomials(self) -> Array:
-        """Coefficients between the knots, shape (n + 1, 4): powers of (t - left knot).
+        """Return the coefficients between the knots, shape (n + 1, 4): powers of (t - left knot).
 
         Row 0 holds before the first knot (constant), row n after the last.
         """
@@ -115,7 +116,7 @@ class Input:
         return rows
 
     def __call__(self, times: Array) -> Array:
-        """Values at `times`, shape (m,)."""
+        """Return the values of the input at `times`, shape (m,)."""
         piece = np.searchsorted(self.times, times, side="right")
         left = self.times[np.maximum(piece - 1, 0)]
         c = self._polynomials[piece]
@@ -124,7 +125,7 @@ class Input:
 
 
 def frame(times: Array, columns: Mapping[str, Array]) -> pd.DataFrame:
-    """A table with the column ``t`` and `columns`."""
+    """Return a DataFrame of the column ``t`` and `columns`."""
     import pandas as pd
 
     return pd.DataFrame({TIME: times, **columns})

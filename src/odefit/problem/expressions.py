@@ -67,11 +67,11 @@ _LOOKALIKES = {
 
 
 class ExpressionError(ValueError):
-    """A text that is not an expression: what is wrong, and where in the text."""
+    """The error for a text that is no expression; it says what is wrong, and where."""
 
 
 class Instruction(NamedTuple):
-    """One step of the postfix form."""
+    """One instruction of the postfix form."""
 
     kind: Literal["number", "name", "negate", "binary", "call"]
     text: str
@@ -79,16 +79,16 @@ class Instruction(NamedTuple):
 
 
 class Algebra(Protocol[T]):
-    """What an expression needs of the objects it is evaluated on, beside ``+ - * /``."""
+    """The operations beside ``+ - * /`` that objects need so that expressions can be evaluated."""
 
     def number(self, text: str) -> T:
-        """The constant written as `text` in the file, e.g. ``"0.1"`` (exact if it can be)."""
+        """Return the constant written as `text`, e.g. ``"0.1"``, exactly if that is possible."""
 
     def power(self, base: T, exponent: T) -> T:
-        """``base ** exponent``."""
+        """Return ``base ** exponent``."""
 
     def call(self, function: str, arguments: Sequence[T]) -> T:
-        """One of :data:`FUNCTIONS`."""
+        """Return the value of a function of :data:`FUNCTIONS`."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Expression:
     Attributes
     ----------
     text
-        As the user wrote it.
+        The expression as the user wrote it.
     program
         Its postfix form.
     """
@@ -133,7 +133,7 @@ class Expression:
         return len(self.program) == 1 and self.program[0].kind == kind
 
     def evaluate(self, values: Mapping[str, Any], algebra: Algebra[Any]) -> Any:
-        """Value over `algebra`, with `values` for the names.
+        """Return the value over `algebra`, with `values` for the names.
 
         Over floats, `values` are NumPy's (Python's own floats raise where 1/0 is inf).
 
@@ -188,7 +188,7 @@ def parse(text: str) -> Expression:
 
 
 def as_expression(value: Expression | str | float) -> Expression:
-    """`value` as an expression: parsed if it is text, a constant if it is a number.
+    """Return `value` as an expression: parsed if it is text, a constant if it is a number.
 
     Raises
     ------
@@ -254,7 +254,7 @@ class _Parser:
         return ExpressionError(f"unexpected {character!r} {self._where(start)}{remedy}")
 
     def _where(self, start: int) -> str:
-        """Position `start` with the text around it, cut if the text is long."""
+        """Return position `start` with the text around it, cut if the text is long."""
         first, last = max(0, start - 30), start + 30
         around = f"{'...' * (first > 0)}{self.text[first:last]}{'...' * (last < len(self.text))}"
         if len(self.text) <= 80:

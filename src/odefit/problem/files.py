@@ -19,7 +19,7 @@ __all__ = ["load", "problem_from_mapping", "problem_to_mapping"]
 
 
 def load(path: str | os.PathLike[str]) -> Problem:
-    """The problem in a file of format 1; ``docs/problem-file.md`` describes it.
+    """Read the problem in a file of format 1, which ``docs/problem-file.md`` describes.
 
     Paths of data files are relative to the file. Nothing of it is ever executed.
 
@@ -59,19 +59,19 @@ def _parsed(text: str, source: str) -> dict[str, Any]:
 
 
 def _with_position(message: str, text: str) -> str:
-    """The TOML parser's message, with a line and column where it says "end of document"."""
+    """Return the TOML parser's message, with a position instead of "end of document"."""
     line, column = _position(text, len(text.rstrip("\n")))
     return message.replace("(at end of document)", f"(at line {line}, column {column})")
 
 
 def _position(text: str, index: int) -> tuple[int, int]:
-    """Line and column of a character, both counted from 1."""
+    """Return line and column of a character, both counted from 1."""
     before = text[:index]
     return before.count("\n") + 1, index - (before.rfind("\n") + 1) + 1
 
 
 def _deepest(text: str) -> tuple[int, int]:
-    """Line and column of the first place with the most open brackets."""
+    """Return line and column of the first place with the most open brackets."""
     depth = most = where = 0
     for index, character in enumerate(text):
         depth += (character in "[{") - (character in "]}")

@@ -1,4 +1,4 @@
-"""Collecting everything that is wrong with an input, to report it at once."""
+"""A list of everything that is wrong with an input, so that all is reported at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from odefit.problem.expressions import Expression, ExpressionError, as_expressio
 
 LONGEST_PLACE = 250
 LONGEST_MESSAGE = 600
-"""In characters; a name can be as long as a file, a message of it cannot."""
+"""Lengths in characters; a name can be as long as a file, a message about it cannot."""
 
 
 class Issues:
@@ -42,7 +42,7 @@ class Issues:
         return any(e.startswith(starts) for e in self.errors)
 
     def expression(self, place: str, value: Any) -> Expression | None:
-        """`value` as an expression, or None with the reason noted."""
+        """Return `value` as an expression, or None with the reason noted."""
         try:
             return as_expression(value)
         except ExpressionError as error:
@@ -52,7 +52,7 @@ class Issues:
         return None
 
     def items(self, place: str, table: Any) -> list[tuple[str, Any]]:
-        """Names and values of a table; none, with the reason noted, if it is no table."""
+        """Return names and values of a table; none, with the reason noted, if it is no table."""
         if isinstance(table, Mapping):
             return [(str(name), value) for name, value in table.items()]
         self.error(place, f"expected a table (in Python a dict), got {shown(table)}")
@@ -71,7 +71,7 @@ class Issues:
 
 
 def _line(text: str, longest: int) -> str:
-    """`text` in one line of limited length, with escapes for what a terminal would obey."""
+    """Return `text` in one line of limited length, with terminal control characters escaped."""
     if len(text) > longest:
         text = f"{text[: longest - 3]}..."
     if text.isprintable():

@@ -1,4 +1,4 @@
-"""The equations."""
+"""The model: the equations of a problem, evaluable over any algebra."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ class Model:
     Parameters
     ----------
     ode
-        Right-hand side by state. Names that are neither states, algebraic variables,
+        Right-hand side of each state. Names that are neither states, algebraic variables,
         constants, inputs nor the time ``t`` are parameters.
     observables
-        What is measured, by name; without it every state under its own name.
+        Expressions of what is measured, by name; without it every state under its own name.
     algebraic
-        By algebraic variable, an expression that is zero (index 1: the equations determine
+        For each algebraic variable, an expression that is zero (index 1: the equations determine
         the variables).
     constants
         Known numbers.
     inputs
-        Known inputs, columns of the data: by name, how they are interpolated
+        Interpolation of each known input, which is a column of the data
         (``"linear"``, ``"constant"`` held from the left, or ``"cubic"``).
 
     issues
-        For readers of files: where mistakes are noted instead of being raised.
+        A list to which mistakes are added instead of being raised, for readers of files.
 
     Raises
     ------
@@ -169,22 +169,22 @@ class Model:
 
     @property
     def parameters(self) -> frozenset[str]:
-        """Names used that nothing in the model defines."""
+        """Names in the equations that nothing in the model defines."""
         used = _all_names((*self.ode.values(), *self.algebraic.values()))
         used |= _all_names(self.observables.values())
         known = {*self.ode, *self.algebraic, *self.constants, *self.inputs, TIME}
         return frozenset(used - known)
 
     def rhs(self, values: Mapping[str, Any], algebra: Algebra[Any]) -> list[Any]:
-        """Right-hand sides over `algebra`, one for each state, with `values` for all names."""
+        """Return the right-hand sides over `algebra`, one a state, with `values` for all names."""
         return [e.evaluate(values, algebra) for e in self.ode.values()]
 
     def constraints(self, values: Mapping[str, Any], algebra: Algebra[Any]) -> list[Any]:
-        """Left-hand sides of the algebraic equations over `algebra`."""
+        """Return the left-hand sides of the algebraic equations over `algebra`."""
         return [e.evaluate(values, algebra) for e in self.algebraic.values()]
 
     def observe(self, values: Mapping[str, Any], algebra: Algebra[Any]) -> list[Any]:
-        """Observables over `algebra`."""
+        """Return the observables over `algebra`."""
         return [e.evaluate(values, algebra) for e in self.observables.values()]
 
 

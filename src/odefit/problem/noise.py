@@ -1,4 +1,4 @@
-"""How the measurements of one observable scatter."""
+"""The noise model of an observable."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FIELDS = ("sd", "relative", "transform")
 
 
 def as_noise(value: Noise | Mapping[str, Any], place: str, issues: Issues) -> Noise:
-    """`value` as a :class:`Noise` with a parsed `sd`; mistakes go to `issues`."""
+    """Return `value` as a :class:`Noise` with a parsed `sd`; mistakes go to `issues`."""
     if isinstance(value, Noise):
         given: dict[str, Any] = {name: getattr(value, name) for name in FIELDS}
     elif isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Whether the noise of every measurement is known, and fits the data."""
+"""Checks that the noise of every measurement is known and fits the data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of the numbers that options take."""
+"""Checks of the numbers that the options of methods take."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from odefit.problem.errors import InputError
 
 
 def whole(value: Any, place: str, least: int = 1) -> None:
-    """Refuse what is no whole number of at least `least`.
+    """Refuse a value that is no whole number of at least `least`.
 
     Raises
     ------
@@ -22,7 +22,7 @@ def whole(value: Any, place: str, least: int = 1) -> None:
 
 
 def number(value: Any, place: str, *, least: float = -math.inf, most: float = math.inf) -> None:
-    """Refuse what is no finite number from `least` to `most`.
+    """Refuse a value that is no finite number from `least` to `most`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What is known of a quantity before it is estimated."""
+"""Parameters and unknowns: bounds, guess, scale and prior of a quantity to be estimated."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Parameter:
     lower, upper
         Bounds; infinite where there are none.
     guess
-        A value to start from.
+        The start value.
     scale
         ``"linear"`` or ``"log10"``; None lets the method choose.
     fixed
@@ -41,7 +41,7 @@ class Parameter:
     per_experiment
         One value for each experiment instead of one for all.
     unit
-        For labels.
+        Its unit, for labels.
     prior
         Gaussian prior.
     """
@@ -62,7 +62,7 @@ FIELDS = ("lower", "upper", "guess", "scale", "fixed", "per_experiment", "unit",
 def as_parameter(
     value: Parameter | Mapping[str, Any] | float, place: str, issues: Issues
 ) -> Parameter:
-    """`value` as a :class:`Parameter` (a number is a fixed one); mistakes go to `issues`."""
+    """Return `value` as a :class:`Parameter` (a number is a fixed one); mistakes go to `issues`."""
     if isinstance(value, Parameter):
         given: dict[str, Any] = {name: getattr(value, name) for name in FIELDS}
     elif isinstance(value, Mapping):
@@ -86,7 +86,7 @@ def as_parameter(
 def finite_number(
     value: Any, place: str, issues: Issues, *, infinite: bool = False
 ) -> float | None:
-    """`value` as a finite float (or infinite, if allowed), or None with the reason noted."""
+    """Return `value` as a finite float (infinite if allowed), or None with the reason noted."""
     if isinstance(value, bool) or not isinstance(value, Real):
         issues.error(place, f"expected a number, got {shown(value)}")
         return None
@@ -102,7 +102,7 @@ def finite_number(
 
 
 def _field(key: str, value: Any, place: str, issues: Issues) -> Any:
-    """The value of one field, or None with the reason noted."""
+    """Return the value of one field, or None with the reason noted."""
     if key in {"lower", "upper", "guess", "fixed"}:
         return finite_number(value, place, issues, infinite=key in {"lower", "upper"})
     if key == "scale":
@@ -195,13 +195,13 @@ class Unknown:
     Attributes
     ----------
     name
-        Of the parameter, of the state (for an initial value), or ``<observable>_sd``.
+        Name of the parameter, of the state (for an initial value), or ``<observable>_sd``.
     kind
-        What it is.
+        Whether it is a parameter of the model, an initial value or a noise parameter.
     experiment
         The experiment it belongs to, if each has its own.
     key
-        How results name it: ``name``, or ``name[experiment]``.
+        Its name in results: ``name``, or ``name[experiment]``.
     parameter
         Bounds, guess, scale and prior.
     """

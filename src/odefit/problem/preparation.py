@@ -1,4 +1,4 @@
-"""Experiments as the user gave them, made uniform: texts parsed, types checked, data copied."""
+"""Experiments as the user gave them, with texts parsed, types checked and data copied."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from odefit.problem.parameters import Parameter, as_parameter, finite_number
 
 
 def as_initial(value: Any, place: str, issues: Issues) -> Expression | Parameter:
-    """`value` as an initial value, known or unknown; mistakes go to `issues`."""
+    """Return `value` as an initial value, known or unknown; mistakes go to `issues`."""
     if isinstance(value, (Parameter, Mapping)):
         return as_parameter(value, place, issues)
     return issues.expression(place, value) or parse("0")
 
 
 def prepared(experiment: Experiment, issues: Issues) -> Experiment:
-    """`experiment` with a copy of its data and with every value parsed.
+    """Return `experiment` with a copy of its data and with every value parsed.
 
     Its initial values are expressions or parameters, its constants and assignments expressions,
     the times of its events floats.
@@ -62,7 +62,7 @@ def prepared(experiment: Experiment, issues: Issues) -> Experiment:
 
 
 def experiment_place(name: object) -> str:
-    """How messages name an experiment."""
+    """Return the name of an experiment in messages."""
     text = shown(name)
     return f'[[experiment]] "{text[1:-1] if isinstance(name, str) else text}"'
 
@@ -86,7 +86,7 @@ def _prepared_event(event: Event, place: str, issues: Issues) -> Event:
 
 
 def _owned(data: Any) -> Any:
-    """A copy of `data` that nobody else can change."""
+    """Return a copy of `data` that nobody else can change."""
     if data is UNREADABLE:
         return data
     if isinstance(data, Mapping):

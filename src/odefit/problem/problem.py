@@ -1,4 +1,4 @@
-"""The problem: model, data, and what is known of the unknowns."""
+"""The problem: model, experiments with their data, and prior knowledge of the unknowns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SOLE_EXPERIMENT = "data"
 
 
 class Problem:
-    """Everything that is known: model, experiments, parameters, initial values, noise.
+    """An estimation problem: model, experiments, parameters, initial values and noise.
 
     A problem does not change once it is made.
 
@@ -40,32 +40,32 @@ class Problem:
         For a single experiment: a DataFrame, or arrays by column (``t``, observables, inputs;
         NaN is not measured). Otherwise give `experiments`.
     parameters
-        By name, a :class:`Parameter`, or a mapping of its fields, or a number (fixed).
+        Each parameter as a :class:`Parameter`, a mapping of its fields, or a number (fixed).
     initial
-        By state: a number, an expression in parameters and constants, or an unknown
-        (:class:`Parameter` or a mapping of its fields).
+        Initial value of each state: a number, an expression in parameters and constants, or an
+        unknown (:class:`Parameter` or a mapping of its fields).
     noise
-        By observable, a :class:`Noise` or a mapping of its fields. Without it, plain least
-        squares.
+        Noise of each observable, a :class:`Noise` or a mapping of its fields. Without it, plain
+        least squares.
     experiments
-        One or more.
+        The experiments, one or more.
     t0
-        Time of the initial values, for `data`.
+        Time of the initial values, if `data` are given.
     name, description, time_unit
-        For reports.
+        Texts for reports.
     issues
-        For readers of files: where mistakes are noted instead of being raised.
+        A list to which mistakes are added instead of being raised, for readers of files.
 
     Attributes
     ----------
     model, parameters, initial, noise, experiments, name, description, time_unit
-        As given, texts parsed and data copied.
+        The arguments, with texts parsed and data copied.
     unknowns
         What is estimated, in the order of every vector of unknowns.
     conditions
         The experiments with every name resolved.
     warnings
-        What is legal but odd.
+        Remarks on input that is legal but odd.
 
     Raises
     ------
@@ -163,7 +163,7 @@ class Problem:
         return np.array([u.parameter.upper for u in self.unknowns])
 
     def vector(self, values: Mapping[str, float]) -> Array:
-        """Vector of unknowns from values by key.
+        """Return the vector of unknowns from values by key.
 
         Raises
         ------
@@ -187,7 +187,7 @@ class Problem:
         return np.array(numbers, dtype=float)
 
     def data(self, experiment: str | None = None) -> pd.DataFrame:
-        """The measurements of an experiment (the first) as a table, one row a data time.
+        """Return the measurements of an experiment (the first) as a table, one row a data time.
 
         Replicate measurements at one time are in rows of their own in
         ``problem.experiments[i].data``; here the last one stands.
@@ -203,7 +203,7 @@ class Problem:
         return frame(condition.times, columns)
 
     def condition(self, experiment: str | None = None) -> Condition:
-        """The condition of that name, or the first.
+        """Return the condition of that name, or the first.
 
         Raises
         ------
@@ -219,7 +219,7 @@ class Problem:
         raise unknown_experiment(experiment, names)
 
     def with_data(self, data: Mapping[str, Mapping[str, Any] | pd.DataFrame]) -> Problem:
-        """The same problem with other data, by experiment."""
+        """Return the problem with other data for the experiments named."""
         unknown = set(data) - {e.name for e in self.experiments}
         if unknown:
             raise unknown_experiment(min(unknown), [e.name for e in self.experiments])
@@ -230,7 +230,7 @@ class Problem:
         return self._copy(experiments=changed)
 
     def with_parameters(self, **parameters: Parameter | Mapping[str, Any] | float) -> Problem:
-        """The same problem with other knowledge of some parameters or initial values."""
+        """Return the problem with other parameters or initial values where they are named."""
         known = {*self.parameters, *self.initial}
         issues = Issues()
         for key in sorted(set(parameters) - known):
@@ -257,7 +257,7 @@ class Problem:
 
 
 def unknown_experiment(name: str, names: Sequence[str]) -> InputError:
-    """The error for an experiment that does not exist."""
+    """Return the error for an experiment that does not exist."""
     have = ", ".join(repr(n) for n in names)
     return InputError(
         f"unknown experiment {name!r}{did_you_mean(name, names)} (experiments are: {have})"

@@ -1,4 +1,4 @@
-"""From the structure of format 1, as TOML or JSON gives it, to a problem."""
+"""Problems read from the structure of format 1, as TOML or JSON readers give it."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ EVENT = ("time", "times", "assign")
 def problem_from_mapping(
     raw: Mapping[str, Any], directory: Path | None = None, source: str | None = None
 ) -> Problem:
-    """The problem that a mapping in the structure of format 1 describes.
+    """Return the problem that a mapping in the structure of format 1 describes.
 
     Parameters
     ----------
     raw
-        As a TOML or JSON reader gives it. An experiment's ``data`` is the name of a CSV file,
-        or a mapping of lists by column, in which None is not measured.
+        The mapping, as a TOML or JSON reader gives it. An experiment's ``data`` is the name of a
+        CSV file, or a mapping of lists by column, in which None is not measured.
     directory
-        To which names of data files are relative; by default the working directory.
+        The directory to which names of data files are relative; by default the working directory.
     source
         The name of the file, for messages.
 
@@ -109,7 +109,7 @@ def _check_format(raw: Mapping[str, Any], issues: Issues) -> None:
 def _known_keys(
     raw: Mapping[str, Any], known: tuple[str, ...], place: str, issues: Issues
 ) -> dict[str, Any]:
-    """`raw` without unknown keys, which are reported.
+    """Return `raw` without unknown keys, which are reported.
 
     A key that was clearly meant to be another is taken for it, so that what is missing because
     of it is not reported as well.
@@ -131,7 +131,7 @@ def _known_keys(
 
 
 def _table(value: Any, place: str, issues: Issues) -> Mapping[str, Any] | None:
-    """A section, {} if it is absent, None with the reason noted if it is no table."""
+    """Return a section: {} if it is absent, None with the reason noted if it is no table."""
     if value is None:
         return {}
     if isinstance(value, Mapping):
@@ -231,7 +231,7 @@ def _experiment(
 def _data(
     value: Any, experiment: str, used: set[str], directory: Path, issues: Issues
 ) -> tuple[Mapping[str, Any], str | None]:
-    """Columns, and how messages name the file they come from."""
+    """Return the columns, and the name in messages of the file from which they come."""
     place = experiment_place(experiment)
     if value is None:
         issues.error(f"{place} data", 'missing; write data = "FILE.csv"')
@@ -248,7 +248,7 @@ def _data(
 
 
 def _column(values: Any, place: str, issues: Issues) -> Array | None:
-    """A column given in place; a mistaken value is NaN."""
+    """Return a column given in place; a mistaken value is NaN."""
     if not isinstance(values, list):
         issues.error(place, f"expected a list of numbers, got {shown(values)}")
         return None

@@ -1,4 +1,4 @@
-"""From what the user wrote to unknowns and conditions: every name resolved, every mistake told."""
+"""The unknowns and conditions of a problem: every name resolved, every mistake reported."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def resolve(
     experiments: Sequence[Experiment],
     issues: Issues,
 ) -> tuple[tuple[Unknown, ...], tuple[Condition, ...]]:
-    """Unknowns in their order, and a condition for each experiment.
+    """Return the unknowns in their order, and a condition for each experiment.
 
     The experiments are those of :func:`~odefit.problem.preparation.prepared`. What is wrong goes
     to `issues`; the result is only to be used when there are no errors.
@@ -170,7 +170,7 @@ class _Resolution:
                 )
 
     def _scalars(self, experiment: Experiment) -> dict[str, Bound]:
-        """Parameters and constants in `experiment`.
+        """Return the parameters and constants in `experiment`.
 
         The expressions among them refer to the others alone, so that none waits for another.
         """
@@ -203,7 +203,7 @@ class _Resolution:
         return (isinstance(value, Expression) and value.constant) or 0.0
 
     def _reduced(self, expression: Expression, scalars: Mapping[str, Bound]) -> Bound:
-        """An expression that is a number or a single scalar, as such."""
+        """Return an expression that is a number or a single scalar as what it is."""
         if expression.constant is not None:
             return expression.constant
         return scalars.get(expression.name or "", expression)

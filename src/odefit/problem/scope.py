@@ -1,4 +1,4 @@
-"""Which names are declared, and which may be used where."""
+"""The names of a problem: which are declared, and which may be used where."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from odefit.problem.parameters import Parameter
 from odefit.problem.preparation import experiment_place
 
 MOST_HINTS = 50
-"""So many unknown names get a proposal; it takes time, and more have another cause."""
+"""So many unknown names get a suggestion; this takes time, and more have another cause."""
 
 
 class Scope:
@@ -90,9 +90,9 @@ class Scope:
         Parameters
         ----------
         expression, allowed, place
-            As said.
+            The expression, the names that it may contain, and its place in messages.
         kinds
-            What can be used at `place`, for the message.
+            The kinds of names that can be used at `place`, for the message.
         """
         for name in sorted(expression.names - allowed):
             if name in self.everything:

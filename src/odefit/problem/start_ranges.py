@@ -18,14 +18,17 @@ DECADES = 2.0
 
 @dataclass(frozen=True)
 class Range:
-    """Where the starts of one unknown lie, in natural units; uniform, or uniform in the log."""
+    """The range of the start values of one unknown, in natural units.
+
+    They are uniformly distributed in it, or their logarithms are.
+    """
 
     low: float
     high: float
     logarithmic: bool
 
     def at(self, u: Array) -> Array:
-        """Values for `u` uniform in [0, 1]."""
+        """Return the values that belong to `u`, uniformly distributed in [0, 1]."""
         if self.logarithmic and self.low > 0:
             low, high = math.log(self.low), math.log(self.high)
             values = np.exp(low + (high - low) * u)
@@ -35,7 +38,7 @@ class Range:
 
 
 def ranges(problem: Problem) -> list[Range]:
-    """Where starts lie, for every unknown.
+    """Return the range of the start values of every unknown.
 
     Bounds are kept to. Within them: a range that spans more than :data:`DECADES`, or that
     begins at zero, is sampled by order of magnitude; where a bound is missing or zero, it is
@@ -97,7 +100,7 @@ def _range(unknown: Unknown, rates: tuple[float, float], size: float, problem: P
 
 
 def _is_rate(unknown: Unknown, problem: Problem) -> bool:
-    """Whether the unknown acts in the equations of motion, not only on sizes."""
+    """Whether the unknown occurs in the right-hand sides, not only as a scale or an offset."""
     if unknown.kind == "initial":
         return False
     direct = {n for e in problem.model.ode.values() for n in e.names}
@@ -110,7 +113,7 @@ def _is_rate(unknown: Unknown, problem: Problem) -> bool:
 
 
 def _measured_at_start(unknown: Unknown, problem: Problem) -> float | None:
-    """The measurement of a state at t0, where it is observed as it is."""
+    """Return the measured initial value, if the state itself is measured at t0."""
     for condition in problem.conditions:
         if unknown.experiment not in (None, condition.name):
             continue

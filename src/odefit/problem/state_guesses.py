@@ -1,4 +1,4 @@
-"""Rough values of the states at any times, from the data alone: where searches begin."""
+"""Initial guesses of the states at any times, interpolated from the data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from odefit.problem.problem import Problem
 def states_from_data(
     problem: Problem, condition: Condition, names: Sequence[str], unknowns: Array, times: Array
 ) -> Array:
-    """Measured states by straight lines between their measurements.
+    """Return guesses of the states, interpolated linearly between measurements.
 
     States that are not measured have their initial value throughout, or the size of the data
     where that is not known.
@@ -24,9 +24,9 @@ def states_from_data(
     Parameters
     ----------
     names
-        Of states, algebraic variables, and constants that events assign.
+        Names of states, algebraic variables, and constants that events assign.
     unknowns
-        Shape (n,): initial values may depend on them.
+        Vector of unknowns, shape (n,): initial values may depend on them.
     times
         Shape (k,).
 
@@ -44,13 +44,13 @@ def states_from_data(
 
 
 def data_size(condition: Condition) -> float:
-    """Largest measured value of a condition; 1 if that is zero."""
+    """Return the largest measured magnitude of a condition; 1 if that is zero."""
     values = np.concatenate([s.values for s in condition.series.values()] or [np.ones(1)])
     return float(np.max(np.abs(values), initial=0.0)) or 1.0
 
 
 def _flat(condition: Condition, names: Sequence[str], unknowns: Array) -> Array:
-    """A value for every name, the same at all times."""
+    """Return a value for every name, the same at all times."""
     found = []
     for name in names:
         bound = condition.initial.get(name, condition.scalars.get(name))

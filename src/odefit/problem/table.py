@@ -1,4 +1,4 @@
-"""Reading a data file: a CSV table of numbers with a header."""
+"""Data files: CSV tables of numbers with a header."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NUMBER_AND_MORE = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*[A-Za-z%/µ°]+
 def read_table(
     path: Path, label: str, used: Collection[str], issues: Issues
 ) -> dict[str, Array] | None:
-    """The columns of a CSV file, empty cells as NaN.
+    """Return the columns of a CSV file, empty cells as NaN.
 
     UTF-8 with or without a byte order mark; columns separated by comma, semicolon or tab; decimal
     points; a first row with the names of the columns; empty rows are skipped.
@@ -41,7 +41,7 @@ def read_table(
     path
         Where the file is.
     label
-        How messages name it.
+        Its name in messages.
     used
         Columns that mean something: a text among their numbers is a mistake. A column with
         another name comes back empty if it is not all numbers.
@@ -84,7 +84,7 @@ def read_table(
 
 
 def read_text(path: Path, label: str, issues: Issues) -> str | None:
-    """The text of a file in UTF-8, or None with the reason noted."""
+    """Return the text of a file in UTF-8, or None with the reason noted."""
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
@@ -194,7 +194,7 @@ def _numbers(cells: Sequence[str], lines: Sequence[int], place: str, issues: Iss
 
 
 def _carefully(cells: Sequence[str], lines: Sequence[int], place: str, issues: Issues) -> Array:
-    """The numbers of a column with cells that are none; each kind of trouble is told once."""
+    """Return the numbers of a column with cells that are none; report each kind of trouble once."""
     values = np.full(len(cells), math.nan)
     wrong: list[int] = []
     named: list[int] = []
@@ -248,7 +248,7 @@ def _remedy(cell: str) -> str:
 
 
 def _float(cell: str) -> float | None:
-    """A finite number in plain notation, else None."""
+    """Return a finite number in plain notation, else None."""
     if "_" in cell:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The vector field as the engines need it: constants folded, algebraic variables eliminated."""
+"""The vector field of a problem, with constants folded and algebraic variables eliminated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from odefit.problem.model import Model
 
 @dataclass(frozen=True, eq=False)
 class VectorField:
-    """x' = f(t, x, z, u, scalars), 0 = g(t, x, z, u, scalars), over any algebra.
+    """The system x' = f(t, x, z, u, scalars), 0 = g(t, x, z, u, scalars), over any algebra.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class VectorField:
 
     @classmethod
     def of(cls, model: Model, conditions: Sequence[Condition]) -> VectorField:
-        """The field that serves all `conditions` of a problem."""
+        """Return the vector field that serves all `conditions` of a problem."""
         assigned = {name for c in conditions for _, event in c.events for name in event}
         used = {n for e in (*model.ode.values(), *model.algebraic.values()) for n in e.names}
         folded: dict[str, float] = {}
@@ -61,27 +61,27 @@ class VectorField:
 
     @property
     def states(self) -> tuple[str, ...]:
-        """Differential states."""
+        """Names of the differential states."""
         return self.model.states
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Known inputs."""
+        """Names of the known inputs."""
         return tuple(self.model.inputs)
 
     @property
     def algebraic(self) -> tuple[str, ...]:
-        """Algebraic variables that an engine has to solve for."""
+        """Names of the algebraic variables that an integrator has to solve for."""
         return () if self.elimination is not None else tuple(self.model.algebraic)
 
     @cached_property
     def smooth(self) -> bool:
-        """No kinks: an integrator of high order may take long steps."""
+        """Whether the equations have no kinks, so that an integrator of high order can step far."""
         expressions = (*self.model.ode.values(), *self.model.algebraic.values())
         return not any(e.functions & NON_SMOOTH for e in expressions)
 
     def complete(self, values: Mapping[str, Any], algebra: Algebra[Any]) -> dict[str, Any]:
-        """`values` (states, inputs, time, run-time scalars) with everything else filled in."""
+        """Return `values` (states, inputs, time, run-time scalars) with all other names added."""
         full = {name: algebra.number(repr(v)) for name, v in self.folded.items()}
         full.update(values)
         if self.elimination is not None and self.model.algebraic:
@@ -101,17 +101,17 @@ class VectorField:
         return full
 
     def rhs(self, values: Mapping[str, Any], algebra: Algebra[Any]) -> list[Any]:
-        """Right-hand sides, with `values` as :meth:`complete` takes them."""
+        """Return the right-hand sides, with `values` as :meth:`complete` takes them."""
         return self.model.rhs(self.complete(values, algebra), algebra)
 
     def constraints(self, values: Mapping[str, Any], algebra: Algebra[Any]) -> list[Any]:
-        """Left-hand sides of the algebraic equations that are left."""
+        """Return the left-hand sides of the algebraic equations that are not eliminated."""
         if not self.algebraic:
             return []
         return self.model.constraints(self.complete(values, algebra), algebra)
 
     def _elimination(self) -> Array | None:
-        """Minus the inverse of dg/dz if that is constant, found at three random points.
+        """Return minus the inverse of dg/dz if that is constant, as found at three random points.
 
         A Jacobian that is the same at random points is constant with probability one.
         """
@@ -138,7 +138,7 @@ class VectorField:
 
 @dataclass(frozen=True)
 class Structure:
-    """Which sensitivities are wanted of a field.
+    """The sparsity pattern of the sensitivities that are wanted of a vector field.
 
     Attributes
     ----------

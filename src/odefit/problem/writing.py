@@ -1,4 +1,4 @@
-"""From a problem to the structure of format 1, its data in place: self-contained, and for JSON."""
+"""Problems written in the structure of format 1, with their data in place, e.g. for JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from odefit.problem.problem import Problem
 
 
 def problem_to_mapping(problem: Problem) -> dict[str, Any]:
-    """`problem` in the structure of format 1, of dicts, lists, texts and finite numbers.
+    """Return `problem` in the structure of format 1: dicts, lists, texts and finite numbers.
 
     Each experiment has its data in place: ``{"t": [...], "y1": [..., None]}``, None for what is
     not measured, without columns that mean nothing to the model.
@@ -54,7 +54,7 @@ def _expressions(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(value: Any) -> Any:
-    """A number, a text or a table, as format 1 writes it."""
+    """Return a value as format 1 writes it: a number, a text or a table."""
     if isinstance(value, Parameter):
         return _parameter(value)
     if not isinstance(value, Expression):
