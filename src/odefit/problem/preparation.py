@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,34 @@ from odefit.problem.errors import shown
 from odefit.problem.experiment import UNREADABLE, Event, Experiment
 from odefit.problem.expressions import Expression, parse
 from odefit.problem.issues import Issues
+from odefit.problem.model import Model
+from odefit.problem.noise import Noise
 from odefit.problem.parameters import Parameter, as_parameter, finite_number
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """A problem as the user defined it, with every text parsed and no name resolved yet.
+
+    Attributes
+    ----------
+    model
+        The equations.
+    parameters
+        Parameters by name.
+    initial
+        Initial value of each state: an expression, or an unknown.
+    noise
+        Noise by observable.
+    experiments
+        The experiments, as :func:`prepared` returns them.
+    """
+
+    model: Model
+    parameters: Mapping[str, Parameter]
+    initial: Mapping[str, Expression | Parameter]
+    noise: Mapping[str, Noise]
+    experiments: Sequence[Experiment]
 
 
 def as_initial(value: Any, place: str, issues: Issues) -> Expression | Parameter:

@@ -17,7 +17,7 @@ from odefit.problem.issues import Issues
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise, as_noise
 from odefit.problem.parameters import Parameter, as_parameter, finite_number
-from odefit.problem.preparation import as_initial, prepared
+from odefit.problem.preparation import Definition, as_initial, prepared
 from odefit.problem.resolution import resolve
 
 if TYPE_CHECKING:
@@ -128,10 +128,8 @@ class Problem:
             k: as_initial(v, f"[initial] {k}", found)
             for k, v in found.items("[initial]", initial or {})
         }
-        resolved = resolve(
-            model, self.parameters, self.initial, self.noise, self.experiments, found
-        )
-        self.unknowns, self.conditions = resolved
+        definition = Definition(model, self.parameters, self.initial, self.noise, self.experiments)
+        self.unknowns, self.conditions = resolve(definition, found)
         self.warnings = tuple(found.warnings)
         if issues is None:
             found.raise_errors()

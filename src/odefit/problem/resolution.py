@@ -6,63 +6,49 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from odefit.problem.binding import Bound
 from odefit.problem.columns import data_place, read_columns
 from odefit.problem.condition import Condition
 from odefit.problem.errors import did_you_mean
 from odefit.problem.experiment import Experiment, Input
 from odefit.problem.expressions import TIME, Expression
 from odefit.problem.issues import Issues
-from odefit.problem.model import Model
-from odefit.problem.noise import Noise
+from odefit.problem.name_checks import Names
 from odefit.problem.noise_checks import check_noise
 from odefit.problem.parameters import Parameter, Unknown
-from odefit.problem.preparation import experiment_place
-from odefit.problem.scope import Scope
+from odefit.problem.preparation import Definition, experiment_place
 
 Kind = Literal["parameter", "initial", "noise"]
-Bound = int | float | Expression
 
 
 def resolve(
-    model: Model,
-    parameters: Mapping[str, Parameter],
-    initial: Mapping[str, Expression | Parameter],
-    noise: Mapping[str, Noise],
-    experiments: Sequence[Experiment],
-    issues: Issues,
+    definition: Definition, issues: Issues
 ) -> tuple[tuple[Unknown, ...], tuple[Condition, ...]]:
     """Return the unknowns in their order, and a condition for each experiment.
 
-    The experiments are those of :func:`~odefit.problem.preparation.prepared`. What is wrong goes
-    to `issues`; the result is only to be used when there are no errors.
+    What is wrong goes to `issues`; the result is only to be used when there are no errors.
     """
-    if not model.ode:
+    if not definition.model.ode:
         return (), ()  # reported by the model; without states nothing else has a meaning
-    return _Resolution(model, parameters, initial, noise, experiments, issues).run()
+    return _Resolution(definition, issues).run()
 
 
 class _Resolution:
-    def __init__(
-        self,
-        model: Model,
-        parameters: Mapping[str, Parameter],
-        initial: Mapping[str, Expression | Parameter],
-        noise: Mapping[str, Noise],
-        experiments: Sequence[Experiment],
-        issues: Issues,
-    ) -> None:
-        self.model = model
-        self.parameters = parameters
-        self.initial = initial
-        self.noise = noise
-        self.experiments = experiments
+    """The state of :func:`resolve`."""
+
+    def __init__(self, definition: Definition, issues: Issues) -> None:
+        self.model = definition.model
+        self.parameters = definition.parameters
+        self.initial = definition.initial
+        self.noise = definition.noise
+        self.experiments = definition.experiments
         self.issues = issues
         self.unknowns: list[Unknown] = []
         self.index: dict[tuple[Kind, str, str | None], int] = {}
-        self.scope = Scope(model, parameters, initial, noise, experiments, issues)
+        self.names = Names(definition, issues)
 
     def run(self) -> tuple[tuple[Unknown, ...], tuple[Condition, ...]]:
-        self.scope.check()
+        self.names.check()
         for name, parameter in self.parameters.items():
             names = [e.name for e in self.experiments if name not in e.constants]
             if self.experiments and not names and parameter.fixed is None:
@@ -106,7 +92,7 @@ class _Resolution:
 
     def _add_noise(self, observable: str) -> None:
         key = f"{observable}_sd"
-        if key in self.scope.scalars or key in self.model.states:
+        if key in self.names.scalars or key in self.model.states:
             self.issues.error(
                 f"[noise] {observable}",
                 f"the name '{key}' is taken, but it is that of the estimated standard deviation; "
@@ -174,7 +160,7 @@ class _Resolution:
 
         The expressions among them refer to the others alone, so that none waits for another.
         """
-        scalars: dict[str, Bound] = dict.fromkeys(self.scope.extra_constants, 0.0)
+        scalars: dict[str, Bound] = dict.fromkeys(self.names.extra_constants, 0.0)
         scalars.update(self.model.constants)
         given = {k: v for k, v in experiment.constants.items() if isinstance(v, Expression)}
         for name, parameter in self.parameters.items():
@@ -212,21 +198,21 @@ class _Resolution:
         self, experiment: Experiment, t0: float | None, place: str
     ) -> tuple[tuple[float, Mapping[str, Expression]], ...]:
         found: list[tuple[float, Mapping[str, Expression]]] = []
-        targets = {*self.model.ode, *self.scope.scalars}
+        targets = {*self.model.ode, *self.names.scalars}
         allowed = {*targets, TIME, *self.model.inputs}
         for number, event in enumerate(experiment.events, 1):
             at = f"{place} event {number}"
             assign = {n: e for n, e in event.assign.items() if isinstance(e, Expression)}
             for name, expression in assign.items():
                 if name not in targets:
-                    known = name in self.scope.everything
+                    known = name in self.names.everything
                     hint = (
                         f"only a state or a constant can be assigned, '{name}' is neither"
                         if known
                         else f"there is no state or constant '{name}'{did_you_mean(name, targets)}"
                     )
                     self.issues.error(f"{at} assign.{name}", hint)
-                self.scope.refers(
+                self.names.refers(
                     expression,
                     allowed,
                     f"{at} assign.{name}",

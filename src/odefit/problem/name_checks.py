@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 from odefit.problem.errors import closest, did_you_mean, shown
 from odefit.problem.experiment import Experiment
 from odefit.problem.expressions import TIME, Expression
 from odefit.problem.issues import Issues
-from odefit.problem.model import Model, check_name
-from odefit.problem.noise import Noise
+from odefit.problem.model import check_name
 from odefit.problem.parameters import Parameter
-from odefit.problem.preparation import experiment_place
+from odefit.problem.preparation import Definition, experiment_place
 
-MOST_HINTS = 50
+MAX_SUGGESTIONS = 50
 """So many unknown names get a suggestion; this takes time, and more have another cause."""
 
 
-class Scope:
-    """The names of a problem.
+class Names:
+    """The names of a problem, and the check that each is declared and used where it may be.
+
+    Parameters
+    ----------
+    definition
+        The problem as the user defined it.
+    issues
+        The list to which mistakes are added.
 
     Attributes
     ----------
@@ -30,20 +36,12 @@ class Scope:
         All that a right-hand side can refer to.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        parameters: Mapping[str, Parameter],
-        initial: Mapping[str, Expression | Parameter],
-        noise: Mapping[str, Noise],
-        experiments: Sequence[Experiment],
-        issues: Issues,
-    ) -> None:
-        self._model = model
-        self._parameters = parameters
-        self._initial = initial
-        self._noise = noise
-        self._experiments = experiments
+    def __init__(self, definition: Definition, issues: Issues) -> None:
+        self._model = model = definition.model
+        self._parameters = parameters = definition.parameters
+        self._initial = definition.initial
+        self._noise = definition.noise
+        self._experiments = experiments = definition.experiments
         self._issues = issues
         self._reported: set[str] = set()
         extra = {k for e in experiments for k in e.constants} - {*model.constants, *parameters}
@@ -106,7 +104,7 @@ class Scope:
                 )
             elif name not in self._reported:
                 self._reported.add(name)
-                few = len(self._reported) <= MOST_HINTS
+                few = len(self._reported) <= MAX_SUGGESTIONS
                 hint = did_you_mean(name, allowed) if few else ""
                 hint = hint or "; declare it in [parameters] or [constants]"
                 self._issues.error(
