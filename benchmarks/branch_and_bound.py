@@ -42,7 +42,7 @@ from common import machine, markdown, publish, seconds
 
 import odefit
 from odefit.discretisation.mesh import UniformMesh
-from odefit.methods.branch_and_bound import examination
+from odefit.methods.branch_and_bound import node_evaluator
 
 RATES = {"lower": 1e-6, "upper": 1e-3}
 STEPS, FINAL = 1230, 36_900.0
@@ -191,11 +191,13 @@ def main() -> None:
     parser.add_argument("--workers", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--gap", type=float, default=1e-3, help="relative, at which to stop")
-    parser.add_argument("--chunk", type=int, default=examination.CHUNK, help="boxes in a chunk")
+    parser.add_argument(
+        "--chunk", type=int, default=node_evaluator.CHUNK_SIZE, help="boxes in a chunk"
+    )
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for a fit")
     parser.add_argument("--out", type=Path, help="write the tables to this file")
     options = parser.parse_args()
-    examination.CHUNK = options.chunk
+    node_evaluator.CHUNK_SIZE = options.chunk
     found = [measured(name, options) for name in options.parts]
     publish("\n\n".join([*found, machine()]), options.out)
 

@@ -116,7 +116,7 @@ class Case:
     def load(self) -> Problem:
         """The problem with its bounds."""
         from odefit import library
-        from odefit.methods.finite_bounds import finite_bounds, within
+        from odefit.methods.bounded_problem import finite_bounds, with_bounds
 
         problem = library.load(self.problem, noise=self.noise, seed=SEED)
         given = dict(self.bounds)
@@ -126,7 +126,7 @@ class Case:
             for key in problem.keys:
                 ends = (true[key] / self.factor, true[key] * self.factor)
                 given[key] = (min(ends), max(ends))
-        return within(problem, finite_bounds(problem, given))
+        return with_bounds(problem, finite_bounds(problem, given))
 
     def discretisation(self) -> tuple[Scheme, Mesh] | None:
         """Scheme and mesh; None in continuous time."""

@@ -237,7 +237,7 @@ def master_size(method: OuterApproximation, problem: Problem) -> dict[str, int]:
     from odefit.discretisation.mesh import UniformMesh
     from odefit.discretisation.scales import spread
     from odefit.discretisation.schemes import Collocation
-    from odefit.methods.finite_bounds import finite_bounds
+    from odefit.methods.bounded_problem import finite_bounds
     from odefit.methods.outer_approximation.boxes import Box, state_bounds
     from odefit.methods.outer_approximation.equations import standard_form
     from odefit.methods.outer_approximation.master import master, partitioned, pieces

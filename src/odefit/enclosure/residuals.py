@@ -228,10 +228,10 @@ class Enclosure:
         What it holds for.
     size
         Number of residuals, priors included.
-    floor
-        Lower bound of the objective that holds without any box.
-    unique
-        Whether the unknowns determine the solution.
+    lower_bound
+        Lower bound of the objective that holds whatever the unknowns are.
+    unique_solution
+        Whether the equations have one solution for each value of the unknowns.
     influence
         Which unknowns act on which residual, as zeros and ones, shape (R, n).
 
@@ -242,8 +242,8 @@ class Enclosure:
     """
 
     scope = "continuous time"
-    floor = 0.0
-    unique = True
+    lower_bound = 0.0
+    unique_solution = True
 
     def __init__(self, problem: Problem, degree: int = 2, order: int = ORDER) -> None:
         self.problem = problem

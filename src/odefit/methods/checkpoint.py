@@ -1,4 +1,4 @@
-"""Finished starts on disk: nothing that was computed is computed again after a kill."""
+"""Checkpoints on disk: starts that were finished before a kill are not computed again."""
 
 from __future__ import annotations
 
@@ -17,37 +17,38 @@ from odefit.problem.problem import Problem
 from odefit.simulation.nodes import Nodes
 
 FORMAT = 1
+"""Version of the format of checkpoints."""
 
 
 def fingerprint(problem: Problem, options: Mapping[str, Any]) -> str:
-    """What a checkpoint belongs to: the problem with its data, and what steers the starts."""
+    """Return a hash of what a checkpoint belongs to: the problem with its data, and the options."""
     text = json.dumps([problem_to_mapping(problem), options], sort_keys=True, default=_plain)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _plain(value: Any) -> Any:
-    """Arrays in full: their own text leaves out what is in the middle."""
+    """Return an array as a list (its own text leaves out the middle), all else as a text."""
     return value.tolist() if isinstance(value, np.ndarray) else str(value)
 
 
 class ForeignCheckpointError(InputError):
-    """A checkpoint that belongs to other work."""
+    """Raised for a checkpoint that belongs to another fit."""
 
 
 def header(identity: str) -> str:
-    """The first line of a checkpoint of the work with this :func:`fingerprint`."""
+    """Return the first line of a checkpoint of the fit with this :func:`fingerprint`."""
     return json.dumps({"odefit checkpoint": FORMAT, "of": identity})
 
 
 def check_header(path: Path, line: str, identity: str) -> None:
-    """Refuse a file whose first line says that it is of something else.
+    """Refuse a file whose first line is not the header of the fit with this identity.
 
     Raises
     ------
     ForeignCheckpointError
-        It belongs to other work.
+        The file belongs to another fit.
     InputError
-        It is no checkpoint.
+        The file is no checkpoint.
     """
     found = _parse(line)
     if found is None or found.get("odefit checkpoint") != FORMAT:
@@ -58,55 +59,67 @@ def check_header(path: Path, line: str, identity: str) -> None:
         )
 
 
+def read_text(path: Path) -> str:
+    """Return the text of a checkpoint; an empty text where there is no file yet.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or its directory does not exist.
+    """
+    if not path.exists():
+        if not path.parent.is_dir():
+            raise InputError(f"{path}: the directory {path.parent} does not exist; make it first")
+        return ""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as a checkpoint: {error}") from error
+
+
 class Checkpoint:
-    """A file of finished starts, one JSON text a line, the first line saying what of.
+    """A file of finished starts: a header, then one start a line, all as JSON.
 
     Parameters
     ----------
     path
-        Of the file; made with the first start that is kept.
+        Path of the file, which is made when the first start is added.
     identity
-        :func:`fingerprint` of the work.
+        :func:`fingerprint` of the fit.
+
+    Attributes
+    ----------
+    starts
+        The finished starts by index.
 
     Raises
     ------
     ForeignCheckpointError
-        The file belongs to other work.
+        The file belongs to another fit.
     InputError
-        It is no checkpoint, or its directory does not exist.
+        The file is no checkpoint, or its directory does not exist.
     """
 
     def __init__(self, path: Path, identity: str) -> None:
         self.path = path
         self._identity = identity
         self.starts: dict[int, Start] = {}
-        if path.exists():
-            self._read()
-        elif not path.parent.is_dir():
-            raise InputError(f"{path}: the directory {path.parent} does not exist; make it first")
-
-    @property
-    def _header(self) -> str:
-        return header(self._identity)
+        self._read()
 
     def add(self, start: Start) -> None:
-        """Keep a finished start."""
+        """Add a finished start to the file."""
         self.starts[start.index] = start
         fresh = not self.path.exists()
         with self.path.open("a", encoding="utf-8") as file:
             if fresh:
-                file.write(self._header + "\n")
+                file.write(header(self._identity) + "\n")
             file.write(json.dumps(_to_json(start)) + "\n")
 
     def _read(self) -> None:
-        try:
-            lines = self.path.read_text(encoding="utf-8").split("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{self.path}: cannot be read as a checkpoint: {error}") from error
-        complete, rest = lines[:-1], lines[-1]
-        if not complete and self._header.startswith(rest):
-            # Empty, or killed in the first line.
-            self.path.unlink()
+        *complete, rest = read_text(self.path).split("\n")
+        if not complete and header(self._identity).startswith(rest):
+            # There is no file, or an empty one, or it was killed while writing the first line.
+            self.path.unlink(missing_ok=True)
             return
         check_header(self.path, complete[0] if complete else "", self._identity)
         for line in complete[1:]:
@@ -119,6 +132,7 @@ class Checkpoint:
 
 
 def _parse(line: str) -> dict[str, Any] | None:
+    """Return the JSON object of a line; None where it has none."""
     try:
         record = json.loads(line)
     except ValueError:
@@ -144,7 +158,7 @@ def _to_json(start: Start) -> dict[str, Any]:
 
 
 def _from_json(record: dict[str, Any]) -> Start | None:
-    """The start, or None where the line is damaged: it then counts as not done."""
+    """Return the start, or None where the line is damaged: the start then counts as not done."""
     try:
         return Start(
             int(record["index"]),

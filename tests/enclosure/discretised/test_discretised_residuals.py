@@ -17,7 +17,7 @@ from odefit.enclosure.discretised.residuals import DiscretisedEnclosure
 from odefit.enclosure.monomials import Monomials
 from odefit.problem.arrays import Array
 from tests.enclosure.containment import at, directions, vectors
-from tests.methods.branch_and_bound.discrete import Discrete
+from tests.enclosure.discretised.discrete import Discrete
 from tests.simulation.zoo import ZOO, Case
 
 LIBRARY = {

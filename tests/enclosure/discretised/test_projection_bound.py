@@ -40,7 +40,7 @@ def test_it_is_the_distance_from_continuous_piecewise_polynomials(
         {"x": {}},
     )
     mesh = UniformMesh(elements)
-    found = DiscretisedEnclosure(problem, Collocation(degree, kind), mesh, 1).floor
+    found = DiscretisedEnclosure(problem, Collocation(degree, kind), mesh, 1).lower_bound
     assert found == pytest.approx(spline_distance(times, values, elements, degree), rel=1e-8)
 
 
@@ -56,7 +56,7 @@ def test_a_jump_of_a_state_is_free() -> None:
             Experiment("run", {"t": times, "x": values}, events=[Event((1.0,), {"x": "x + dose"})])
         ],
     )
-    found = DiscretisedEnclosure(problem, Collocation(2, "legendre"), UniformMesh(2), 1).floor
+    found = DiscretisedEnclosure(problem, Collocation(2, "legendre"), UniformMesh(2), 1).lower_bound
     early = times <= 1.0
     parts = []
     for t, y, begin in ((times[early], values[early], 0.0), (times[~early], values[~early], 1.0)):
@@ -69,11 +69,11 @@ def test_a_jump_of_a_state_is_free() -> None:
 def test_hiv_proteinase() -> None:
     """Continuity between elements counts: without it, the floor was 0.018359."""
     problem = library.load("hiv-proteinase")
-    found = DiscretisedEnclosure(problem, Collocation(5, "legendre"), UniformMesh(5), 1).floor
+    found = DiscretisedEnclosure(problem, Collocation(5, "legendre"), UniformMesh(5), 1).lower_bound
     assert 0.018653 < found < 0.018654
 
 
 def test_few_measurements_have_none() -> None:
     problem = library.load("alpha-pinene")
     enclosure = DiscretisedEnclosure(problem, Collocation(3, "legendre"), UniformMesh(5), 1)
-    assert enclosure.floor == 0.0
+    assert enclosure.lower_bound == 0.0

@@ -19,7 +19,7 @@ from odefit import Model, Problem
 from odefit.discretisation.starting import near
 from odefit.enclosure.intervals import Interval, real_product, relational_quotient
 from odefit.enclosure.rounding import UNIT_ROUNDOFF
-from odefit.methods.finite_bounds import within
+from odefit.methods.bounded_problem import with_bounds
 from odefit.methods.outer_approximation.algorithm import Search
 from odefit.methods.outer_approximation.boxes import Box, state_bounds
 from odefit.methods.outer_approximation.contraction import Contraction
@@ -355,7 +355,7 @@ Given = tuple[Problem, int, int, dict[str, tuple[float, float]]]
 def alpha_pinene() -> Given:
     problem = odefit.library.load("alpha-pinene")
     narrow = np.tile([0.0, 5e-4], (len(problem.keys), 1))
-    return within(problem, narrow), 5, 3, dict.fromkeys(problem.model.states, (-300.0, 400.0))
+    return with_bounds(problem, narrow), 5, 3, dict.fromkeys(problem.model.states, (-300.0, 400.0))
 
 
 def nonlinear() -> Given:

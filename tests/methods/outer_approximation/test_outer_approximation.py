@@ -237,7 +237,7 @@ def test_too_many_binaries_are_refused_with_the_number() -> None:
         ({"cut": math.nan}, "cut: expected a finite number"),
         ({"milp": "higs"}, "did you mean 'highs'"),
         ({"milp": 3}, 'expected "highs" or "scip"'),
-        ({"bounds": {"k": (1.0, 0.0)}}, "the lower one is above"),
+        ({"bounds": {"k": (1.0, 0.0)}}, "the lower bound is above"),
         ({"bounds": {"k": 1.0}}, r"expected \(lower, upper\)"),
         ({"bounds": "yes"}, "propose"),
         ({"cuts": [(0, 2)]}, "consecutive elements"),

@@ -48,8 +48,8 @@ class DiscretisedEnclosure:
 
     Attributes
     ----------
-    unique
-        The discretised equations have one solution for each value of the unknowns.
+    unique_solution
+        Whether the discretised equations have one solution for each value of the unknowns.
     """
 
     def __init__(self, problem: Problem, scheme: Scheme, mesh: Mesh, degree: int = 2) -> None:
@@ -64,10 +64,10 @@ class DiscretisedEnclosure:
         self.influence = np.concatenate(
             [*(r.influence for r in self._runs), self._priors.influence]
         )
-        self.floor = sum(run.floor() for run in self._runs)
+        self.lower_bound = sum(run.projection_bound() for run in self._runs)
         steps = sum(run.steps for run in self._runs)
         self.scope = f"discretised ({scheme.name}, M = {steps})"
-        self.unique = all(run.unique for run in self._runs)
+        self.unique_solution = all(run.unique_solution for run in self._runs)
 
     def __call__(self, lower: Array, upper: Array, radius: float = np.inf) -> Residuals:
         """Over boxes with these corners, shapes (B, n).
@@ -98,7 +98,7 @@ class _Condition:
         self.influence = influences(self._measured, condition.size)
         tape, states = self.system.tape, set(self.system.states)
         slopes = [slope for motion in self.system.motions for slope in motion.slopes.terms]
-        self.unique = not any(tape.depends(slope) & states for slope in slopes) or all(
+        self.unique_solution = not any(tape.depends(slope) & states for slope in slopes) or all(
             block.explicit for segment in self._segments for block in _blocks(segment)
         )
         self._parts = [
@@ -106,7 +106,7 @@ class _Condition:
             for segment in self._segments
         ]
 
-    def floor(self) -> float:
+    def projection_bound(self) -> float:
         """What no polynomials between the points can fit."""
         found = 0.0
         # Through the equations, values are made of slopes: fewer unknowns, but not always told

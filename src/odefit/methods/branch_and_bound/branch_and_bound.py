@@ -1,10 +1,9 @@
-"""Branch and bound over boxes of unknowns: the least objective, and the proof that it is."""
+"""The method of branch and bound over boxes of unknowns: its options, and how it answers."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -15,90 +14,70 @@ from odefit.discretisation.mesh import Mesh, UniformMesh
 from odefit.discretisation.schemes import SCHEMES, Scheme
 from odefit.enclosure import Enclosure
 from odefit.enclosure.discretised.residuals import DiscretisedEnclosure
-from odefit.enclosure.residuals import standard_deviations
-from odefit.methods.branch_and_bound.examination import Enclosed, Examiners
-from odefit.methods.branch_and_bound.local import objective, refined
-from odefit.methods.branch_and_bound.saving import SavedTree
-from odefit.methods.branch_and_bound.tree import Tree
-from odefit.methods.checkpoint import fingerprint
-from odefit.methods.control import Control, Progress, interruptible
+from odefit.methods.bounded_problem import BoundedProblem, GivenBounds, check_bounds
+from odefit.methods.branch_and_bound.node_evaluator import ResidualEnclosure
+from odefit.methods.branch_and_bound.search import LocalAnswer, Search
+from odefit.methods.control import Control, interruptible
 from odefit.methods.cost_tolerance import CostTolerance
-from odefit.methods.estimate import Agreement, BoundStep, Certificate, Estimate, Start, Status
-from odefit.methods.finite_bounds import (
-    Given,
-    assumed,
-    check_given,
-    check_names,
-    finite_bounds,
-    within,
-)
+from odefit.methods.estimate import Certificate, Estimate, Start, Status
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.solvers.agreement import measure_agreement
 from odefit.methods.solvers.local_search import LocalSearch
 from odefit.methods.solvers.mesh_search import mesh_search
-from odefit.methods.solvers.solver import Answer
-from odefit.methods.workers import Workers
-from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError, one_of
 from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
-from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation import Evaluation
 from odefit.simulation.engines import EngineName
 
 LOCAL_SHARE = 0.25
-"""Of the time, for the local search that comes first, at most."""
+"""Largest share of the time that the local search, which comes first, may take."""
 
-SHORTEST = 0.01
-"""Seconds that a search is given at least, however late it is."""
-
-LOGGED = 1.1
-"""Ratio of the times of two entries of the log, at least."""
-
-UNCERTAIN = 1e-6
-"""How much lower, relatively, a local solver's answer has to be to replace one that is enclosed."""
-
-SOLVED = (
-    "The upper bound is that of a local solver, whose answer meets the equations to {:.0e}: it "
-    "could not be enclosed."
+NOT_ENCLOSED = (
+    "The upper bound could not be enclosed: it is the objective of a local solver's answer, which "
+    "satisfies the discretised equations to within {:.0e}."
 )
-"""Said of an upper bound that is no more certain than its solver."""
+"""Remark on an upper bound that is only as certain as its solver."""
 
-CONTINUED = (
-    "Of the solutions of the discretised equations, those that Newton's iteration finds from point "
-    "to point are meant: others, which nonlinear equations of a scheme may have, are not."
+ONE_SOLUTION = (
+    "For some values of the unknowns the discretised equations may have several solutions, because "
+    "they are nonlinear and implicit: the bounds speak only of the solution that Newton's method "
+    "finds when it follows the equations step by step from the initial values."
 )
-"""Said of bounds where a discretised problem may have several solutions for the same unknowns."""
+"""Remark on the bounds of a problem whose discretised equations may have several solutions."""
 
 
 @dataclass(frozen=True)
 class BranchAndBound:
-    """The global optimum with a proof, in the space of the unknowns alone.
+    """Find the global optimum, with a proof, in the space of the unknowns alone.
 
     Over a box of unknowns, the residuals are enclosed by polynomials with remainders, rounded
-    outwards throughout. What cannot be better than the best answer known is discarded; the rest is
-    shrunk, or divided. The bounds are rigorous: they hold in exact arithmetic.
+    outwards throughout. A box that cannot contain anything better than the incumbent is fathomed;
+    others are contracted, or divided. The bounds are rigorous: they hold in exact arithmetic.
 
     Attributes
     ----------
     scheme, mesh
-        Discretisation that the bounds are of, as :class:`Transcription` takes them; without a
-        scheme they hold in continuous time.
+        Scheme and mesh of the discretised problem that is bounded, as :class:`Transcription` takes
+        them; without a scheme the bounds hold in continuous time.
     gap
-        (upper - lower) / upper at which to stop.
+        Relative gap (upper - lower) / upper of the bounds at which to stop.
     absolute_gap
-        The same as an absolute difference, over the sum of squares of the data about their means.
+        Absolute gap at which to stop, relative to the weighted sum of squares of the data about
+        their means.
     degree
-        Of the polynomials in the unknowns.
+        Degree of the enclosing polynomials in the unknowns.
     bounds
         Bounds by name of unknown, for those that have none; ``"propose"`` accepts what the data
         suggest.
     starts
-        Of the local search that comes first.
+        Number of starts of the local search that comes first; None for as many as the evidence
+        asks for.
     seconds
-        Limit where the fit has none of its own.
+        Time limit in seconds, where the fit has none of its own.
     engine
-        Of the local search.
+        Engine of the local search.
 
     Raises
     ------
@@ -119,7 +98,7 @@ class BranchAndBound:
     gap: float = 1e-3
     absolute_gap: float = 1e-6
     degree: int = 2
-    bounds: Given = None
+    bounds: GivenBounds = None
     starts: int | None = None
     seconds: float = 600.0
     engine: EngineName = "auto"
@@ -146,305 +125,112 @@ class BranchAndBound:
         if self.starts is not None:
             whole(self.starts, "BranchAndBound, starts")
         number(self.seconds, "BranchAndBound, seconds", least=math.ulp(0.0))
-        check_given("BranchAndBound", self.bounds)
+        check_bounds("BranchAndBound", self.bounds)
 
     @property
     def name(self) -> str:
-        """For results."""
+        """The method's name in results."""
         return f"BranchAndBound({self.scheme_object.name})" if self.scheme else "BranchAndBound"
 
     @property
     def scheme_object(self) -> Scheme:
-        """The scheme, whether it was given by name or not."""
+        """The scheme as an object, also where it was given by name."""
         assert self.scheme is not None
         assert not isinstance(self.scheme, str)
         return self.scheme
 
     @property
     def mesh_object(self) -> Mesh:
-        """The mesh, whether it was given as a number or not."""
+        """The mesh as an object, also where it was given as a number of steps."""
         assert not isinstance(self.mesh, int)
         return self.mesh
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
-        """Estimate, and prove how good the estimate is.
+        """Estimate the unknowns, and prove how good the estimate is.
 
         Raises
         ------
         InputError
             Bounds are missing, or the equations or the noise cannot be enclosed.
         """
-        check_names(problem, self.bounds)
-        given = problem
-        began = time.perf_counter()
-        deadline = control.deadline if control.deadline is not None else time.time() + self.seconds
-        control = replace(control, deadline=deadline)
-        bounds = finite_bounds(problem, self.bounds)
-        problem = within(problem, bounds)
-        enclosure = self.enclosure(problem)
-        with interruptible(control):
-            forward = ForwardMap(problem, self.engine)
-            local = self._locally(forward, control)
-            search = _Search(self, enclosure, problem, local, control, began)
+        bounded = BoundedProblem.of(problem, self.bounds, control, self.seconds, self.engine)
+        enclosure = self.enclosure(bounded.problem)
+        make = partial(self.enclosure, bounded.problem)
+        with interruptible(bounded.control):
+            local = self._local_search(bounded)
+            gaps = self.gap, self.absolute_gap
+            search = Search(bounded, enclosure, make, local, *gaps, repr(self))
             search.run()
-        certificate = search.certificate
-        if certificate is not None:
-            remarks = [] if enclosure.unique else [CONTINUED]
-            if search.solved is not None:
-                remarks.append(SOLVED.format(search.solved.violation))
-            certificate = replace(
-                certificate, assumed=assumed(given, bounds), remark=" ".join(remarks)
-            )
         return Estimate(
-            self._ends(forward, search, local, began),
+            _starts(bounded, search, local),
             search.status,
             search.message,
-            certificate,
+            _certificate(bounded, search, enclosure),
             local.agreement,
         )
 
-    def enclosure(self, problem: Problem) -> Enclosed:
-        """Residuals over boxes, in continuous time or discretised."""
+    def enclosure(self, problem: Problem) -> ResidualEnclosure:
+        """Return the enclosure of the residuals, in continuous time or discretised."""
         if self.scheme is None:
             return Enclosure(problem, self.degree)
         return DiscretisedEnclosure(problem, self.scheme_object, self.mesh_object, self.degree)
 
-    def _locally(self, forward: ForwardMap, control: Control) -> _Local:
-        """The best local answer that is quickly found."""
-        assert control.deadline is not None
-        left = max(control.deadline - time.time(), SHORTEST)
-        limited = replace(control, deadline=time.time() + LOCAL_SHARE * left, checkpoint=None)
-        problem = forward.problem
+    def _local_search(self, bounded: BoundedProblem) -> LocalAnswer:
+        """Return the best local answer that is quickly found."""
+        control = bounded.local_control(LOCAL_SHARE)
         if self.scheme is None:
             found = MultiStart(SingleShooting(engine=self.engine), starts=self.starts)
-            best = found.solve(problem, limited).best
-            return _Local(None if best is None else best.vector, best, None, None)
+            best = found.solve(bounded.problem, control).best
+            return LocalAnswer(None if best is None else best.vector, best, None, None)
         method = LocalSearch(self.scheme_object, self.mesh_object, engine=self.engine)
-        d = Discretisation(problem, self.scheme_object, self.mesh_object)
-        answer, true = mesh_search(method, forward, d, limited, starts=self.starts)
+        forward = bounded.forward
+        d = Discretisation(bounded.problem, self.scheme_object, self.mesh_object)
+        answer, start = mesh_search(method, forward, d, control, starts=self.starts)
+        vector = None if start is None else start.vector
+        agreement = None
+        if answer is not None and answer.unknowns is not None:
+            vector = answer.unknowns
+            if answer.values is not None:
+                agreement = measure_agreement(forward, d, answer)
         feasible = answer if answer is not None and answer.success else None
-        return _Local(_vector(answer, true), true, _agreement(forward, d, answer), feasible)
-
-    def _ends(
-        self, forward: ForwardMap, search: _Search, local: _Local, began: float
-    ) -> tuple[Start, ...]:
-        """The answer on the true trajectories, and the best local one if that is another."""
-        vector = search.vector
-        if vector is None:
-            return () if local.true is None else (local.true,)
-        evaluation = forward.evaluate(vector)
-        seconds = time.perf_counter() - began
-        if isinstance(evaluation, Evaluation):
-            end = Start(
-                0,
-                vector,
-                vector,
-                evaluation.objective,
-                search.status,
-                search.message,
-                search.boxes,
-                seconds,
-                evaluation.cost,
-                {},
-                evaluation.cost <= CostTolerance.of(forward).zero(forward.accuracy),
-            )
-        else:
-            lost = (math.inf, Status.FAILED, str(evaluation), search.boxes, seconds, math.inf)
-            end = Start(0, vector, vector, *lost)
-        return (end,) if local.true is None else (end, replace(local.true, index=1))
+        return LocalAnswer(vector, start, agreement, feasible)
 
 
-@dataclass(frozen=True, eq=False)
-class _Local:
-    """What the local search found.
-
-    Attributes
-    ----------
-    vector
-        Where the enclosure's own local search begins.
-    true
-        The best on the true trajectories.
-    agreement
-        How far the discretised answer is from these.
-    feasible
-        The discretised answer, if it meets its equations.
-    """
-
-    vector: Array | None
-    true: Start | None
-    agreement: Agreement | None
-    feasible: Answer | None
-
-
-def _vector(answer: Answer | None, true: Start | None) -> Array | None:
-    if answer is not None and answer.unknowns is not None:
-        return answer.unknowns
-    return None if true is None else true.vector
-
-
-def _agreement(forward: ForwardMap, d: Discretisation, answer: Answer | None) -> Agreement | None:
-    if answer is None or answer.values is None or answer.unknowns is None:
+def _certificate(
+    bounded: BoundedProblem, search: Search, enclosure: ResidualEnclosure
+) -> Certificate | None:
+    """Return the bounds of a search with all that has to be known of them."""
+    certificate = search.certificate
+    if certificate is None:
         return None
-    return measure_agreement(forward, d, answer)
+    remarks = [] if enclosure.unique_solution else [ONE_SOLUTION]
+    if search.local_answer is not None:
+        remarks.append(NOT_ENCLOSED.format(search.local_answer.violation))
+    return replace(certificate, assumed=bounded.assumed, remark=" ".join(remarks))
 
 
-class _Search:
-    """From a local answer to bounds that meet, or to the end of the time."""
-
-    def __init__(
-        self,
-        method: BranchAndBound,
-        enclosure: Enclosed,
-        problem: Problem,
-        local: _Local,
-        control: Control,
-        began: float,
-    ) -> None:
-        self._method, self._enclosure, self._control = method, enclosure, control
-        self._problem = problem
-        self._lower, self._upper = problem.lower, problem.upper
-        self._began = began
-        self._negligible = method.absolute_gap * variation(problem)
-        self._history: list[BoundStep] = []
-        self.vector: Array | None = None
-        self.upper_bound = math.inf
-        self.lower_bound = 0.0
-        self.boxes = 0
-        self.solved: Answer | None = None
-        for point in (local.vector, (problem.lower + problem.upper) / 2):
-            if point is not None and self.vector is None:
-                self._improve(point)
-        answer = local.feasible
-        if answer is not None and answer.objective < self.upper_bound * (1 - UNCERTAIN):
-            self.solved, self.vector, self.upper_bound = answer, answer.unknowns, answer.objective
-        self.lower_bound = min(enclosure.floor, self.upper_bound)
-
-    def _improve(self, point: Array) -> bool:
-        """Whether a local minimum next to `point` is better."""
-        stop: Callable[[], bool] = self._control.should_stop
-        vector = np.clip(point, self._lower, self._upper)
-        found = objective(self._enclosure, vector)
-        if found > self._negligible:  # nothing is much below: data without noise
-            vector, found = refined(self._enclosure, point, self._lower, self._upper, stop)
-        if found >= self.upper_bound:
-            return False
-        self.solved, self.vector, self.upper_bound = None, vector, found
-        return True
-
-    @property
-    def _target(self) -> float:
-        """What has to be refuted: anything below."""
-        if math.isinf(self.upper_bound):
-            return math.inf
-        return max(
-            self.upper_bound - max(self._method.gap * self.upper_bound, self._negligible), 0.0
+def _starts(bounded: BoundedProblem, search: Search, local: LocalAnswer) -> tuple[Start, ...]:
+    """Return the incumbent on the true trajectories, and the best local start if it is another."""
+    vector, forward = search.incumbent, bounded.forward
+    if vector is None:
+        return () if local.start is None else (local.start,)
+    evaluation = forward.evaluate(vector)
+    seconds = time.perf_counter() - bounded.began
+    if isinstance(evaluation, Evaluation):
+        end = Start(
+            0,
+            vector,
+            vector,
+            evaluation.objective,
+            search.status,
+            search.message,
+            search.evaluated,
+            seconds,
+            evaluation.cost,
+            {},
+            evaluation.cost <= CostTolerance.of(forward).zero(forward.accuracy),
         )
-
-    @property
-    def closed(self) -> bool:
-        """The bounds have met, for what was asked."""
-        return math.isfinite(self.upper_bound) and self.lower_bound >= self._target
-
-    def run(self) -> None:
-        """Until the bounds meet, or the time is over."""
-        self._log("local search", 1)
-        if self.closed or math.isinf(self.upper_bound):
-            return
-        with Workers(self._control) as workers:
-            make = partial(self._method.enclosure, self._problem)
-            self._divide(Examiners(self._enclosure, make, workers))
-
-    def _divide(self, examiners: Examiners) -> None:
-        bounds = self._lower, self._upper, self.upper_bound, self._target
-        tree = Tree(self._enclosure, *bounds, examiners)
-        saved = self._saved()
-        if saved is not None and saved.resume(tree):
-            self._note(tree)
-            self._log("resumed", 1, tree.left, always=True)
-        turn = 0
-        for turn, _ in enumerate(tree.run(self._control.should_stop), start=1):
-            if tree.best is not None:
-                if self._improve(tree.best):
-                    tree.aim(self.upper_bound, self._target)
-                tree.best = None
-            self._note(tree)
-            self._log("boxes", turn, tree.left)
-            if saved is not None:
-                saved.save(tree)
-        if saved is not None:
-            saved.save(tree, now=True)
-        self._note(tree)
-        self._log("boxes", turn, tree.left, always=True)
-
-    def _note(self, tree: Tree) -> None:
-        # What was proved stays proved, also when a better point lowers the target.
-        self.lower_bound = max(self.lower_bound, min(tree.lower_bound, self.upper_bound))
-        self.boxes = tree.boxes
-
-    def _saved(self) -> SavedTree | None:
-        """Where the boxes are kept, if they are to be."""
-        path = self._control.checkpoint
-        if path is None:
-            return None
-        options = {"method": repr(self._method), "scope": self._enclosure.scope}
-        return SavedTree(path, fingerprint(self._problem, options))
-
-    def _log(self, stage: str, iteration: int, left: int = 0, always: bool = False) -> None:
-        seconds = time.perf_counter() - self._began
-        step = BoundStep(stage, iteration, self.lower_bound, self.upper_bound, seconds)
-        before = self._history[-1] if self._history else None
-        moved = before is None or before.lower < step.lower or before.upper > step.upper
-        if always or before is None or (moved and seconds >= LOGGED * before.seconds):
-            self._history.append(step)
-        if self._control.report is not None:
-            said = f"{self.boxes} boxes, {left} left: {step.lower:.5g} <= optimum"
-            if math.isfinite(step.gap):
-                said += f" <= {step.upper:.5g} (gap {step.gap:.2%})"
-            self._control.report(Progress(0, 0, self.upper_bound, 0, said))
-
-    @property
-    def status(self) -> Status:
-        """How it ended."""
-        if self.vector is None:
-            return Status.FAILED
-        if self.closed:
-            return Status.CONVERGED
-        if self._control.interrupted.is_set():
-            return Status.INTERRUPTED
-        if self._control.out_of_time:
-            return Status.TIME_LIMIT
-        return Status.NOT_CONVERGED
-
-    @property
-    def message(self) -> str:
-        """In words."""
-        if self.vector is None:
-            return "no point was found whose residuals can be enclosed"
-        said = "the bounds have met" if self.closed else "the bounds have not met"
-        return f"{said} after {self.boxes} boxes"
-
-    @property
-    def certificate(self) -> Certificate | None:
-        """The bounds."""
-        if math.isinf(self.upper_bound):
-            return None
-        return Certificate(
-            self.lower_bound,
-            self.upper_bound,
-            self._enclosure.scope,
-            closed=self.closed,
-            history=tuple(self._history),
-            solver="branch and bound over boxes",
-            negligible=self._negligible,
-            rigorous=True,
-        )
-
-
-def variation(problem: Problem) -> float:
-    """What a fit has to explain: the weighted data's sum of squares about their means, or 1."""
-    total = 0.0
-    for condition in problem.conditions:
-        for name, series in condition.series.items():
-            sds = standard_deviations(problem, condition, name)
-            total += float(np.sum(((series.values - series.values.mean()) / sds) ** 2))
-    return total if math.isfinite(total) and total > 0 else 1.0
+    else:
+        failure = (math.inf, Status.FAILED, str(evaluation), search.evaluated, seconds, math.inf)
+        end = Start(0, vector, vector, *failure)
+    return (end,) if local.start is None else (end, replace(local.start, index=1))

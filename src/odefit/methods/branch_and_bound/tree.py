@@ -1,4 +1,4 @@
-"""Boxes of unknowns, the least promising ones refuted, until nothing better can be left."""
+"""The tree of branch and bound: boxes of unknowns, fathomed or divided, the best one first."""
 
 from __future__ import annotations
 
@@ -11,50 +11,57 @@ from typing import Any
 import numpy as np
 
 from odefit.enclosure.rounding import UNDERFLOW
-from odefit.methods.branch_and_bound.examination import CHUNK, Enclosed, Examined, Examiners
+from odefit.methods.branch_and_bound.node_bounds import NodeBounds
+from odefit.methods.branch_and_bound.node_evaluator import (
+    CHUNK_SIZE,
+    NodeEvaluation,
+    NodeEvaluator,
+    ResidualEnclosure,
+)
 from odefit.problem.arrays import Array
 
-BATCH = 2 * CHUNK
-"""Boxes that are taken at once, the most promising ones: two chunks, for two workers."""
+BATCH_SIZE = 2 * CHUNK_SIZE
+"""Number of nodes that are taken at once, the most promising ones: two chunks, for two workers."""
 
-SHRUNK = 0.6
-"""A box whose width in some direction falls below this share is looked at again, undivided."""
+CONTRACTION_RATIO = 0.6
+"""A box whose width in some direction falls below this share is evaluated again, undivided."""
 
-DECADES = 9.0
-"""Magnitudes, in powers of ten below the upper bound, that a box from zero on is taken to span."""
+DECADES_FROM_ZERO = 9.0
+"""Number of decades below its upper bound that a box whose lower bound is zero is taken to span."""
 
-GEOMETRIC = 2.0
+GEOMETRIC_RATIO = 2.0
 """Ratio of bounds above which a box is divided at their geometric mean."""
 
-FROM_ZERO = 0.1
-"""Where a box that begins at zero is divided, as a share of its upper bound."""
+SPLIT_FROM_ZERO = 0.1
+"""Share of its upper bound at which a box whose lower bound is zero is divided."""
 
-FAINT = 0.1
-"""Weight of a direction that bends no residual of which something is known, when others do."""
+LINEAR_WEIGHT = 0.1
+"""Weight of a direction in which all enclosed residuals are linear, beside the weight of 1 of the
+most nonlinear one."""
 
-HOPELESS = 100.0
-"""Ratio of the largest remainder to the norm that is looked for, above which a box is divided
-where those unknowns are wide that act on remainders."""
+REMAINDER_RATIO = 100.0
+"""Ratio of the largest remainder to the radius above which a box is divided in a wide direction
+that acts on the remainders, because its polynomials tell nothing."""
 
-ULP = 1e-15
-"""Covers the rounding of a root and its square."""
+ROOT_ROUNDING = 1e-15
+"""Relative margin for the rounding of a square root and of its square."""
 
-FINEST = 1e-13
-"""Relative width below which a box is not divided any more."""
+MIN_WIDTH = 1e-13
+"""Width, relative to the bounds of the unknown, below which a box is not divided any more."""
 
 
 @dataclass(order=True)
-class Box:
-    """A box that may hold something better.
+class Node:
+    """An open node: a box that may contain something better than the incumbent.
 
     Attributes
     ----------
     norm
-        Lower bound of the norm of the residuals in it.
+        Lower bound of the residual norm over the box.
     number
-        Order of creation.
+        Place in the order of creation.
     lower, upper
-        Its corners, shape (n,).
+        Corners of the box, shape (n,).
     """
 
     norm: float
@@ -64,192 +71,223 @@ class Box:
 
 
 class Tree:
-    """Branch and bound over boxes of unknowns.
+    """Best-first branch and bound over boxes of unknowns.
 
     Parameters
     ----------
     enclosure
-        Of the residuals.
+        Enclosure of the residuals.
     lower, upper
-        Of the unknowns, finite, shape (n,).
+        Finite bounds of the unknowns, shape (n,).
     upper_bound
-        An objective that is reached.
+        Objective of the incumbent.
     target
-        The objective below which something is looked for; no more than `upper_bound`.
-    examiners
-        Who looks at boxes; by default this process alone.
+        Objective below which the tree is searched; at most `upper_bound`.
+    evaluator
+        Evaluates the nodes; by default in this process alone.
 
     Attributes
     ----------
-    boxes
-        Looked at so far.
-    best
-        The middle of a box that was found to be better than `upper_bound`, if any.
+    evaluated
+        Number of nodes evaluated so far.
+    candidate
+        Middle of a box, shape (n,), where the objective is about to be below `upper_bound`; None
+        if there is none.
     """
 
     def __init__(
         self,
-        enclosure: Enclosed,
+        enclosure: ResidualEnclosure,
         lower: Array,
         upper: Array,
         upper_bound: float,
         target: float,
-        examiners: Examiners | None = None,
+        evaluator: NodeEvaluator | None = None,
     ) -> None:
         self._enclosure = enclosure
-        self._examiners = examiners or Examiners(enclosure)
+        self._evaluator = evaluator or NodeEvaluator(enclosure)
         self._scale = np.maximum(np.abs(lower), np.abs(upper))
-        self._whole = np.where(upper > lower, upper - lower, 1.0)
-        self._open = [Box(0.0, 0, lower.copy(), upper.copy())]
-        self._count = 1
-        self._closed = math.inf  # least bound of boxes that cannot be divided
+        self._range = np.where(upper > lower, upper - lower, 1.0)
+        self._open = [Node(0.0, 0, lower.copy(), upper.copy())]
+        self._created = 1
+        self._least_undivided = math.inf  # least norm of boxes that are too small to be divided
         self.target = target
         self.upper_bound = upper_bound
-        self.boxes = 0
-        self.best: Array | None = None
+        self.evaluated = 0
+        self.candidate: Array | None = None
 
     @property
-    def left(self) -> int:
-        """Boxes that wait."""
+    def open_nodes(self) -> int:
+        """Number of nodes that wait to be evaluated."""
         return len(self._open)
 
     @property
     def lower_bound(self) -> float:
-        """Of the objective everywhere."""
+        """Lower bound of the objective over all boxes, at most the target."""
         least = self._open[0].norm if self._open else math.inf
-        least = min(least, self._closed)
-        return max(min(self.target, least**2 * (1 - ULP)), self._enclosure.floor)
+        least = min(least, self._least_undivided)
+        return max(min(self.target, least**2 * (1 - ROOT_ROUNDING)), self._enclosure.lower_bound)
 
     def state(self) -> dict[str, Any]:
-        """All that :meth:`resume` needs, as numbers in lists."""
+        """Return all that :meth:`resume` needs, as numbers in lists."""
         return {
             "target": self.target,
-            "boxes": self.boxes,
-            "closed": self._closed,
+            "boxes": self.evaluated,
+            "closed": self._least_undivided,
             "open": [[b.norm, *b.lower.tolist(), *b.upper.tolist()] for b in sorted(self._open)],
         }
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Go on where :meth:`state` was."""
+        """Continue a search whose :meth:`state` was saved."""
         n = len(self._scale)
         self.target = min(self.target, float(state["target"]))
-        self.boxes, self._closed = int(state["boxes"]), float(state["closed"])
+        self.evaluated, self._least_undivided = int(state["boxes"]), float(state["closed"])
         rows = [np.array(row, dtype=float) for row in state["open"]]
-        self._open = [Box(float(r[0]), i, r[1 : n + 1], r[n + 1 :]) for i, r in enumerate(rows)]
+        self._open = [Node(float(r[0]), i, r[1 : n + 1], r[n + 1 :]) for i, r in enumerate(rows)]
         heapq.heapify(self._open)
-        self._count = len(self._open)
+        self._created = len(self._open)
 
-    def aim(self, upper_bound: float, target: float) -> None:
-        """Something better was found: look for less."""
+    def update_incumbent(self, upper_bound: float, target: float) -> None:
+        """Search below a better incumbent from now on."""
         self.upper_bound, self.target = upper_bound, min(target, self.target)
 
     def run(self, stop: Callable[[], bool]) -> Iterator[None]:
-        """Look at batches of boxes, until none is left or `stop` says so."""
+        """Evaluate one batch of nodes after the other, until none is open or `stop` says so."""
         while self._open and not stop():
-            batch = [heapq.heappop(self._open) for _ in range(min(BATCH, len(self._open)))]
-            # Rounded upwards: a box is dropped for what its norm is above.
-            radius = math.sqrt(self.target) * (1 + ULP) if self.target > 0 else 0.0
-            waiting = [box for box in batch if box.norm < radius]
+            batch = [heapq.heappop(self._open) for _ in range(min(BATCH_SIZE, len(self._open)))]
+            # Rounded upwards: a node is fathomed if its norm is not below.
+            radius = math.sqrt(self.target) * (1 + ROOT_ROUNDING) if self.target > 0 else 0.0
+            waiting = [node for node in batch if node.norm < radius]
             try:
-                self._look(waiting, radius, stop)
+                self._process(waiting, radius, stop)
             finally:
-                # What was not looked at is not refuted.
-                for box in waiting:
-                    heapq.heappush(self._open, box)
+                # What was not evaluated is not fathomed.
+                for node in waiting:
+                    heapq.heappush(self._open, node)
             yield
 
-    def _look(self, waiting: list[Box], radius: float, stop: Callable[[], bool]) -> None:
-        """Look at boxes and take them from those that wait."""
+    def _process(self, waiting: list[Node], radius: float, stop: Callable[[], bool]) -> None:
+        """Evaluate nodes, and remove those from the list that are done with."""
         if not waiting:
             return
-        lower = np.array([box.lower for box in waiting])
-        upper = np.array([box.upper for box in waiting])
-        for begin, found in self._examiners(lower, upper, radius, stop):
-            own = slice(begin, begin + len(found.middle))
-            known = np.array([box.norm for box in waiting[: len(found.middle)]])
-            self._settle(found, known, lower[own], upper[own], radius)
-            del waiting[: len(found.middle)]
+        lower = np.array([node.lower for node in waiting])
+        upper = np.array([node.upper for node in waiting])
+        for found in self._evaluator(lower, upper, radius, stop):
+            count = len(found.midpoint_objective)
+            norm = np.array([node.norm for node in waiting[:count]])
+            self._fathom_or_branch(found, norm, lower[:count], upper[:count], radius)
+            del waiting[:count]
+            lower, upper = lower[count:], upper[count:]
 
-    def _settle(
-        self, found: Examined, known: Array, lower: Array, upper: Array, radius: float
+    def _fathom_or_branch(
+        self, found: NodeEvaluation, norm: Array, lower: Array, upper: Array, radius: float
     ) -> None:
-        """Discard, shrink or divide boxes that have been looked at."""
-        b = int(np.argmin(found.middle))
-        if found.middle[b] < self.upper_bound:
-            self.best = (lower[b] + upper[b]) / 2
-        verdict = found.verdict
-        norms = np.maximum(verdict.norm, known)
-        # Shrunk, with room for rounding.
-        middle, half = (lower + upper) / 2, (upper - lower) / 2
-        room = 1e-12 * half + 4e-16 * np.abs(middle)
-        smaller = np.maximum(lower, middle + half * verdict.lower - room)
-        larger = np.minimum(upper, middle + half * verdict.upper + room)
-        smaller = np.where(verdict.lower > -1, smaller, lower)
-        larger = np.where(verdict.upper < 1, larger, upper)
-        self.boxes += len(norms)
-        new: list[tuple[float, Array, Array]] = []
+        """Fathom, contract or divide evaluated nodes.
+
+        Parameters
+        ----------
+        norm
+            Lower bounds of the residual norm from before the evaluation, shape (B,).
+        lower, upper
+            Corners of the boxes, shapes (B, n).
+        """
+        b = int(np.argmin(found.midpoint_objective))
+        if found.midpoint_objective[b] < self.upper_bound:
+            self.candidate = (lower[b] + upper[b]) / 2
+        bounds = found.bounds
+        norms = np.maximum(bounds.norm, norm)
+        smaller, larger = _contracted(bounds, lower, upper)
+        self.evaluated += len(norms)
         for b in np.flatnonzero((norms < radius) & (smaller <= larger).all(axis=1)).tolist():
             before = self._widths(lower[b], upper[b])
             after = self._widths(smaller[b], larger[b])
-            own = (float(norms[b]), smaller[b], larger[b])
-            if (after < SHRUNK * before).any():
-                new.append(own)
+            box = (float(norms[b]), smaller[b], larger[b])
+            if (after < CONTRACTION_RATIO * before).any():
+                self._push(*box)
                 continue
-            shares = after / np.where(before > 0, before, 1.0)
-            spread = verdict.spread[b]
-            if verdict.known[b].all():
-                weight = spread * shares
-                loose = verdict.loose[b]
-                if loose.max(initial=0.0) > HOPELESS * radius:
-                    # Polynomials that say nothing cannot tell which direction is to blame.
-                    acting = self._enclosure.influence * after
-                    total = acting.sum(axis=1)
-                    weight = (loose / np.where(total > 0, total, 1.0)) @ acting
-            else:
-                # What acts on the unknown residual that fewest unknowns act on; of that, what
-                # bends those that are known, if these can tell.
-                told = verdict.known[b]
-                rows = self._enclosure.influence[~told]
-                acting = rows[np.argmin(rows.sum(axis=1))]
-                weight = after * acting
-                if (self._enclosure.influence[told].any(axis=0) >= acting).all():
-                    weight *= FAINT + spread / max(float(spread.max()), UNDERFLOW)
-            if not weight.any():
-                weight = after
-            new += self._divided(*own, np.where(after > 0, weight, -1.0))
-        for norm, low, high in new:
-            heapq.heappush(self._open, Box(norm, self._count, low, high))
-            self._count += 1
+            score = self._branching_scores(bounds, b, before, after, radius)
+            if not score.any():
+                score = after
+            self._branch(*box, np.where(after > 0, score, -1.0))
+
+    def _branching_scores(
+        self, bounds: NodeBounds, b: int, before: Array, after: Array, radius: float
+    ) -> Array:
+        """Return how much is to be expected of dividing a box in each direction, shape (n,).
+
+        Parameters
+        ----------
+        b
+            Number of the box.
+        before, after
+            Its widths before and after contraction, shape (n,).
+        """
+        influence, enclosed = self._enclosure.influence, bounds.enclosed[b]
+        nonlinearity = bounds.nonlinearity[b]
+        if enclosed.all():
+            remainder = bounds.remainder[b]
+            if remainder.max(initial=0.0) > REMAINDER_RATIO * radius:
+                acting = influence * after
+                total = acting.sum(axis=1)
+                return np.asarray((remainder / np.where(total > 0, total, 1.0)) @ acting)
+            return np.asarray(nonlinearity * (after / np.where(before > 0, before, 1.0)))
+        # Directions that act on the residual, among those not enclosed, on which fewest act; of
+        # these, where the enclosed residuals are nonlinear, if all such directions act on them.
+        rows = influence[~enclosed]
+        acting = rows[np.argmin(rows.sum(axis=1))]
+        score = after * acting
+        if (influence[enclosed].any(axis=0) >= acting).all():
+            score *= LINEAR_WEIGHT + nonlinearity / max(float(nonlinearity.max()), UNDERFLOW)
+        return np.asarray(score)
 
     def _widths(self, lower: Array, upper: Array) -> Array:
-        """Of a box, in natural logarithms where its bounds have one sign, shape (n,)."""
-        floor = self._scale * 10.0**-DECADES
+        """Return the widths of a box, shape (n,), as logarithms where its bounds have one sign."""
+        least = self._scale * 10.0**-DECADES_FROM_ZERO
         low, high = np.abs(lower), np.abs(upper)
-        small, large = np.minimum(low, high) + floor, np.maximum(low, high) + floor
+        small, large = np.minimum(low, high) + least, np.maximum(low, high) + least
         with np.errstate(all="ignore"):
             ratio = np.log(large / small)
-        across = (upper - lower) / self._whole * DECADES * math.log(10.0)
+        across = (upper - lower) / self._range * DECADES_FROM_ZERO * math.log(10.0)
         found: Array = np.where(lower * upper < 0, across, ratio)
         return np.where(upper > lower, found, 0.0)
 
-    def _divided(
-        self, norm: float, lower: Array, upper: Array, weight: Array
-    ) -> list[tuple[float, Array, Array]]:
-        k = int(np.argmax(weight))
+    def _branch(self, norm: float, lower: Array, upper: Array, score: Array) -> None:
+        """Divide a box in the direction with the largest score, unless it is too small."""
+        k = int(np.argmax(score))
         low, high = float(lower[k]), float(upper[k])
-        if high - low <= FINEST * self._scale[k]:
-            self._closed = min(self._closed, norm)
-            return []
-        if low > 0 and high > GEOMETRIC * low:
-            cut = math.sqrt(low) * math.sqrt(high)
-        elif high < 0 and low < GEOMETRIC * high:
-            cut = -math.sqrt(-low) * math.sqrt(-high)
-        elif low == 0:
-            cut = FROM_ZERO * high
-        elif high == 0:
-            cut = FROM_ZERO * low
-        else:
-            cut = (low + high) / 2
+        if high - low <= MIN_WIDTH * self._scale[k]:
+            self._least_undivided = min(self._least_undivided, norm)
+            return
         left, right = upper.copy(), lower.copy()
-        left[k] = right[k] = cut
-        return [(norm, lower, left), (norm, right, upper)]
+        left[k] = right[k] = _branching_point(low, high)
+        self._push(norm, lower, left)
+        self._push(norm, right, upper)
+
+    def _push(self, norm: float, lower: Array, upper: Array) -> None:
+        """Open a node."""
+        heapq.heappush(self._open, Node(norm, self._created, lower, upper))
+        self._created += 1
+
+
+def _contracted(bounds: NodeBounds, lower: Array, upper: Array) -> tuple[Array, Array]:
+    """Return the corners of the contracted boxes, with a margin for rounding."""
+    middle, half = (lower + upper) / 2, (upper - lower) / 2
+    margin = 1e-12 * half + 4e-16 * np.abs(middle)
+    smaller = np.maximum(lower, middle + half * bounds.lower - margin)
+    larger = np.minimum(upper, middle + half * bounds.upper + margin)
+    smaller = np.where(bounds.lower > -1, smaller, lower)
+    larger = np.where(bounds.upper < 1, larger, upper)
+    return smaller, larger
+
+
+def _branching_point(low: float, high: float) -> float:
+    """Return where an interval is divided: geometrically if it spans much on one side of zero."""
+    if low > 0 and high > GEOMETRIC_RATIO * low:
+        return math.sqrt(low) * math.sqrt(high)
+    if high < 0 and low < GEOMETRIC_RATIO * high:
+        return -math.sqrt(-low) * math.sqrt(-high)
+    if low == 0:
+        return SPLIT_FROM_ZERO * high
+    if high == 0:
+        return SPLIT_FROM_ZERO * low
+    return (low + high) / 2

@@ -17,8 +17,8 @@ from odefit.discretisation.assembly import assembly
 from odefit.discretisation.blocks import Block
 from odefit.discretisation.discretisation import Discretisation, Place
 from odefit.discretisation.formulations import Baseline
+from odefit.methods.bounded_problem import MIN_POSITIVE_SHARE, PROPOSAL_FACTOR, GivenBounds
 from odefit.methods.domains import Domains
-from odefit.methods.finite_bounds import TINY, WIDER, Given
 from odefit.methods.outer_approximation.reformulation import Affine, AffineAlgebra, Terms
 from odefit.problem.arrays import Array
 from odefit.problem.condition import Series
@@ -78,7 +78,7 @@ class Box:
             less, more = low < states[number, :, 0] - slack, high > states[number, :, 1] + slack
             # What is positive stays so: there may be a logarithm of it.
             positive = (states[number, :, 0] > 0) & (low > 0)
-            bottom = np.where(positive, np.maximum(low - swing, low / WIDER), low - swing)
+            bottom = np.where(positive, np.maximum(low - swing, low / PROPOSAL_FACTOR), low - swing)
             states[number, :, 0] = np.where(less, bottom, states[number, :, 0])
             states[number, :, 1] = np.where(more, high + swing, states[number, :, 1])
         return Box(self.unknowns, states)
@@ -102,7 +102,7 @@ def _shown(ends: tuple[float, float], name: str) -> str:
     return f"{name} in [{low:.4g}, {high:.4g}]"
 
 
-def state_bounds(d: Discretisation, unknowns: Array, given: Given, cut: float) -> Array:
+def state_bounds(d: Discretisation, unknowns: Array, given: GivenBounds, cut: float) -> Array:
     """Bounds of the states, shape (conditions, variables, 2); infinite where nothing says any.
 
     Parameters
@@ -125,7 +125,7 @@ def state_bounds(d: Discretisation, unknowns: Array, given: Given, cut: float) -
             if isinstance(given, Mapping) and name in given:
                 own[k] = given[name]
             elif given == "propose":
-                size = WIDER * data_size(d.problem.conditions[number])
+                size = PROPOSAL_FACTOR * data_size(d.problem.conditions[number])
                 own[k] = max(own[k, 0], -size), min(own[k, 1], size)
                 if name in domains.positive or (name in domains.nonzero and own[k, 0] >= 0):
                     own[k, 0] = max(own[k, 0], _least(d, number, name, unknowns))
@@ -306,9 +306,9 @@ def _least(d: Discretisation, number: int, name: str, unknowns: Array) -> float:
     ]
     if name in d.field.states:
         known.append(float(_initial(d, number, unknowns)[d.field.states.index(name), 0]))
-    size = TINY * data_size(condition)
+    size = MIN_POSITIVE_SHARE * data_size(condition)
     # Noise may make a measurement negative; an initial value of zero is then zero.
-    return max(min([v for v in known if v > size], default=size), size) / WIDER
+    return max(min([v for v in known if v > size], default=size), size) / PROPOSAL_FACTOR
 
 
 def _sd(noise: Noise | None, series: Series) -> float | None:
@@ -340,7 +340,7 @@ def refuse_infinite(
     points = d.points * len(d.variables)
     states = sorted({int(k) % len(d.variables) for k in np.flatnonzero(free[:points])})
     if states:
-        size = WIDER * max(data_size(c) for c in d.problem.conditions)
+        size = PROPOSAL_FACTOR * max(data_size(c) for c in d.problem.conditions)
         proposals = []
         for k in states:
             known = low[k : points : len(d.variables)].min() >= 0

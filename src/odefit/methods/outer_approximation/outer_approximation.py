@@ -20,16 +20,9 @@ from odefit.discretisation.instance import Instance
 from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.scales import spread
 from odefit.discretisation.schemes import Collocation
+from odefit.methods.bounded_problem import BoundedProblem, GivenBounds, check_bounds
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import BoundStep, Certificate, Estimate, Start, Status
-from odefit.methods.finite_bounds import (
-    Given,
-    assumed,
-    check_given,
-    check_names,
-    finite_bounds,
-    within,
-)
 from odefit.methods.outer_approximation.algorithm import Search, Slave, Tell
 from odefit.methods.outer_approximation.boxes import Box, refuse_infinite, state_bounds
 from odefit.methods.outer_approximation.equations import standard_form
@@ -126,7 +119,7 @@ class OuterApproximation:
     cut: float | None = None
     tolerance: float = 0.05
     absolute_gap: float = 1e-6
-    bounds: Given = None
+    bounds: GivenBounds = None
     contractions: int = 12
     recontract: bool = True
     cuts: Sequence[Sequence[int]] = ()
@@ -162,7 +155,7 @@ class OuterApproximation:
             raise InputError(
                 f'OuterApproximation, milp: expected "highs" or "scip", got {self.milp!r}'
             )
-        check_given("OuterApproximation", self.bounds)
+        check_bounds("OuterApproximation", self.bounds)
         self._check_cuts()
 
     def _check_cuts(self) -> None:
@@ -204,19 +197,16 @@ class OuterApproximation:
         absent = self.milp_solver.missing()
         if absent is not None:
             raise InputError(absent)
-        check_names(problem, self.bounds, (*problem.model.states, *problem.model.algebraic))
-        began = time.perf_counter()
-        deadline = control.deadline if control.deadline is not None else time.time() + self.seconds
-        control = replace(control, deadline=deadline)
-        given, unknowns = problem, finite_bounds(problem, self.bounds)
-        problem = within(problem, unknowns)
-        forward = ForwardMap(problem, self.engine)
+        others = (*problem.model.states, *problem.model.algebraic)
+        limits = control, self.seconds
+        bounded = BoundedProblem.of(problem, self.bounds, *limits, self.engine, others)
+        problem, control, unknowns = bounded.problem, bounded.control, bounded.bounds
+        forward, began = bounded.forward, bounded.began
         scheme, mesh = Collocation(self.points, "legendre"), UniformMesh(self.elements)
         local = LocalSearch(scheme, mesh, polish=self.polish, engine=self.engine)
         d = Discretisation(problem, scheme, mesh)
         with interruptible(control):
-            share = time.time() + LOCAL_SHARE * (deadline - time.time())
-            limited = replace(control, deadline=share)
+            limited = bounded.local_control(LOCAL_SHARE)
             warm, true = mesh_search(local, forward, d, limited, starts=self.starts)
             search, box = self._search(forward, d, unknowns, warm, control)
             search.run()
@@ -229,7 +219,7 @@ class OuterApproximation:
         ends: tuple[Start, ...] = (end, true) if self.polish and true is not None else (end,)
         certificate = self._certificate(d, search, box)
         if certificate is not None:
-            certificate = replace(certificate, assumed=assumed(given, unknowns))
+            certificate = replace(certificate, assumed=bounded.assumed)
         return Estimate(
             ends,
             _status(search, control),

@@ -8,7 +8,7 @@ from scipy.optimize import lsq_linear
 
 from odefit.enclosure import Residuals
 from odefit.enclosure.monomials import Monomials
-from odefit.methods.branch_and_bound.bounds import Judge
+from odefit.methods.branch_and_bound.node_bounds import NodeBounder
 from odefit.problem.arrays import Array
 from tests.enclosure.containment import at, directions
 
@@ -49,13 +49,13 @@ def test_no_point_is_below_the_bound_or_cut_off(
     anything = values + rests * rng.uniform(-1, 1, values.shape)
     typical = float(np.median(np.linalg.norm(values, axis=1)))
     for radius in (1e-3 * typical, 0.5 * typical, typical, 3 * typical):
-        verdict = Judge(monomials)(found, radius)
-        assert (verdict.norm >= 0).all()
-        assert verdict.known.all()
+        bounds = NodeBounder(monomials)(found, radius)
+        assert (bounds.norm >= 0).all()
+        assert bounds.enclosed.all()
         for reached in (least, anything):
             norms = np.linalg.norm(reached, axis=1)
-            assert (norms >= verdict.norm[:, None] * (1 - 1e-14)).all()
-            inside = (d[None] >= verdict.lower[:, None]) & (d[None] <= verdict.upper[:, None])
+            assert (norms >= bounds.norm[:, None] * (1 - 1e-14)).all()
+            inside = (d[None] >= bounds.lower[:, None]) & (d[None] <= bounds.upper[:, None])
             assert (inside.all(axis=2) | (norms > radius)).all()
 
 
@@ -66,12 +66,12 @@ def test_linear_least_squares_are_bounded_exactly(n: int) -> None:
     c = np.zeros((8, len(monomials), BOXES))
     c[:, 0] = 3 * rng.normal(size=(8, BOXES))
     c[:, monomials.linear] = rng.normal(size=(8, n, BOXES)) * rng.choice([0.1, 1.0, 5.0], BOXES)
-    verdict = Judge(monomials)(residuals(c), 1.0)
+    bounds = NodeBounder(monomials)(residuals(c), 1.0)
     for b in range(BOXES):
         true = lsq_linear(c[:, monomials.linear, b], -c[:, 0, b], (-1, 1), tol=1e-14)
         exact = np.sqrt(2 * true.cost)
-        assert verdict.norm[b] <= exact * (1 + 1e-12)
-        assert verdict.norm[b] == pytest.approx(exact, rel=1e-6)
+        assert bounds.norm[b] <= exact * (1 + 1e-12)
+        assert bounds.norm[b] == pytest.approx(exact, rel=1e-6)
 
 
 def test_convex_terms_above_a_plane_are_not_lost() -> None:
@@ -80,14 +80,14 @@ def test_convex_terms_above_a_plane_are_not_lost() -> None:
     c = np.zeros((2, 3, 1))
     c[0, :, 0] = [1.0, 0.0, 0.5]
     c[1, :, 0] = [0.0, 1.0, 0.0]
-    assert Judge(monomials)(residuals(c), 2.0).norm[0] == pytest.approx(1.0, rel=1e-10)
+    assert NodeBounder(monomials)(residuals(c), 2.0).norm[0] == pytest.approx(1.0, rel=1e-10)
 
 
 def test_what_is_not_convex_is_bounded_by_its_curvature() -> None:
     """(1 - d^2/4)^2 = 1 - d^2/2 + ... is 9/16 at the ends."""
     monomials = Monomials.of(1, 2)
     c = np.array([[[1.0], [0.0], [-0.25]]])
-    norm = Judge(monomials)(residuals(c), 1.0).norm[0]
+    norm = NodeBounder(monomials)(residuals(c), 1.0).norm[0]
     assert 0.7 <= norm <= 0.75
 
 
@@ -104,7 +104,7 @@ def test_near_an_optimum_the_bound_is_exact_to_third_order(degree: int) -> None:
     whole[:, monomials.degrees >= 2] *= 0.1
     widths = 10.0 ** -np.arange(1.0, 3.6, 0.5)
     c = whole[:, :, None] * widths ** monomials.degrees[:, None]
-    norm = Judge(monomials)(residuals(c), float(np.linalg.norm(first))).norm
+    norm = NodeBounder(monomials)(residuals(c), float(np.linalg.norm(first))).norm
     gaps = (np.linalg.norm(first) - norm) / np.linalg.norm(first)
     assert (gaps >= -1e-14).all()
     order = np.log(gaps[0] / gaps[3]) / np.log(widths[0] / widths[3])
@@ -115,49 +115,49 @@ def test_contraction_reaches_the_ellipsoid_of_linear_residuals() -> None:
     monomials = Monomials.of(2, 1)
     c = np.zeros((3, 3, 1))
     c[0, 1, 0], c[1, 2, 0], c[2, 0, 0] = 2.0, 1.0, 0.6
-    verdict = Judge(monomials)(residuals(c), 1.0)
-    assert verdict.upper[0] == pytest.approx([0.4, 0.8], rel=1e-6)
-    assert verdict.lower[0] == pytest.approx([-0.4, -0.8], rel=1e-6)
+    bounds = NodeBounder(monomials)(residuals(c), 1.0)
+    assert bounds.upper[0] == pytest.approx([0.4, 0.8], rel=1e-6)
+    assert bounds.lower[0] == pytest.approx([-0.4, -0.8], rel=1e-6)
 
 
 def test_where_nothing_fits_the_box_is_empty_or_its_bound_above_the_radius() -> None:
     monomials = Monomials.of(2, 2)
     found, _ = random(monomials, 6, 3, 1e-2, 1e-2)
     found.c[0, 0] += 100.0
-    verdict = Judge(monomials)(found, 1.0)
-    assert (verdict.norm >= 1.0).all()
+    bounds = NodeBounder(monomials)(found, 1.0)
+    assert (bounds.norm >= 1.0).all()
 
 
 def test_residuals_of_which_nothing_is_known_take_no_part() -> None:
-    """Whatever they are: the verdict is that of the others alone, and says so."""
+    """Whatever they are: the bounds is that of the others alone, and says so."""
     monomials = Monomials.of(2, 2)
     found, _ = random(monomials, 5, 11, 0.1, 0.01)
     others = residuals(found.c[1:], found.remainder[1:])
     found.remainder[0] = np.inf
     for nonsense in (0.0, 7.0, np.nan, np.inf):
         found.c[0] = nonsense
-        verdict, alone = (Judge(monomials)(r, 1.5) for r in (found, others))
-        assert not verdict.known[:, 0].any()
-        assert verdict.known[:, 1:].all()
-        assert (verdict.norm <= alone.norm * (1 + 1e-9) + 1e-12).all()
+        bounds, alone = (NodeBounder(monomials)(r, 1.5) for r in (found, others))
+        assert not bounds.enclosed[:, 0].any()
+        assert bounds.enclosed[:, 1:].all()
+        assert (bounds.norm <= alone.norm * (1 + 1e-9) + 1e-12).all()
     d = directions(2, 100)
     values = np.einsum("rmb,pm->brp", others.c, at(monomials, d))
     rests = others.remainder.T[:, :, None]
     least = np.sign(values) * np.maximum(np.abs(values) - rests, 0.0)
     norms = np.linalg.norm(least, axis=1)
-    assert (norms >= verdict.norm[:, None]).all()
-    inside = (d[None] >= verdict.lower[:, None]) & (d[None] <= verdict.upper[:, None])
+    assert (norms >= bounds.norm[:, None]).all()
+    inside = (d[None] >= bounds.lower[:, None]) & (d[None] <= bounds.upper[:, None])
     assert (inside.all(axis=2) | (norms > 1.5)).all()
 
 
 def test_of_nothing_nothing_is_said() -> None:
     monomials = Monomials.of(2, 2)
     c = np.zeros((3, 6, 4))
-    verdict = Judge(monomials)(residuals(c, np.full((3, 4), np.inf)), 1.0)
-    assert (verdict.norm == 0).all()
-    assert (verdict.lower == -1).all()
-    assert (verdict.upper == 1).all()
-    assert not verdict.known.any()
+    bounds = NodeBounder(monomials)(residuals(c, np.full((3, 4), np.inf)), 1.0)
+    assert (bounds.norm == 0).all()
+    assert (bounds.lower == -1).all()
+    assert (bounds.upper == 1).all()
+    assert not bounds.enclosed.any()
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-160, 1e150, 1e200, 1e300])
@@ -167,15 +167,15 @@ def test_extreme_sizes_neither_fail_nor_lie(size: float) -> None:
     rng = np.random.default_rng(0)
     c = rng.normal(size=(4, 6, 2))
     c[:, 0] += 5.0
-    plain = Judge(monomials)(residuals(c[:, :, 1:]), 1.0)
+    plain = NodeBounder(monomials)(residuals(c[:, :, 1:]), 1.0)
     c[:, :, 0] *= size
-    verdict = Judge(monomials)(residuals(c), 1.0)
-    assert np.isfinite(verdict.norm).all()
-    assert verdict.norm[1] == pytest.approx(plain.norm[0], rel=1e-9)
+    bounds = NodeBounder(monomials)(residuals(c), 1.0)
+    assert np.isfinite(bounds.norm).all()
+    assert bounds.norm[1] == pytest.approx(plain.norm[0], rel=1e-9)
     d = directions(2, 50)
     values = (c[:, :, 0] / size) @ at(monomials, d).T
     least = np.linalg.norm(values, axis=0).min()
-    assert verdict.norm[0] <= least * size * (1 + 1e-12)
+    assert bounds.norm[0] <= least * size * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("radius", [0.0, 1e-300, 1e300, np.inf])
@@ -186,17 +186,17 @@ def test_any_radius_will_do(radius: float) -> None:
     values = np.einsum("rmb,pm->brp", found.c, at(monomials, directions(2, 50)))
     least = np.maximum(np.abs(values) - found.remainder.T[:, :, None], 0.0)
     norms = np.linalg.norm(least, axis=1)
-    verdict = Judge(monomials)(found, radius)
+    bounds = NodeBounder(monomials)(found, radius)
     # An empty box has the radius for its bound.
-    fine = (norms >= verdict.norm[:, None]).all(axis=1)
+    fine = (norms >= bounds.norm[:, None]).all(axis=1)
     assert fine.all()
-    assert not np.isnan(verdict.lower).any()
+    assert not np.isnan(bounds.lower).any()
 
 
 def test_more_unknowns_than_residuals() -> None:
     monomials = Monomials.of(4, 2)
     found, _ = random(monomials, 2, 1, 0.1, 0.0)
-    verdict = Judge(monomials)(found, 1.0)
-    assert (verdict.lower == -1).all()
+    bounds = NodeBounder(monomials)(found, 1.0)
+    assert (bounds.lower == -1).all()
     values = np.einsum("rmb,pm->brp", found.c, at(monomials, directions(4, 500)))
-    assert (np.linalg.norm(values, axis=1) >= verdict.norm[:, None]).all()
+    assert (np.linalg.norm(values, axis=1) >= bounds.norm[:, None]).all()

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from odefit import Model, Parameter, Problem, library
-from odefit.methods.finite_bounds import assumed, check_given, check_names, finite_bounds, within
+from odefit.methods.bounded_problem import (
+    BoundedProblem,
+    GivenBounds,
+    check_bounds,
+    check_names,
+    finite_bounds,
+    with_bounds,
+)
+from odefit.methods.control import Control
 from odefit.problem.errors import InputError
 
 TIMES = np.linspace(0.0, 4.0, 9)
@@ -25,11 +33,15 @@ def problem(k: Any = None, s: Any = None, **more: Any) -> Problem:
     )
 
 
+def assumed(own: Problem, given: GivenBounds) -> dict[str, tuple[float, float]]:
+    return BoundedProblem.of(own, given, Control(), 1.0, "auto").assumed
+
+
 def test_bounds_of_the_problem_are_enough() -> None:
     own = problem({"lower": 0.0, "upper": 3.0}, {"lower": -1.0, "upper": 5.0})
     assert finite_bounds(own, None).tolist() == [[0.0, 3.0], [-1.0, 5.0]]
-    assert within(own, finite_bounds(own, None)) is own
-    assert assumed(own, finite_bounds(own, None)) == {}
+    assert with_bounds(own, finite_bounds(own, None)) is own
+    assert assumed(own, None) == {}
 
 
 def test_all_that_are_missing_are_named_with_a_proposal_that_can_be_pasted() -> None:
@@ -46,9 +58,9 @@ def test_all_that_are_missing_are_named_with_a_proposal_that_can_be_pasted() -> 
 
 def test_what_is_given_narrows_what_the_problem_says() -> None:
     own = problem({"lower": 0.0, "upper": 3.0}, {"lower": 0.0})
-    found = finite_bounds(own, {"k": (-1.0, 2.0), "s": (1.0, 4.0)})
-    assert found.tolist() == [[0.0, 2.0], [1.0, 4.0]]
-    assert assumed(own, found) == {"k": (0.0, 2.0), "s": (1.0, 4.0)}
+    given = {"k": (-1.0, 2.0), "s": (1.0, 4.0)}
+    assert finite_bounds(own, given).tolist() == [[0.0, 2.0], [1.0, 4.0]]
+    assert assumed(own, given) == {"k": (0.0, 2.0), "s": (1.0, 4.0)}
 
 
 def test_bounds_that_share_nothing_with_the_problem_s_are_refused() -> None:
@@ -102,7 +114,7 @@ def test_what_must_not_be_zero_has_a_positive_lower_bound(fields: dict[str, Any]
     found = dict(zip(own.keys, finite_bounds(own, "propose").tolist(), strict=True))
     assert found.pop("k")[0] == 0.0
     assert all(0.0 < low < high for low, high in found.values())
-    assert set(found) <= set(assumed(own, finite_bounds(own, "propose")))
+    assert set(found) <= set(assumed(own, "propose"))
 
 
 def test_a_bound_of_zero_is_kept_unless_proposals_are_accepted() -> None:
@@ -134,11 +146,24 @@ def test_unknown_initial_values_and_experiments_are_unknowns_too() -> None:
     assert found.tolist() == [list(given[key]) for key in own.keys]
 
 
+def test_a_deadline_is_given_unless_there_is_one() -> None:
+    own = problem({"lower": 0.0, "upper": 3.0}, {"lower": -1.0, "upper": 5.0})
+    begun = BoundedProblem.of(own, None, Control(), 60.0, "auto")
+    assert 0.0 < begun.seconds_left <= 60.0
+    assert begun.control.deadline is not None
+    local = begun.local_control(0.25).deadline
+    assert local is not None
+    assert local < begun.control.deadline
+    again = BoundedProblem.of(own, None, Control(deadline=7.0), 60.0, "auto")
+    assert again.control.deadline == 7.0
+    assert again.seconds_left == 0.0
+
+
 def test_a_problem_within_bounds_is_another_one() -> None:
     own = problem({"lower": 0.0}, {"lower": 0.0})
     before = own.lower.copy(), own.upper.copy()
     bounds = np.array([[0.5, 2.0], [1.0, 3.0]])
-    found = within(own, bounds)
+    found = with_bounds(own, bounds)
     assert found is not own
     assert (found.lower == bounds[:, 0]).all()
     assert (found.upper == bounds[:, 1]).all()
@@ -169,16 +194,16 @@ def test_names_that_there_are_not_are_refused_all_at_once() -> None:
         ({"k": "01"}, "'k': expected a finite number"),
         ({"k": (0, np.nan)}, "'k': expected a finite number"),
         ({"k": (0, np.inf)}, "'k': expected a finite number"),
-        ({"k": (2, 1)}, "the lower one is above the upper one"),
+        ({"k": (2, 1)}, "the lower bound is above the upper bound"),
     ],
 )
 def test_what_are_no_bounds_is_refused(given: Any, part: str) -> None:
     with pytest.raises(InputError) as raised:
-        check_given("Method", given)
+        check_bounds("Method", given)
     assert str(raised.value).startswith("Method, bounds")
     assert part in str(raised.value)
 
 
 def test_bounds_are_bounds() -> None:
     for fine in (None, "propose", {}, {"k": (0, 1)}, {"k": [0.0, 0.0]}):
-        check_given("Method", fine)
+        check_bounds("Method", fine)

@@ -8,8 +8,8 @@ import pytest
 
 import odefit
 from odefit.enclosure import Enclosure
-from odefit.methods.branch_and_bound.saving import SavedTree
 from odefit.methods.branch_and_bound.tree import Tree
+from odefit.methods.branch_and_bound.tree_checkpoint import TreeCheckpoint
 from odefit.methods.checkpoint import ForeignCheckpointError
 from odefit.problem.errors import InputError
 
@@ -32,28 +32,28 @@ def test_what_was_left_is_found_again_and_ends_alike(tmp_path: Path) -> None:
     for turn, _ in enumerate(begun.run(lambda: False)):
         if turn == 4:
             break
-    saved = SavedTree(path, "work")
+    saved = TreeCheckpoint(path, "work")
     saved.save(begun, now=True)
     resumed = tree()
-    assert SavedTree(path, "work").resume(resumed)
+    assert TreeCheckpoint(path, "work").resume(resumed)
     assert resumed.lower_bound == begun.lower_bound
-    assert (resumed.boxes, resumed.left) == (begun.boxes, begun.left)
+    assert (resumed.evaluated, resumed.open_nodes) == (begun.evaluated, begun.open_nodes)
     for _ in resumed.run(lambda: False):
         pass
-    assert resumed.boxes == whole.boxes
+    assert resumed.evaluated == whole.evaluated
     assert resumed.lower_bound == whole.lower_bound == TARGET
 
 
 def test_a_target_that_was_looked_for_before_is_not_exceeded(tmp_path: Path) -> None:
     begun = tree()
-    SavedTree(tmp_path / "boxes", "work").save(begun, now=True)
+    TreeCheckpoint(tmp_path / "boxes", "work").save(begun, now=True)
     higher = Tree(Enclosure(PROBLEM, 2), PROBLEM.lower, PROBLEM.upper, 0.2, 0.19)
-    assert SavedTree(tmp_path / "boxes", "work").resume(higher)
+    assert TreeCheckpoint(tmp_path / "boxes", "work").resume(higher)
     assert higher.target == TARGET
 
 
 def test_it_is_not_written_at_every_turn(tmp_path: Path) -> None:
-    saved = SavedTree(tmp_path / "boxes", "work")
+    saved = TreeCheckpoint(tmp_path / "boxes", "work")
     saved.save(tree())
     assert not (tmp_path / "boxes").exists()
 
@@ -72,20 +72,20 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
 
 def test_other_work_and_damage_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "boxes"
-    SavedTree(path, "work").save(tree(), now=True)
+    TreeCheckpoint(path, "work").save(tree(), now=True)
     with pytest.raises(ForeignCheckpointError, match="another problem"):
-        SavedTree(path, "other work")
+        TreeCheckpoint(path, "other work")
     path.write_text(path.read_text().splitlines()[0] + '\n{"target": 1}\n')
     with pytest.raises(InputError, match="damaged"):
-        SavedTree(path, "work").resume(tree())
+        TreeCheckpoint(path, "work").resume(tree())
     path.write_text("a text")
     with pytest.raises(InputError, match="is no checkpoint"):
-        SavedTree(path, "work")
+        TreeCheckpoint(path, "work")
     with pytest.raises(InputError, match="does not exist"):
-        SavedTree(tmp_path / "nowhere" / "boxes", "work")
+        TreeCheckpoint(tmp_path / "nowhere" / "boxes", "work")
 
 
 def test_a_file_that_was_only_begun_begins_anew(tmp_path: Path) -> None:
     path = tmp_path / "boxes"
     path.touch()
-    assert not SavedTree(path, "work").resume(tree())
+    assert not TreeCheckpoint(path, "work").resume(tree())

@@ -1,4 +1,4 @@
-"""The boxes that are left, on disk: a search that was killed goes on where it was."""
+"""The open nodes of a tree on disk: a search that was killed continues where it was."""
 
 from __future__ import annotations
 
@@ -7,50 +7,43 @@ import time
 from pathlib import Path
 
 from odefit.methods.branch_and_bound.tree import Tree
-from odefit.methods.checkpoint import check_header, header
+from odefit.methods.checkpoint import check_header, header, read_text
 from odefit.problem.errors import InputError
 
-OFTEN = 10.0
-"""Seconds between two savings, at least."""
+SAVE_INTERVAL = 10.0
+"""Least number of seconds between two savings."""
 
-SHARE = 20.0
-"""The same, over the seconds that the last one took."""
+SAVE_RATIO = 20.0
+"""Least ratio of the time between two savings to the time that the last one took."""
 
 
-class SavedTree:
-    """A file with the boxes of one search.
+class TreeCheckpoint:
+    """A file with the open nodes of one search.
 
     Parameters
     ----------
     path
-        Of the file.
+        Path of the file.
     identity
-        :func:`~odefit.methods.checkpoint.fingerprint` of the work.
+        :func:`~odefit.methods.checkpoint.fingerprint` of the search.
 
     Raises
     ------
     ForeignCheckpointError
-        The file belongs to other work.
+        The file belongs to another search.
     InputError
-        It is no checkpoint, or its directory does not exist.
+        The file is no checkpoint, or its directory does not exist.
     """
 
     def __init__(self, path: Path, identity: str) -> None:
         self._path, self._identity = path, identity
-        self._next = time.monotonic() + OFTEN
-        self._lines: list[str] = []
-        if path.exists():
-            try:
-                self._lines = path.read_text(encoding="utf-8").splitlines()
-            except (OSError, UnicodeDecodeError) as error:
-                raise InputError(f"{path}: cannot be read as a checkpoint: {error}") from error
-            if self._lines:
-                check_header(path, self._lines[0], identity)
-        elif not path.parent.is_dir():
-            raise InputError(f"{path}: the directory {path.parent} does not exist; make it first")
+        self._next = time.monotonic() + SAVE_INTERVAL
+        self._lines = read_text(path).splitlines()
+        if self._lines:
+            check_header(path, self._lines[0], identity)
 
     def resume(self, tree: Tree) -> bool:
-        """Whether `tree` goes on from the file."""
+        """Let `tree` continue from the file; return False if the file has no tree yet."""
         if len(self._lines) < 2:
             return False
         try:
@@ -62,7 +55,7 @@ class SavedTree:
         return True
 
     def save(self, tree: Tree, now: bool = False) -> None:
-        """If it is time to, or `now`."""
+        """Save the open nodes of `tree` if the last saving is long ago, or if `now` is true."""
         began = time.monotonic()
         if not now and began < self._next:
             return
@@ -72,4 +65,4 @@ class SavedTree:
         beside.write_text(text, encoding="utf-8")
         beside.replace(self._path)
         ended = time.monotonic()
-        self._next = ended + max(OFTEN, SHARE * (ended - began))
+        self._next = ended + max(SAVE_INTERVAL, SAVE_RATIO * (ended - began))

@@ -11,7 +11,7 @@ from scipy.optimize import least_squares
 
 from odefit import ForwardMap, Model, Problem
 from odefit.enclosure import Enclosure
-from odefit.methods.branch_and_bound.local import objective
+from odefit.methods.branch_and_bound.upper_bound import objective_at
 from odefit.problem.arrays import Array
 from odefit.simulation import Evaluation
 
@@ -126,4 +126,4 @@ def best_known(found: Small, starts: int = 12) -> float:
     ]
     best = min(ends, key=lambda end: end.cost)
     # Of the objective, an upper bound that is rigorous.
-    return objective(Enclosure(problem), np.clip(best.x, low, high))
+    return objective_at(Enclosure(problem), np.clip(best.x, low, high))

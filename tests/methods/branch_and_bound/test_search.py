@@ -10,7 +10,7 @@ import pytest
 from odefit import BranchAndBound
 from odefit.methods.control import Control
 from odefit.methods.estimate import Status
-from tests.methods.branch_and_bound.small import MODELS, best_known, small
+from tests.methods.branch_and_bound.random_problems import MODELS, best_known, small
 
 CHOSEN = np.random.default_rng(2).permutation(200)[:16].tolist()
 """All 200 were run by hand."""

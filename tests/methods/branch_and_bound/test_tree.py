@@ -17,7 +17,7 @@ from odefit.problem.arrays import Array
 class Quartic:
     """``d^4 - 2 d^2`` shifted, in each of two directions: four optima, one of them the best."""
 
-    scope, size, floor, unique = "an example", 3, 0.0, True
+    scope, size, lower_bound, unique_solution = "an example", 3, 0.0, True
     influence = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 
     def __init__(self, degree: int = 2, hidden: Callable[[Array], bool] | None = None) -> None:
@@ -72,7 +72,7 @@ def finished(tree: Tree, most: int = 2000) -> Tree:
 def test_the_least_objective_is_closed_in(degree: int) -> None:
     target = BEST * (1 - 1e-3)
     tree = finished(Tree(Quartic(degree), LOWER, UPPER, BEST, target))
-    assert tree.left == 0
+    assert tree.open_nodes == 0
     assert tree.lower_bound == target
 
 
@@ -85,8 +85,8 @@ def test_what_can_be_reached_is_never_refuted() -> None:
         bounds.append(tree.lower_bound)
         assert len(bounds) < 500
     assert bounds == sorted(bounds)
-    assert tree.best is not None
-    assert float(Quartic.exact(*tree.best)) < 10.0
+    assert tree.candidate is not None
+    assert float(Quartic.exact(*tree.candidate)) < 10.0
     assert tree.lower_bound == pytest.approx(BEST, rel=1e-3)
 
 
@@ -119,10 +119,10 @@ def test_an_interrupted_batch_is_not_refuted() -> None:
     steps = tree.run(lambda: False)
     for _ in range(3):
         next(steps)
-    before, left = tree.lower_bound, tree.left
+    before, waiting = tree.lower_bound, tree.open_nodes
     with pytest.raises(KeyboardInterrupt):
         next(steps)
-    assert (tree.lower_bound, tree.left) == (before, left)
+    assert (tree.lower_bound, tree.open_nodes) == (before, waiting)
     finished(tree)
     assert tree.lower_bound == pytest.approx(0.999 * BEST)
 
@@ -135,7 +135,7 @@ def test_boxes_that_cannot_be_divided_keep_their_bound() -> None:
     for width in (0.0, 1e-13, 1e-11):
         blind = Quartic(hidden=lambda middle: bool(np.isfinite(middle).all()))
         tree = finished(Tree(blind, best - width, best + width, 1.02 * BEST, target))
-        assert tree.left == 0
+        assert tree.open_nodes == 0
         assert tree.lower_bound <= BEST
 
 
@@ -143,9 +143,9 @@ def test_a_better_point_lowers_the_target_and_nothing_else() -> None:
     tree = Tree(Quartic(), LOWER, UPPER, 100.0, 99.0)
     steps = tree.run(lambda: False)
     next(steps)
-    tree.aim(BEST, 0.999 * BEST)
+    tree.update_incumbent(BEST, 0.999 * BEST)
     assert tree.lower_bound <= 0.999 * BEST
-    tree.aim(50.0, 49.0)
+    tree.update_incumbent(50.0, 49.0)
     assert tree.target == pytest.approx(0.999 * BEST)
     for _ in steps:
         assert tree.lower_bound <= BEST
@@ -167,7 +167,9 @@ def test_a_point_is_a_box() -> None:
 def test_halves_make_up_the_whole(lower: float, upper: float) -> None:
     low, high = np.array([lower, 0.0]), np.array([upper, 0.0])
     tree = Tree(Quartic(), low, high, 1.0, 0.5)
-    (_, a, b), (_, c, d) = tree._divided(0.1, low, high, np.array([1.0, -1.0]))
+    tree._open.clear()
+    tree._branch(0.1, low, high, np.array([1.0, -1.0]))
+    (a, b), (c, d) = ((node.lower, node.upper) for node in sorted(tree._open))
     assert (a == low).all()
     assert (d == high).all()
     assert b[0] == c[0]
@@ -181,7 +183,7 @@ def test_a_search_that_was_kept_goes_on() -> None:
         next(steps)
     again = Tree(Quartic(), LOWER, UPPER, BEST, 0.9999 * BEST)
     again.resume(first.state())
-    assert again.left == first.left
+    assert again.open_nodes == first.open_nodes
     assert again.lower_bound == first.lower_bound
     finished(again)
     # What was refuted before was refuted for the old target alone.

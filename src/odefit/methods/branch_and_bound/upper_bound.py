@@ -1,4 +1,4 @@
-"""A local search by the enclosure itself: upper bounds of the same problem, and rigorous."""
+"""Rigorous upper bounds of the objective, at a point or at a local minimum next to it."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.enclosure.rounding import ROUNDING_MARGIN
-from odefit.methods.branch_and_bound.examination import Enclosed
+from odefit.methods.branch_and_bound.node_evaluator import ResidualEnclosure
 from odefit.methods.trust_region import Tolerances, minimise
 from odefit.problem.arrays import Array
 
-STEP = 1e-5
-"""Half width of the boxes whose slopes are derivatives, relative to the unknowns."""
+DIFFERENCE_STEP = 1e-5
+"""Half width, relative to the unknowns, of the boxes whose linear terms serve as derivatives."""
 
-LEAST_STEP = 1e-9
-"""The same, relative to the range of the unknowns."""
+MIN_DIFFERENCE_STEP = 1e-9
+"""Least half width of these boxes, relative to the range of the unknowns."""
 
 TOLERANCES = Tolerances(cost=1e-10, step=1e-10, evaluations=100, patience=40)
-"""When to end."""
+"""Tolerances at which the local minimisation ends."""
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """What is found at one point.
+    """The enclosed residuals around one point.
 
     Attributes
     ----------
     cost
         Half the objective.
     residuals, jacobian
-        Shapes (R,) and (R, n).
+        Residuals and their derivatives, shapes (R,) and (R, n).
     """
 
     cost: float
@@ -40,8 +40,8 @@ class Point:
     jacobian: Array
 
 
-def objective(enclosure: Enclosed, vector: Array) -> float:
-    """Upper bound of the objective at a point, shape (n,); infinite if it is not known."""
+def objective_at(enclosure: ResidualEnclosure, vector: Array) -> float:
+    """Return an upper bound of the objective at a point, shape (n,); infinite if unknown."""
     found = enclosure(vector[None], vector[None])
     sizes = np.abs(found.c[:, :, 0]).sum(axis=1) + found.remainder[:, 0]
     with np.errstate(all="ignore"):
@@ -49,15 +49,19 @@ def objective(enclosure: Enclosed, vector: Array) -> float:
     return total if math.isfinite(total) else math.inf
 
 
-def refined(
-    enclosure: Enclosed, start: Array, lower: Array, upper: Array, stop: Callable[[], bool]
+def local_minimum(
+    enclosure: ResidualEnclosure,
+    start: Array,
+    lower: Array,
+    upper: Array,
+    stop: Callable[[], bool],
 ) -> tuple[Array, float]:
-    """A local minimum next to `start`, shape (n,), and an upper bound of its objective."""
-    whole = np.where(np.isfinite(upper - lower), upper - lower, 1.0)
+    """Return a local minimum next to `start`, shape (n,), and an upper bound of its objective."""
+    span = np.where(np.isfinite(upper - lower), upper - lower, 1.0)
     linear = enclosure.monomials.linear
 
     def evaluate(vector: Array) -> Point | None:
-        half = np.maximum(STEP * np.abs(vector), LEAST_STEP * whole)
+        half = np.maximum(DIFFERENCE_STEP * np.abs(vector), MIN_DIFFERENCE_STEP * span)
         found = enclosure((vector - half)[None], (vector + half)[None])
         residuals = found.c[:, 0, 0]
         jacobian = found.c[:, linear, 0] / np.where(half > 0, half, 1.0)
@@ -67,8 +71,8 @@ def refined(
 
     start = np.clip(start, lower, upper)
     if not linear:
-        return start, objective(enclosure, start)
+        return start, objective_at(enclosure, start)
     found = minimise(evaluate, start, lower, upper, TOLERANCES, stop)
-    ends = [(objective(enclosure, v), v) for v in (found.vector, start)]
+    ends = [(objective_at(enclosure, v), v) for v in (found.vector, start)]
     best, vector = min(ends, key=lambda end: end[0])
     return vector, best

@@ -1,0 +1,254 @@
+"""Problems whose unknowns have finite bounds, as every proof of a global optimum needs them.
+
+Bounds that the problem does not have are given to the method, or proposed from the data; they are
+never made up unasked.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from odefit.methods.control import Control
+from odefit.methods.domains import Domains
+from odefit.problem.arrays import Array
+from odefit.problem.errors import InputError, one_of
+from odefit.problem.option_checks import number
+from odefit.problem.problem import Problem
+from odefit.problem.start_ranges import ranges
+from odefit.simulation import ForwardMap
+from odefit.simulation.engines import EngineName
+
+GivenBounds = Mapping[str, tuple[float, float]] | Literal["propose"] | None
+"""The option `bounds` of a global method: bounds by name, or proposals that are accepted."""
+
+PROPOSAL_FACTOR = 10.0
+"""Ratio of proposed bounds to the range in which start values are looked for."""
+
+MIN_POSITIVE_SHARE = 1e-3
+"""Least value of what is positive, relative to its size, where nothing else is known of it."""
+
+MIN_SECONDS = 0.01
+"""Number of seconds that a local search is given at least, however late it is."""
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedProblem:
+    """The beginning of a global method: a problem with finite bounds, and a deadline.
+
+    Attributes
+    ----------
+    given
+        The problem as it was given.
+    problem
+        The same with finite bounds of all unknowns.
+    control
+        The control of the method, with a deadline.
+    engine
+        Name of the engine of the true (integrated) trajectories.
+    began
+        When the method began, in seconds of :func:`time.perf_counter`.
+    """
+
+    given: Problem
+    problem: Problem
+    control: Control
+    engine: EngineName
+    began: float
+
+    @classmethod
+    def of(
+        cls,
+        given: Problem,
+        bounds: GivenBounds,
+        control: Control,
+        seconds: float,
+        engine: EngineName,
+        others: Sequence[str] = (),
+    ) -> BoundedProblem:
+        """Begin to solve a problem.
+
+        Parameters
+        ----------
+        bounds, others
+            Bounds as given to the method, and names that may have bounds beside the unknowns.
+        seconds
+            Time limit where `control` has no deadline.
+
+        Raises
+        ------
+        InputError
+            Bounds are missing, or there are bounds of something unknown.
+        """
+        check_names(given, bounds, others)
+        began = time.perf_counter()
+        deadline = control.deadline if control.deadline is not None else time.time() + seconds
+        problem = with_bounds(given, finite_bounds(given, bounds))
+        return cls(given, problem, replace(control, deadline=deadline), engine, began)
+
+    @property
+    def bounds(self) -> Array:
+        """Bounds of the unknowns, shape (n, 2)."""
+        return np.column_stack([self.problem.lower, self.problem.upper])
+
+    @cached_property
+    def forward(self) -> ForwardMap:
+        """The forward map of the problem."""
+        return ForwardMap(self.problem, self.engine)
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the deadline; never negative."""
+        assert self.control.deadline is not None
+        return max(self.control.deadline - time.time(), 0.0)
+
+    def local_control(self, share: float) -> Control:
+        """Return the control of a local search that may take this share of the time left."""
+        seconds = share * max(self.seconds_left, MIN_SECONDS)
+        return replace(self.control, deadline=time.time() + seconds, checkpoint=None)
+
+    @property
+    def assumed(self) -> dict[str, tuple[float, float]]:
+        """Those bounds of unknowns, by key, that are not those of the problem as given."""
+        given = np.column_stack([self.given.lower, self.given.upper])
+        same = (given == self.bounds).all(axis=1)
+        return {
+            key: (float(low), float(high))
+            for key, (low, high), equal in zip(self.given.keys, self.bounds, same, strict=True)
+            if not equal
+        }
+
+
+def finite_bounds(problem: Problem, given: GivenBounds) -> Array:
+    """Return finite bounds of all unknowns, shape (n, 2).
+
+    Proposals that are accepted also take the place of a lower bound of zero, or below, where
+    zero is no possible value.
+
+    Raises
+    ------
+    InputError
+        An unknown has no finite bounds; the message proposes some.
+    """
+    found = np.column_stack([problem.lower, problem.upper])
+    proposed = _proposals(problem)
+    missing = []
+    for k, key in enumerate(problem.keys):
+        own = given.get(key) if isinstance(given, Mapping) else None
+        if own is not None:
+            found[k] = max(found[k, 0], own[0]), min(found[k, 1], own[1])
+            if found[k, 0] > found[k, 1]:
+                raise InputError(
+                    f"bounds, {key!r}: {tuple(own)} has nothing in common with the problem's own "
+                    f"bounds, {problem.lower[k]:g} to {problem.upper[k]:g}"
+                )
+        at_zero = given == "propose" and found[k, 0] <= 0.0 < proposed[k][0]
+        if np.isfinite(found[k]).all() and not at_zero:
+            continue
+        if given == "propose":
+            free = ~np.isfinite(found[k]) | np.array([at_zero, False])
+            found[k] = np.where(free, proposed[k], found[k])
+        else:
+            missing.append(f'"{key}": ({proposed[k][0]:.3g}, {proposed[k][1]:.3g})')
+    if missing:
+        raise InputError(
+            "global optimisation needs finite bounds of all unknowns, and some have none. The data "
+            f"suggest bounds={{{', '.join(missing)}}}; give better ones in the problem or by this "
+            'option, or accept these with bounds="propose" (on the command line, --bounds propose)'
+        )
+    return found
+
+
+def _proposals(problem: Problem) -> list[tuple[float, float]]:
+    """Return proposed bounds, which are generous beside the ranges of start values.
+
+    The lower bound is positive where zero is no possible value: for standard deviations, for
+    unknowns by which the equations divide or whose logarithm they have, and on a logarithmic scale.
+    """
+    found = []
+    domains = Domains.of(problem)
+    for unknown, r in zip(problem.unknowns, ranges(problem), strict=True):
+        p = unknown.parameter
+        width = PROPOSAL_FACTOR * max(abs(r.low), abs(r.high))
+        low = 0.0 if r.low >= 0 else -width
+        positive = p.scale == "log10" or unknown.name in domains.positive
+        positive = positive or (unknown.name in domains.nonzero and r.low >= 0)
+        if positive:
+            low = (r.low if r.low > 0 else MIN_POSITIVE_SHARE * r.high) / PROPOSAL_FACTOR
+        if p.upper <= low:
+            low = p.upper / PROPOSAL_FACTOR if positive and p.upper > 0 else p.upper - width
+        own = p.lower if math.isfinite(p.lower) and not (positive and p.lower <= 0) else low
+        low = own if own == p.lower else float(f"{own:.2g}")
+        high = p.upper if math.isfinite(p.upper) else float(f"{max(width, low + width):.2g}")
+        if p.guess is not None:
+            low, high = min(low, p.guess), max(high, p.guess)
+        found.append((low, high))
+    return found
+
+
+def with_bounds(problem: Problem, bounds: Array) -> Problem:
+    """Return `problem` with these bounds of its unknowns, shape (n, 2)."""
+    if (problem.lower == bounds[:, 0]).all() and (problem.upper == bounds[:, 1]).all():
+        return problem
+    found = copy.copy(problem)
+    found.unknowns = tuple(
+        replace(u, parameter=replace(u.parameter, lower=float(a), upper=float(b)))
+        for u, (a, b) in zip(problem.unknowns, bounds, strict=True)
+    )
+    for name in ("lower", "upper"):  # computed from the unknowns, and kept
+        vars(found).pop(name, None)
+    return found
+
+
+def check_bounds(owner: str, given: Any) -> None:
+    """Refuse a value of the option `bounds` that makes no sense.
+
+    Raises
+    ------
+    InputError
+        The value makes no sense; the message names `owner`, the method whose option it is.
+    """
+    if given is None or given == "propose":
+        return
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f'{owner}, bounds: expected {{"name": (lower, upper)}} or "propose", got {given!r}'
+        )
+    for name, pair in given.items():
+        place = f"{owner}, bounds, {name!r}"
+        if not isinstance(pair, Sequence) or len(pair) != 2:
+            raise InputError(f"{place}: expected (lower, upper), got {pair!r}")
+        for end in pair:
+            number(end, place)
+        if pair[0] > pair[1]:
+            raise InputError(f"{place}: the lower bound is above the upper bound, got {pair!r}")
+
+
+def check_names(problem: Problem, given: GivenBounds, others: Sequence[str] = ()) -> None:
+    """Refuse bounds of names that the problem does not have.
+
+    Parameters
+    ----------
+    others
+        Names that may have bounds beside the unknowns.
+
+    Raises
+    ------
+    InputError
+        There are such names; the message lists all of them.
+    """
+    if not isinstance(given, Mapping):
+        return
+    known = [*problem.keys, *others]
+    wrong = [
+        f"bounds: there is no {name!r}{one_of(name, known)}" for name in given if name not in known
+    ]
+    if wrong:
+        raise InputError(wrong)

@@ -1,0 +1,241 @@
+"""The search: from a local answer to bounds that meet, or to the end of the time."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.enclosure.residuals import standard_deviations
+from odefit.methods.bounded_problem import BoundedProblem
+from odefit.methods.branch_and_bound.node_evaluator import NodeEvaluator, ResidualEnclosure
+from odefit.methods.branch_and_bound.tree import Tree
+from odefit.methods.branch_and_bound.tree_checkpoint import TreeCheckpoint
+from odefit.methods.branch_and_bound.upper_bound import local_minimum, objective_at
+from odefit.methods.checkpoint import fingerprint
+from odefit.methods.control import Progress
+from odefit.methods.estimate import Agreement, BoundStep, Certificate, Start, Status
+from odefit.methods.solvers.solver import Answer
+from odefit.methods.workers import Workers
+from odefit.problem.arrays import Array
+from odefit.problem.problem import Problem
+
+LOG_RATIO = 1.1
+"""Least ratio of the times of two entries of the log."""
+
+LOCAL_MARGIN = 1e-6
+"""Relative difference of the objectives from which on a local solver's answer, which is not
+enclosed, replaces an incumbent that is."""
+
+
+@dataclass(frozen=True, eq=False)
+class LocalAnswer:
+    """The result of the local search that comes first.
+
+    Attributes
+    ----------
+    vector
+        Unknowns where the enclosure's own local search begins, shape (n,); None if there are none.
+    start
+        The best start on the true trajectories; None if all failed.
+    agreement
+        How far the discretised answer is from the true trajectories; None without one.
+    feasible
+        The discretised answer, if it satisfies its equations.
+    """
+
+    vector: Array | None
+    start: Start | None
+    agreement: Agreement | None
+    feasible: Answer | None
+
+
+class Search:
+    """Branch and bound with its incumbent, its bounds and their log.
+
+    Parameters
+    ----------
+    bounded
+        The problem with finite bounds.
+    enclosure, make
+        Enclosure of its residuals, and a function that makes it in another process.
+    local
+        The result of the local search.
+    gap
+        Relative gap of the bounds at which to stop.
+    absolute_gap
+        The same as a difference, relative to the variation of the data.
+    options
+        The method with its options, by which a checkpoint is recognised.
+
+    Attributes
+    ----------
+    incumbent
+        The best point so far, shape (n,); None if there is none.
+    local_answer
+        The local solver's answer, if the incumbent is its and could not be enclosed.
+    upper_bound, lower_bound
+        Bounds of the least objective.
+    evaluated
+        Number of nodes evaluated so far.
+    """
+
+    def __init__(
+        self,
+        bounded: BoundedProblem,
+        enclosure: ResidualEnclosure,
+        make: Callable[[], ResidualEnclosure],
+        local: LocalAnswer,
+        gap: float,
+        absolute_gap: float,
+        options: str,
+    ) -> None:
+        self._problem, self._control = bounded.problem, bounded.control
+        self._began = bounded.began
+        self._enclosure, self._make = enclosure, make
+        self._gap, self._options = gap, options
+        self._negligible = absolute_gap * variation(self._problem)
+        self._history: list[BoundStep] = []
+        self.incumbent: Array | None = None
+        self.local_answer: Answer | None = None
+        self.upper_bound = math.inf
+        self.evaluated = 0
+        for point in (local.vector, (self._problem.lower + self._problem.upper) / 2):
+            if point is not None and self.incumbent is None:
+                self._improve(point)
+        answer = local.feasible
+        if answer is not None and answer.objective < self.upper_bound * (1 - LOCAL_MARGIN):
+            self.local_answer = answer
+            self.incumbent, self.upper_bound = answer.unknowns, answer.objective
+        self.lower_bound = min(enclosure.lower_bound, self.upper_bound)
+
+    def _improve(self, point: Array) -> bool:
+        """Search locally from `point`; return whether that gave a better incumbent."""
+        lower, upper = self._problem.lower, self._problem.upper
+        vector = np.clip(point, lower, upper)
+        found = objective_at(self._enclosure, vector)
+        if found > self._negligible:  # else, with data without noise, nothing is much below
+            stop: Callable[[], bool] = self._control.should_stop
+            vector, found = local_minimum(self._enclosure, point, lower, upper, stop)
+        if found >= self.upper_bound:
+            return False
+        self.local_answer, self.incumbent, self.upper_bound = None, vector, found
+        return True
+
+    @property
+    def _target(self) -> float:
+        """The objective below which all has to be fathomed."""
+        if math.isinf(self.upper_bound):
+            return math.inf
+        return max(self.upper_bound - max(self._gap * self.upper_bound, self._negligible), 0.0)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the gap of the bounds is as small as was asked."""
+        return math.isfinite(self.upper_bound) and self.lower_bound >= self._target
+
+    def run(self) -> None:
+        """Divide and fathom boxes until the bounds meet, or until the time is over."""
+        self._log("local search", 1)
+        if self.closed or math.isinf(self.upper_bound):
+            return
+        with Workers(self._control) as workers:
+            self._run_tree(NodeEvaluator(self._enclosure, self._make, workers))
+
+    def _run_tree(self, evaluator: NodeEvaluator) -> None:
+        box = self._problem.lower, self._problem.upper
+        tree = Tree(self._enclosure, *box, self.upper_bound, self._target, evaluator)
+        checkpoint = self._checkpoint()
+        if checkpoint is not None and checkpoint.resume(tree):
+            self._update_bounds(tree)
+            self._log("resumed", 1, tree.open_nodes, always=True)
+        batch = 0
+        for batch, _ in enumerate(tree.run(self._control.should_stop), start=1):
+            if tree.candidate is not None:
+                if self._improve(tree.candidate):
+                    tree.update_incumbent(self.upper_bound, self._target)
+                tree.candidate = None
+            self._update_bounds(tree)
+            self._log("boxes", batch, tree.open_nodes)
+            if checkpoint is not None:
+                checkpoint.save(tree)
+        if checkpoint is not None:
+            checkpoint.save(tree, now=True)
+        self._update_bounds(tree)
+        self._log("boxes", batch, tree.open_nodes, always=True)
+
+    def _update_bounds(self, tree: Tree) -> None:
+        # What was proved stays proved, also when a better point lowers the target.
+        self.lower_bound = max(self.lower_bound, min(tree.lower_bound, self.upper_bound))
+        self.evaluated = tree.evaluated
+
+    def _checkpoint(self) -> TreeCheckpoint | None:
+        """Return the file for the open nodes, if the fit has one."""
+        path = self._control.checkpoint
+        if path is None:
+            return None
+        options = {"method": self._options, "scope": self._enclosure.scope}
+        return TreeCheckpoint(path, fingerprint(self._problem, options))
+
+    def _log(self, stage: str, iteration: int, open_nodes: int = 0, always: bool = False) -> None:
+        seconds = time.perf_counter() - self._began
+        step = BoundStep(stage, iteration, self.lower_bound, self.upper_bound, seconds)
+        before = self._history[-1] if self._history else None
+        moved = before is None or before.lower < step.lower or before.upper > step.upper
+        if always or before is None or (moved and seconds >= LOG_RATIO * before.seconds):
+            self._history.append(step)
+        if self._control.report is not None:
+            said = f"{self.evaluated} boxes, {open_nodes} left: {step.lower:.5g} <= optimum"
+            if math.isfinite(step.gap):
+                said += f" <= {step.upper:.5g} (gap {step.gap:.2%})"
+            self._control.report(Progress(0, 0, self.upper_bound, 0, said))
+
+    @property
+    def status(self) -> Status:
+        """How the search ended."""
+        if self.incumbent is None:
+            return Status.FAILED
+        if self.closed:
+            return Status.CONVERGED
+        if self._control.interrupted.is_set():
+            return Status.INTERRUPTED
+        if self._control.out_of_time:
+            return Status.TIME_LIMIT
+        return Status.NOT_CONVERGED
+
+    @property
+    def message(self) -> str:
+        """How the search ended, in words."""
+        if self.incumbent is None:
+            return "no values of the unknowns were found at which the residuals can be enclosed"
+        said = "the bounds have met" if self.closed else "the bounds have not met"
+        return f"{said} after {self.evaluated} boxes"
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The bounds with their log; None without an incumbent."""
+        if math.isinf(self.upper_bound):
+            return None
+        return Certificate(
+            self.lower_bound,
+            self.upper_bound,
+            self._enclosure.scope,
+            closed=self.closed,
+            history=tuple(self._history),
+            solver="branch and bound over boxes",
+            negligible=self._negligible,
+            rigorous=True,
+        )
+
+
+def variation(problem: Problem) -> float:
+    """Return the weighted sum of squares of the data about their means; 1 if that is zero."""
+    total = 0.0
+    for condition in problem.conditions:
+        for name, series in condition.series.items():
+            sds = standard_deviations(problem, condition, name)
+            total += float(np.sum(((series.values - series.values.mean()) / sds) ** 2))
+    return total if math.isfinite(total) and total > 0 else 1.0
