@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
-import pickle
 import signal
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Generator, Sequence
-from contextlib import suppress
 from multiprocessing.connection import wait
 from typing import Any
 
-from odefit.methods.process import Child, end_in_words
+from odefit.methods.process import POLLING_INTERVAL, Child
 from studies.campaign import Campaign, Outcome, Record, Task
+from studies.store import to_json
 
 STARTING = 120.0
 """Seconds that a worker has to import what it needs."""
 
 RENEWED_AFTER = 200
 """Tasks after which a worker is replaced: what libraries keep and leak must not add up."""
-
-
-GLANCE = 0.2
-"""Seconds between looks at whether to stop."""
 
 
 def run_tasks(
@@ -63,7 +61,7 @@ def run_tasks(
                     workers.remove(worker)
                     failed_starts += not worker.ready
                     if failed_starts > jobs:
-                        raise RuntimeError(f"worker processes cannot start: {worker.last_words}")
+                        raise RuntimeError(f"worker processes cannot start: {worker.output}")
     finally:
         for worker in workers:
             worker.kill()
@@ -75,33 +73,32 @@ class Worker:
     Attributes
     ----------
     task
-        Under way, if there is one.
+        The task under way, if there is one.
     ready
-        It has started up.
+        Whether the process has started up.
     served
-        Tasks done.
+        Number of tasks done.
     """
 
     def __init__(self, campaign: Campaign, memory: int) -> None:
-        self._child = Child("studies.worker", [memory])
+        self._child = Child(memory)
         self.connection = self._child.connection
         self.task: Task | None = None
         self.ready = False
         self.served = 0
         self._began = time.monotonic()
         self._seconds = campaign.seconds
-        with suppress(OSError):
-            self.connection.send_bytes(pickle.dumps(campaign))
+        self._child.call(_begin, campaign)
 
     @property
     def alive(self) -> bool:
-        """It has not ended."""
+        """Whether the process has not ended."""
         return self._child.alive
 
     @property
-    def last_words(self) -> str:
-        """The end of what it wrote, when it has ended."""
-        return self._child.last_words
+    def output(self) -> str:
+        """The end of what the process wrote, when it has ended."""
+        return self._child.output
 
     @property
     def deadline(self) -> float:
@@ -113,23 +110,21 @@ class Worker:
     def send(self, task: Task) -> None:
         """Begin a task."""
         self.task = task
-        self._child.forget()
         self._began = time.monotonic()
-        with suppress(OSError):  # it has died: the next poll will find out
-            self.connection.send(dict(task))
+        self._child.call(_attempt, dict(task))
 
     def poll(self) -> Record | None:
-        """The record of the task, if it has ended in whatever way."""
-        try:
-            if self.connection.poll():
-                outcome, result, reason = self.connection.recv()
-                if outcome == "ready":
-                    self.ready = True
-                    return None
-                self.served += 1
-                return self._record(outcome, reason, json.loads(result) if result else None)
-        except (EOFError, OSError, pickle.UnpicklingError):
-            return self._died()
+        """Return the record of the task, if it has ended in whatever way."""
+        message = self._child.receive(0.0)
+        if message is not None and message.kind == "died":
+            return self._died(message.content)
+        if message is not None and not self.ready:
+            self.ready = message.kind == "returned"
+            return None
+        if message is not None:
+            self.served += 1
+            outcome, result, reason = message.content
+            return self._record(outcome, reason, json.loads(result) if result else None)
         if time.monotonic() >= self.deadline:
             self.kill()
             words = f"stopped after {self._seconds:g} s"
@@ -137,19 +132,15 @@ class Worker:
         return None
 
     def kill(self) -> None:
-        """End it now, with all processes that it started."""
+        """End the process now, with all processes that it started."""
         self._child.kill()
 
-    def _died(self) -> Record | None:
-        code = self._child.end()
+    def _died(self, reason: str) -> Record | None:
         if self.task is None:
             return None
         outcome: Outcome = "crashed"
-        if code == -signal.SIGKILL or "bad_alloc" in self.last_words:
+        if self._child.exit_code == -signal.SIGKILL or "bad_alloc" in self.output:
             outcome = "out of memory"
-        reason = end_in_words(code)
-        if self.last_words:
-            reason += f"; it wrote: {self.last_words}"
         return self._record(outcome, reason)
 
     def _record(
@@ -160,6 +151,33 @@ class Worker:
         return Record(task["key"], task, outcome, result, reason, time.monotonic() - self._began)
 
 
+# In the worker ----------------------------------------------------------------------------------
+
+_campaigns: list[Campaign] = []
+"""The campaign whose tasks this process runs."""
+
+
+def _begin(campaign: Campaign) -> None:
+    """Take the campaign, and let fatal signals leave a traceback in the log."""
+    faulthandler.enable()
+    _campaigns.append(campaign)
+
+
+def _attempt(task: dict[str, Any]) -> tuple[Outcome, str, str]:
+    """Run a task; return its outcome, its result as JSON, and the reason of a failure."""
+    try:
+        return "done", to_json(_campaigns[0].run(task)), ""
+    except MemoryError:
+        return "out of memory", "", "the task needs more memory than it may use"
+    except Exception as error:  # noqa: BLE001 - whatever a task raises is its outcome
+        traceback.print_exc()
+        sys.stderr.flush()
+        return "error", "", f"{type(error).__name__}: {error}"
+
+
+# In the parent ----------------------------------------------------------------------------------
+
+
 def _busy(workers: Sequence[Worker]) -> int:
     return sum(w.task is not None for w in workers)
 
@@ -167,7 +185,7 @@ def _busy(workers: Sequence[Worker]) -> int:
 def _wait(workers: Sequence[Worker]) -> None:
     """Until a worker has something to say, or must be stopped."""
     nearest = min(w.deadline for w in workers)
-    timeout = min(max(nearest - time.monotonic(), 0.0), GLANCE)
+    timeout = min(max(nearest - time.monotonic(), 0.0), POLLING_INTERVAL)
     wait([w.connection for w in workers], timeout)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from odefit.discretisation.blocks import Block, Equations
-from odefit.discretisation.mesh import Mesh, Segment, segments
+from odefit.discretisation.mesh import GivenMesh, Mesh, Segment, segments
 from odefit.discretisation.schemes import Scheme
 from odefit.problem.algebras import NUMPY
 from odefit.problem.arrays import Array, BoolArray, IntArray
@@ -127,6 +127,14 @@ class Discretisation:
         self._lay_out(mesh)
         self._constrain()
         self.residuals = self._measure()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what it is made of, with the mesh as it has become; it is built anew elsewhere."""
+        times: dict[str, Array] = {}
+        for number, condition in enumerate(self.problem.conditions):
+            own = [p.segment.mesh for p in self.places if p.segment.condition == number]
+            times[condition.name] = np.unique(np.concatenate(own))
+        return Discretisation, (self.problem, self.scheme, GivenMesh(times))
 
     @property
     def points(self) -> int:

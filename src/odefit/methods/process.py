@@ -1,63 +1,106 @@
-"""Child processes that talk over a connection and can be ended at any moment.
+"""Functions in child processes that can be ended at any moment.
 
-A task that hangs or crashes inside compiled code takes only its own process with it.
+A compiled solver may hang or crash; in a process of its own it takes nobody with it. None of the
+libraries for pools of processes (concurrent.futures, loky, pebble) does all that this needs:
+
+- What a call sends before it has ended arrives at once: the best point of a solver that is killed.
+- The end of what a process wrote is part of the reason of its death.
+- A process ends with its parent, and the processes that it started end with it.
+- Its memory may be limited.
+- A script that starts it needs no ``if __name__ == "__main__"``.
+
+Independent work that ends by itself goes to loky's pool, see :mod:`odefit.methods.workers`.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+import traceback
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, Literal
 
-LAST_WORDS = 300
-"""Characters of what a process wrote before it died, as part of the reason."""
+from odefit.problem.errors import InputError
+
+OUTPUT_TAIL = 300
+"""Characters of what a process wrote before it died that become part of the reason."""
+
+POLLING_INTERVAL = 0.2
+"""Seconds between two checks of whether the user wants to stop."""
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Environment variables that keep numerical libraries from starting threads of their own."""
+
+Send = Callable[[Any], None]
+"""A function that sends a message from the child to its parent."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message from a child process, or why none will come.
+
+    Attributes
+    ----------
+    kind
+        ``"sent"``: the function sent `content` and goes on. ``"returned"``: `content` is the value
+        of the call. ``"raised"``: the call ended with an exception, which `content` describes.
+        ``"died"``: the process is gone, and `content` says why. ``"late"`` and ``"stopped"``: see
+        :meth:`Child.wait`.
+    content
+        A value or a sentence; None for ``"late"`` and ``"stopped"``.
+    """
+
+    kind: Literal["sent", "returned", "raised", "died", "late", "stopped"]
+    content: Any = None
 
 
 class Child:
-    """``python -m MODULE FD PARENT ...``, seen from its parent.
-
-    The process should call :func:`die_with` first, and reach us by the connection FD.
+    """A child process that calls functions, one after the other.
 
     Parameters
     ----------
-    module
-        Dotted name.
-    arguments
-        What follows the numbers of the connection and of the parent process.
+    memory
+        Bytes that the process may use; 0 for no limit.
+    who
+        Name of the process in the reason for its death.
 
     Attributes
     ----------
     connection
-        To the process.
+        The connection to the process, for :func:`multiprocessing.connection.wait`.
     alive
-        It has not been ended.
-    last_words
-        The end of what it wrote, when it has ended.
+        Whether the process has not been ended.
+    exit_code
+        Exit status of the process when it has died by itself, minus the number of a signal.
+    output
+        The end of what the process wrote, when it has ended.
     """
 
-    def __init__(self, module: str, arguments: Sequence[object] = ()) -> None:
+    def __init__(self, memory: int = 0, who: str = "the process") -> None:
         mine, theirs = Pipe()
         self.connection: Connection[Any, Any] = mine
         self.alive = True
-        self.last_words = ""
+        self.exit_code: int | None = None
+        self.output = ""
+        self._who = who
         # A file, not a pipe: it can be read when the process is dead, and never blocks it.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by kill
         environment = dict.fromkeys(ONE_THREAD, "1") | dict(os.environ)
         environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
         environment.setdefault("MPLBACKEND", "Agg")
-        numbers = [str(n) for n in (theirs.fileno(), os.getpid(), *arguments)]
+        numbers = [str(n) for n in (theirs.fileno(), os.getpid(), memory)]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", module, *numbers],
+            [sys.executable, "-c", f"from {__name__} import serve; serve({', '.join(numbers)})"],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=self._log,
@@ -67,13 +110,56 @@ class Child:
         )
         theirs.close()
 
-    def forget(self) -> None:
-        """Empty the file of what it wrote."""
-        self._log.seek(0)
-        self._log.truncate()
+    def call(self, function: Callable[..., Any], *arguments: object, sends: bool = False) -> None:
+        """Begin ``function(*arguments)``; its messages and its value come by :meth:`receive`.
+
+        Parameters
+        ----------
+        function, arguments
+            Anything that pickle can take; the function is found by its name in its module.
+        sends
+            Whether the function takes one more argument, a :data:`Send`.
+        """
+        with suppress(OSError):  # the process is dead: receive will find out
+            self._log.seek(0)
+            self._log.truncate()
+            self.connection.send_bytes(pickle.dumps((function, arguments, sends)))
+
+    def receive(self, seconds: float) -> Message | None:
+        """Return the next message, or None if there is none within so many seconds.
+
+        Raises
+        ------
+        InputError
+            The function has raised it.
+        """
+        try:
+            if not self.connection.poll(seconds):
+                return None
+            kind, content = self.connection.recv()
+        except (EOFError, OSError, pickle.UnpicklingError):
+            return Message("died", self._reason())
+        if kind == "refused":
+            raise InputError(content)
+        return Message(kind, content)
+
+    def wait(self, deadline: float, stop: Callable[[], bool]) -> Message:
+        """Return the next message, however long it takes.
+
+        The message is ``"late"`` when the clock of :func:`time.monotonic` has passed `deadline`
+        and ``"stopped"`` when `stop` is true; the process then still runs.
+        """
+        while not stop():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return Message("late")
+            message = self.receive(min(left, POLLING_INTERVAL))
+            if message is not None:
+                return message
+        return Message("stopped")
 
     def kill(self) -> None:
-        """End it now, with all processes that it started."""
+        """End the process now, with all processes that it started."""
         if not self.alive:
             return
         self.alive = False
@@ -83,21 +169,22 @@ class Child:
         self.connection.close()
         self._log.seek(0)
         text = self._log.read().decode("utf-8", errors="replace")
-        self.last_words = " ".join(text.split())[-LAST_WORDS:]
+        self.output = " ".join(text.split())[-OUTPUT_TAIL:]
         self._log.close()
 
-    def end(self) -> int:
-        """Its exit status after it has hung up, minus a signal's number; then it is gone."""
+    def _reason(self) -> str:
+        """Return why the process has hung up; it is gone afterwards."""
         try:
-            code = self._process.wait(timeout=5.0)
+            self.exit_code = self._process.wait(timeout=5.0)
         except subprocess.TimeoutExpired:
-            code = 0  # it closed its connection and lives on
+            self.exit_code = 0  # it closed its connection and lives on
         self.kill()
-        return code
+        reason = exit_reason(self.exit_code, self._who)
+        return f"{reason}; it wrote: {self.output}" if self.output else reason
 
 
-def end_in_words(code: int, who: str = "the process") -> str:
-    """Why a process ended, from its exit status."""
+def exit_reason(code: int, who: str) -> str:
+    """Return in words why a process ended, from its exit status."""
     if code == -signal.SIGKILL:
         return f"{who} was killed, most likely because the machine ran out of memory"
     if code < 0:
@@ -106,8 +193,47 @@ def end_in_words(code: int, who: str = "the process") -> str:
     return f"{who} ended by itself with status {code}"
 
 
-def die_with(parent: int) -> None:
-    """A parent that is killed must not leave this process running; Ctrl-C is the parent's."""
+# In the child ---------------------------------------------------------------------------------
+
+
+def serve(descriptor: int, parent: int, memory: int) -> None:
+    """Call the functions that come over a connection, until the parent hangs up.
+
+    Parameters
+    ----------
+    descriptor
+        File descriptor of the connection.
+    parent
+        Process number of the parent.
+    memory
+        Bytes that this process may use; 0 for no limit.
+    """
+    _end_with(parent)
+    _limit_memory(memory)
+    connection: Connection[Any, Any] = Connection(descriptor)
+
+    def send(content: Any) -> None:
+        connection.send(("sent", content))
+
+    while True:
+        try:
+            received = connection.recv_bytes()
+        except EOFError:
+            return
+        try:
+            function, arguments, sends = pickle.loads(received)
+            value = function(*arguments, send) if sends else function(*arguments)
+            connection.send(("returned", value))
+        except InputError as error:
+            connection.send(("refused", error.messages))
+        except Exception as error:  # noqa: BLE001 - whatever it raises is the outcome of the call
+            traceback.print_exc()
+            sys.stderr.flush()
+            connection.send(("raised", f"{type(error).__name__}: {error}"))
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent dies, even by a signal; Ctrl-C is the parent's alone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         set_death_signal = 1
@@ -116,14 +242,8 @@ def die_with(parent: int) -> None:
         os._exit(1)  # it died before that
 
 
-def limit_memory(memory: int) -> None:
-    """An allocation that fails ends a task; the kernel, out of memory, ends anything.
-
-    Parameters
-    ----------
-    memory
-        Bytes that this process may use; 0 for no limit.
-    """
+def _limit_memory(memory: int) -> None:
+    """Let an allocation beyond `memory` bytes fail: out of memory, the kernel ends anything."""
     if memory > 0:
         with suppress(ImportError, ValueError, OSError):  # not on this system
             import resource

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 import time
 
@@ -14,7 +15,7 @@ from odefit.discretisation.formulations import SoftCons
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.mesh import DataMesh, UniformMesh
 from odefit.discretisation.schemes import SCHEMES
-from odefit.methods.solvers.isolation import Job, isolated
+from odefit.methods.solvers.isolation import isolated
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.solver import Answer, Limits, Outcome
 from odefit.problem.errors import InputError
@@ -123,7 +124,7 @@ def test_the_discretisation_is_the_same_on_the_other_side(name: str, scheme: str
     problem = library.load(name)
     for mesh in (UniformMesh(13), DataMesh(20)):
         d = Discretisation(problem, SCHEMES[scheme], mesh)
-        instance = Job.of(Ipopt(), _bare(d), Limits()).instance()
+        instance = pickle.loads(pickle.dumps(Instance(d, SoftCons())))
         np.testing.assert_array_equal(instance.discretisation.times, d.times)
         random = np.random.default_rng(1)
         values = random.uniform(0.5, 1.5, d.lower.shape)
@@ -131,7 +132,3 @@ def test_the_discretisation_is_the_same_on_the_other_side(name: str, scheme: str
         np.testing.assert_array_equal(
             instance.discretisation.defects(values, unknowns), d.defects(values, unknowns)
         )
-
-
-def _bare(d: Discretisation) -> Instance:
-    return Instance(d, SoftCons())

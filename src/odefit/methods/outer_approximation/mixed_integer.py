@@ -1,21 +1,16 @@
 """Mixed-integer programs by HiGHS or SCIP.
 
-The solver runs in a process of its own, this module as a program, which can be ended whenever the
-user likes: neither solver looks up for a Ctrl-C while it is at work.
+The solver runs in a process of its own, which can be ended whenever the user likes: neither solver
+notices a Ctrl-C while it is at work.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import math
-import pickle
-import sys
 import time
-import traceback
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,15 +19,12 @@ from scipy.sparse import csr_array
 from odefit.methods.outer_approximation.linear_programs import minimum
 from odefit.methods.outer_approximation.master import Master
 from odefit.methods.outer_approximation.propagation import Infeasible
-from odefit.methods.process import Child, die_with, end_in_words
+from odefit.methods.process import Child
 from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.errors import InputError, one_of
 
 GRACE = 20.0
 """Seconds past the time limit after which the process is ended from outside."""
-
-GLANCE = 0.2
-"""Seconds between looks at whether to stop."""
 
 TOLERANCE = 1e-6
 """Of rows and integrality, in scaled variables: the default of both solvers, or wider."""
@@ -269,44 +261,19 @@ class Workshop:
 
     def _ask(self, job: Job, stop: Callable[[], bool]) -> Found:
         if self._child is None:
-            self._child = Child("odefit.methods.outer_approximation.mixed_integer")
+            self._child = Child()
         child = self._child
-        with suppress(OSError):  # it has died: listening will find out
-            child.connection.send_bytes(pickle.dumps((self._solver, job)))
-        deadline = time.monotonic() + job.seconds + GRACE
-        while not stop():
-            try:
-                if child.connection.poll(GLANCE):
-                    kind, answer = child.connection.recv()
-                    if kind == "error":
-                        return Found(-math.inf, None, False, f"the solver failed: {answer}")
-                    found: Found = answer
-                    return found
-            except (EOFError, OSError, pickle.UnpicklingError):
-                self._child = None
-                return Found(-math.inf, None, False, end_in_words(child.end()))
-            if time.monotonic() > deadline:
-                self.close()
-                return Found(-math.inf, None, False, "the solver overran its time limit")
-        self.close()
-        return Found(-math.inf, None, False, "stopped")
-
-
-def main(descriptor: int, parent: int) -> None:
-    """Solve what comes over the connection, until it closes."""
-    die_with(parent)
-    connection: Connection[Any, Any] = Connection(descriptor)
-    while True:
-        try:
-            solver, job = pickle.loads(connection.recv_bytes())
-        except EOFError:
-            return
-        try:
-            connection.send(("answer", solver.solve(job)))
-        except Exception as error:  # noqa: BLE001 - whatever a solver raises is its outcome
-            traceback.print_exc()
-            connection.send(("error", f"{type(error).__name__}: {error}"))
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+        child.call(self._solver.solve, job)
+        message = child.wait(time.monotonic() + job.seconds + GRACE, stop)
+        if message.kind == "returned":
+            found: Found = message.content
+            return found
+        if message.kind != "raised":  # the solver still runs, or its process is gone
+            self.close()
+        reasons = {
+            "raised": f"the solver failed: {message.content}",
+            "died": message.content,
+            "late": "the solver overran its time limit",
+            "stopped": "stopped",
+        }
+        return Found(-math.inf, None, False, reasons[message.kind])

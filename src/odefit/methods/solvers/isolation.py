@@ -1,4 +1,4 @@
-"""A solver in a process of its own: ``python -m odefit.methods.solvers.isolation``.
+"""A solver in a process of its own.
 
 Solvers are compiled code of many hands: some overrun their time limit, some crash. Here that costs
 no more than the one solve, and the best point and the bound that were reported before remain.
@@ -7,28 +7,15 @@ no more than the one solve, and the best point and the bound that were reported 
 from __future__ import annotations
 
 import math
-import pickle
-import sys
 import time
-import traceback
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection
-from typing import Any, Literal, Protocol, runtime_checkable
+from dataclasses import replace
+from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
-
-from odefit.discretisation.discretisation import Discretisation
-from odefit.discretisation.formulations import Formulation
 from odefit.discretisation.instance import Instance
-from odefit.discretisation.mesh import GivenMesh
-from odefit.discretisation.schemes import Scheme
-from odefit.methods.process import Child, die_with, end_in_words, limit_memory
+from odefit.methods.process import Child, Message, Send
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, Report, Solver, answer
 from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
-from odefit.problem.problem import Problem
 
 STARTING = 120.0
 """Seconds that the process has to import what it needs and to discretise the problem."""
@@ -39,23 +26,20 @@ GRACE = 30.0
 LEAST_AGAIN = 1.0
 """Seconds that must be left for another attempt after a crash."""
 
-GLANCE = 0.2
-"""Seconds between looks at whether the user wants to stop."""
-
 Progress = Callable[[Array | None, Array | None, float | None], None]
-"""Called with the best point so far, values and unknowns, None if it is as before, and with the
-lower bound, None if there is none."""
+"""A function that is called with the best point so far (values at points and unknowns, None if it
+is as before) and with the lower bound, None if there is none."""
 
 
 class Event(Protocol):
-    """As :class:`threading.Event`."""
+    """The part of :class:`threading.Event` that is needed here."""
 
     def is_set(self) -> bool:
-        """Whether to stop."""
+        """Return whether to stop."""
 
 
 @runtime_checkable
-class Reporting(Protocol):
+class ReportingSolver(Protocol):
     """A solver that says during the solve how far it is."""
 
     def follow(self, instance: Instance, limits: Limits, progress: Progress | None) -> Answer:
@@ -71,7 +55,7 @@ def isolated(
     grace: float = GRACE,
     memory: int = 0,
 ) -> Answer:
-    """What `solver` answers, from a process of its own.
+    """Return what `solver` answers in a process of its own.
 
     Parameters
     ----------
@@ -99,113 +83,32 @@ def isolated(
         The solver refuses the problem or its options.
     """
     began = time.monotonic()
-    found = _once(solver, instance, limits, report, interrupted, grace, memory)
+
+    def once(limits: Limits, watched: bool) -> Answer:
+        run = _Run(instance, limits, report, grace)
+        child = Child(memory, "the solver process")
+        try:
+            unstopped = replace(limits, stop=None)
+            child.call(_solve, solver, instance, unstopped, watched, sends=True)
+            return run.listen(child, interrupted)
+        except KeyboardInterrupt:
+            return run.stopped(Outcome.LIMIT, "interrupted")
+        finally:
+            child.kill()
+
+    watched = isinstance(solver, ReportingSolver)
+    found = once(limits, watched)
     left = None if limits.seconds is None else limits.seconds - (time.monotonic() - began)
     crashed = found.outcome is Outcome.FAILED and "died of" in found.message
-    if crashed and isinstance(solver, Reporting) and (left is None or left > LEAST_AGAIN):
+    if crashed and watched and (left is None or left > LEAST_AGAIN):
         # Watching is known to bring down SCIP now and then: once more, unwatched.
-        rest = replace(limits, seconds=left)
-        again = _once(Unwatched(solver), instance, rest, report, interrupted, grace, memory)
+        again = once(replace(limits, seconds=left), watched=False)
         if again.outcome is not Outcome.FAILED:
             return again
     return found
 
 
-def _once(
-    solver: Solver,
-    instance: Instance,
-    limits: Limits,
-    report: Report | None,
-    interrupted: Event | None,
-    grace: float,
-    memory: int,
-) -> Answer:
-    watch = _Watch(instance, limits, report, grace)
-    child = Child("odefit.methods.solvers.isolation", [memory])
-    try:
-        with suppress(OSError):  # it has died: listening will find out
-            child.connection.send_bytes(pickle.dumps(Job.of(solver, instance, limits)))
-        return watch.listen(child, interrupted)
-    except KeyboardInterrupt:
-        return watch.stopped(Outcome.LIMIT, "interrupted")
-    finally:
-        child.kill()
-
-
-@dataclass(frozen=True)
-class Unwatched:
-    """A solver that says nothing before it has ended."""
-
-    solver: Solver
-
-    @property
-    def name(self) -> str:
-        """That of the solver."""
-        return self.solver.name
-
-    @property
-    def scope(self) -> Literal["local", "global"]:
-        """That of the solver."""
-        return self.solver.scope
-
-    def missing(self) -> str | None:
-        """As the solver."""
-        return self.solver.missing()
-
-    def solve(self, instance: Instance, limits: Limits) -> Answer:
-        """As the solver."""
-        return self.solver.solve(instance, limits)
-
-
-@dataclass(frozen=True, eq=False)
-class Job:
-    """An instance as it travels: the discretisation is made anew on the other side.
-
-    Attributes
-    ----------
-    solver, limits
-        What to do.
-    problem, scheme, mesh, formulation
-        The equations.
-    values, unknowns
-        Where to start.
-    """
-
-    solver: Solver
-    limits: Limits
-    problem: Problem
-    scheme: Scheme
-    mesh: GivenMesh
-    formulation: Formulation
-    values: Array | None
-    unknowns: Array | None
-
-    @staticmethod
-    def of(solver: Solver, instance: Instance, limits: Limits) -> Job:
-        """`instance` made ready for the journey."""
-        d = instance.discretisation
-        times: dict[str, Array] = {}
-        for number, condition in enumerate(d.problem.conditions):
-            own = [p.segment.mesh for p in d.places if p.segment.condition == number]
-            times[condition.name] = np.unique(np.concatenate(own))
-        return Job(
-            solver,
-            replace(limits, stop=None),
-            d.problem,
-            d.scheme,
-            GivenMesh(times),
-            instance.formulation,
-            instance.values,
-            instance.unknowns,
-        )
-
-    def instance(self) -> Instance:
-        """The instance, on the other side."""
-        d = Discretisation(self.problem, self.scheme, self.mesh)
-        return Instance(d, self.formulation, self.values, self.unknowns)
-
-
-class _Watch:
+class _Run:
     """The parent's side: what the process has reported, and until when it may run."""
 
     def __init__(
@@ -223,47 +126,40 @@ class _Watch:
         self._deadline = self._began + STARTING
 
     def listen(self, child: Child, interrupted: Event | None) -> Answer:
-        """Until the process answers, or has to be ended."""
+        """Return the answer of the process, or the best so far if it has to be ended."""
+        stop = (lambda: False) if interrupted is None else interrupted.is_set
         while True:
-            if interrupted is not None and interrupted.is_set():
-                return self.stopped(Outcome.LIMIT, "interrupted")
-            left = self._deadline - time.monotonic()
-            if left <= 0:
-                return self.stopped(Outcome.LIMIT, self._overdue())
-            try:
-                if not child.connection.poll(min(left, GLANCE)):
-                    continue
-                kind, *rest = child.connection.recv()
-            except (EOFError, OSError, pickle.UnpicklingError):
-                return self._died(child)
-            if kind == "answer":
-                found: Answer = rest[0]
+            message = child.wait(self._deadline, stop)
+            if message.kind == "returned":
+                found: Answer = message.content
                 return found
-            if kind == "refused":
-                raise InputError(rest[0])
-            if kind == "error":
-                return self.stopped(Outcome.FAILED, f"the solver failed: {rest[0]}")
-            self._note(kind, rest)
+            if message.kind != "sent":
+                return self._ended(message)
+            self._note(message.content)
+
+    def _ended(self, message: Message) -> Answer:
+        if message.kind == "stopped":
+            return self.stopped(Outcome.LIMIT, "interrupted")
+        if message.kind == "late":
+            return self.stopped(Outcome.LIMIT, self._overdue())
+        reason = message.content
+        if message.kind == "raised":
+            reason = f"the solver failed: {reason}"
+        return self.stopped(Outcome.FAILED, reason)
 
     def stopped(self, outcome: Outcome, message: str) -> Answer:
-        """The best so far."""
-        return answer(
-            self._instance,
-            outcome,
-            self._values,
-            self._unknowns,
-            self._bound,
-            time.monotonic() - self._began,
-            message,
-        )
+        """Return the best point and bound so far."""
+        seconds = time.monotonic() - self._began
+        point = self._values, self._unknowns
+        return answer(self._instance, outcome, *point, self._bound, seconds, message)
 
-    def _note(self, kind: str, rest: list[Any]) -> None:
-        if kind == "solving":
+    def _note(self, sent: tuple[Any, ...] | None) -> None:
+        if sent is None:  # the solver starts now
             self._began = time.monotonic()
             seconds = self._limits.seconds
             self._deadline = math.inf if seconds is None else self._began + seconds + self._grace
             return
-        values, unknowns, bound = rest
+        values, unknowns, bound = sent
         if values is not None and unknowns is not None:
             objective = self._instance.discretisation.objective(values, unknowns)
             if math.isfinite(objective):
@@ -282,48 +178,10 @@ class _Watch:
             f"its process was ended after {seconds:.1f} s"
         )
 
-    def _died(self, child: Child) -> Answer:
-        code = child.end()
-        message = end_in_words(code, "the solver process")
-        if child.last_words:
-            message += f"; it wrote: {child.last_words}"
-        return self.stopped(Outcome.FAILED, message)
 
-
-def main(descriptor: int, parent: int, memory: int) -> None:
-    """Do the one job that comes over the connection.
-
-    Parameters
-    ----------
-    descriptor
-        Of the connection.
-    parent
-        Its process number.
-    memory
-        Bytes that this process may use; 0 for no limit.
-    """
-    die_with(parent)
-    limit_memory(memory)
-    connection: Connection[Any, Any] = Connection(descriptor)
-
-    def progress(values: Array | None, unknowns: Array | None, bound: float | None) -> None:
-        connection.send(("progress", values, unknowns, bound))
-
-    try:
-        job: Job = pickle.loads(connection.recv_bytes())
-        instance = job.instance()
-        connection.send(("solving",))
-        if isinstance(job.solver, Reporting):
-            found = job.solver.follow(instance, job.limits, progress)
-        else:
-            found = job.solver.solve(instance, job.limits)
-        connection.send(("answer", found))
-    except InputError as error:
-        connection.send(("refused", error.messages))
-    except Exception as error:  # noqa: BLE001 - whatever a solver raises is its outcome
-        traceback.print_exc()
-        connection.send(("error", f"{type(error).__name__}: {error}"))
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+def _solve(solver: Solver, instance: Instance, limits: Limits, watched: bool, send: Send) -> Answer:
+    """Solve in the child, sending best points and bounds as they come."""
+    send(None)
+    if watched and isinstance(solver, ReportingSolver):
+        return solver.follow(instance, limits, lambda *found: send(found))
+    return solver.solve(instance, limits)

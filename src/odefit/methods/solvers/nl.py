@@ -21,7 +21,7 @@ import numpy as np
 
 from odefit.discretisation.assembly import Assembly, assembly
 from odefit.discretisation.instance import Instance
-from odefit.methods.process import LAST_WORDS, ONE_THREAD, end_in_words
+from odefit.methods.process import ONE_THREAD, OUTPUT_TAIL, exit_reason
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, answer
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
@@ -218,21 +218,19 @@ class AmplSolver:
         environment = dict(os.environ) | dict.fromkeys(ONE_THREAD, str(limits.threads))
         log = path.with_suffix(".log")
         with log.open("wb") as stream:
-            process = subprocess.Popen(
-                [shutil.which(self.executable) or self.executable, str(path), "-AMPL", *arguments],
-                cwd=path.parent,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=stream,
-                stderr=stream,
-            )
             try:
-                code: int | None = process.wait(timeout)
+                code: int | None = subprocess.run(
+                    [shutil.which(self.executable) or self.executable, path, "-AMPL", *arguments],
+                    cwd=path.parent,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=stream,
+                    stderr=stream,
+                    timeout=timeout,
+                    check=False,
+                ).returncode
             except subprocess.TimeoutExpired:
                 code = None
-            finally:
-                process.kill()
-                process.wait()
         return code, log.read_text(encoding="utf-8", errors="replace")
 
     def _read(
@@ -248,11 +246,11 @@ class AmplSolver:
         try:
             message, x, result = read_sol(path.read_text(encoding="utf-8", errors="replace"))
         except (OSError, ValueError) as error:
-            message = end_in_words(code, self.name) if code else f"{self.name} gave no solution"
+            message = exit_reason(code, self.name) if code else f"{self.name} gave no solution"
             if isinstance(error, ValueError):
                 message += f" ({error})"
             if words.strip():
-                message += f"; it wrote: {' '.join(words.split())[-LAST_WORDS:]}"
+                message += f"; it wrote: {' '.join(words.split())[-OUTPUT_TAIL:]}"
             return answer(instance, Outcome.FAILED, None, None, None, seconds, message)
         outcome = _outcome(result, message)
         values = unknowns = None
