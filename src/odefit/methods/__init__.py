@@ -1,4 +1,4 @@
-"""How to estimate: one module or package a family of methods."""
+"""The estimation methods, each family in a module or package of its own."""
 
 from odefit.methods.control import Control, Method, Progress
 from odefit.methods.estimate import Estimate, Start, Status

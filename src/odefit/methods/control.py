@@ -1,4 +1,4 @@
-"""What every method is told beside the problem: seed, time, workers, and how to report."""
+"""How a method is run: seed, time limit, workers, progress reports and interruption."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from odefit.problem.problem import Problem
 
 @dataclass(frozen=True)
 class Progress:
-    """Where an estimation stands.
+    """The state of an estimation that is under way.
 
     Attributes
     ----------
     done, failed
-        Starts finished, and those of them that failed.
+        Number of starts finished, and of those among them that failed.
     best
         Lowest objective so far; infinite if there is none.
     hits
-        How many starts reached it.
+        Number of starts that reached it.
     message
-        What is going on.
+        What the method is doing, in words.
     """
 
     done: int
@@ -42,26 +42,26 @@ class Progress:
 
 @dataclass(frozen=True)
 class Control:
-    """How a method is run.
+    """The settings of one run of a method.
 
     Attributes
     ----------
     seed
-        Every random choice hangs on it.
+        The seed of every random choice.
     deadline
-        In seconds of :func:`time.time`; None for no limit.
+        The time limit, in seconds of :func:`time.time`; None for no limit.
     executor
-        Where independent work goes; None for local processes if they pay.
+        The executor of independent work; None for local processes where they save time.
     jobs
-        How many local processes at most; None for one a core.
+        Largest number of local processes; None for one a core.
     report
-        Called with the :class:`Progress` now and then.
+        A function that is called with the :class:`Progress` now and then.
     checkpoint
-        File in which finished work is kept, and found again.
+        The file in which finished work is kept, and found again.
     interrupted
-        Set to end early with the best so far.
+        An event that is set to end early with the best so far.
     within
-        Where independent work inside a single start goes; None for this process.
+        The executor of independent work inside a single start; None for this process.
     """
 
     seed: int = 0
@@ -75,20 +75,20 @@ class Control:
 
     @property
     def out_of_time(self) -> bool:
-        """The deadline has passed."""
+        """Whether the deadline has passed."""
         return self.deadline is not None and time.time() >= self.deadline
 
     def should_stop(self) -> bool:
-        """Out of time, or interrupted."""
+        """Whether to end now: the deadline has passed, or the run was interrupted."""
         return self.interrupted.is_set() or self.out_of_time
 
 
 class Method(Protocol):
-    """A small frozen object with options, and one verb."""
+    """The interface of methods: a frozen object of options with one verb, :meth:`solve`."""
 
     @property
     def name(self) -> str:
-        """For results."""
+        """The method's name in results."""
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
         """Estimate the unknowns of `problem`."""
@@ -96,7 +96,7 @@ class Method(Protocol):
 
 @contextmanager
 def interruptible(control: Control) -> Iterator[None]:
-    """Ctrl-C sets ``control.interrupted``; a second one is a KeyboardInterrupt as usual."""
+    """Let Ctrl-C set ``control.interrupted``; a second one raises KeyboardInterrupt as usual."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -14,12 +14,12 @@ _LN10 = float(np.log(10.0))
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Coordinates of the unknowns of a problem.
+    """The transformation of the unknowns to the optimiser's coordinates.
 
     Attributes
     ----------
     logarithmic
-        Which unknowns are in log10, shape (n,).
+        Whether the coordinate of an unknown is its logarithm to base 10, shape (n,).
     lower, upper
         Bounds in coordinates, shape (n,).
     """
@@ -30,7 +30,7 @@ class Scaling:
 
     @classmethod
     def of(cls, problem: Problem) -> Scaling:
-        """The coordinates that the problem asks for."""
+        """Return the transformation that the problem asks for."""
         logarithmic = np.array([u.parameter.scale == "log10" for u in problem.unknowns], dtype=bool)
         lower, upper = problem.lower.copy(), problem.upper.copy()
         with np.errstate(divide="ignore"):
@@ -39,27 +39,27 @@ class Scaling:
         return cls(logarithmic, lower, upper)
 
     def coordinates(self, vector: Array) -> Array:
-        """From natural units."""
+        """Return the coordinates of a vector in natural units."""
         z = np.array(vector, dtype=float)
         z[self.logarithmic] = np.log10(z[self.logarithmic])
         return z
 
     def natural(self, coordinates: Array) -> Array:
-        """To natural units."""
+        """Return the vector in natural units that has these coordinates."""
         x = np.array(coordinates, dtype=float)
         with np.errstate(over="ignore"):
             x[self.logarithmic] = 10.0 ** x[self.logarithmic]
         return x
 
     def slope(self, vector: Array) -> Array:
-        """Derivative of the natural unknowns by their coordinates, shape (n,)."""
+        """Return the derivatives of the unknowns with respect to their coordinates, shape (n,)."""
         slope = np.ones(len(vector))
         slope[self.logarithmic] = _LN10 * vector[self.logarithmic]
         return slope
 
 
 def bounds_touched(problem: Problem, vector: Array) -> BoolArray:
-    """Which unknowns lie at a bound, to a relative 1e-9 of the bound or of the interval."""
+    """Return which unknowns lie at a bound, to a relative 1e-9 of the bound or of the interval."""
     lower, upper = problem.lower, problem.upper
     width = np.where(np.isfinite(upper - lower), upper - lower, np.inf)
 

@@ -1,4 +1,4 @@
-"""One start: integrate from t0 through all data, and improve the unknowns by Gauss-Newton."""
+"""Single shooting: integration from t0 through all data, improved by Gauss-Newton steps."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines import EngineName
 
 LEAST_LIKELIHOOD = 1e-9
-"""Gain of log-likelihood that is not worth another step."""
+"""Gain of the log-likelihood that is too small for another step."""
 
 
 @dataclass(frozen=True)
 class SingleShooting:
-    """Bounded trust-region Gauss-Newton on the integrated trajectories, from one start.
+    """Bounded trust-region Gauss-Newton method on the integrated trajectories, from one start.
 
     Attributes
     ----------
     evaluations
-        Of residuals and Jacobian, at most.
+        Largest number of evaluations of residuals and Jacobian.
     tolerance
-        Relative decrease of the cost that is not worth another step.
+        Relative decrease of the cost that is too small for another step.
     step
-        Relative step that counts as none.
+        Relative length of a step that counts as none.
     patience
-        Evaluations in which the cost must fall by one per cent.
+        Number of evaluations in which the cost must fall by one per cent.
     engine
         ``"auto"`` recognises stiffness; ``"heyoka"`` or ``"casadi"`` forces one engine.
     to_the_last_digit
-        Go on where the data are reproduced to rounding: pointless with any noise, but what is
-        poorly determined still gains from the digits that are left.
+        Whether to go on where the data are reproduced to rounding. This is pointless with any
+        noise, but poorly determined unknowns still gain from the digits that are left.
     """
 
     evaluations: int = 1000
@@ -54,11 +54,11 @@ class SingleShooting:
 
     @property
     def name(self) -> str:
-        """For results."""
+        """The method's name in results."""
         return "SingleShooting"
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
-        """Estimate from the problem's guess, or from the first sample if there is none."""
+        """Estimate the unknowns from the problem's guess, or from a first sample without one."""
         start = guess(problem)
         if start is None:
             start = sample(problem, 0, 1, control.seed)[0]
@@ -67,7 +67,7 @@ class SingleShooting:
         return Estimate((run,), run.status, run.message)
 
     def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
-        """One start; never raises for a failed integration.
+        """Run one start; a failed integration is counted, never raised.
 
         Parameters
         ----------
@@ -75,9 +75,9 @@ class SingleShooting:
             The problem's forward map; what it has learnt of stiffness is forgotten first, so
             that the result does not depend on what was computed before.
         index
-            Its number.
+            The number of the start.
         start
-            Natural units, shape (n,).
+            Start values in natural units, shape (n,).
         """
         began = time.perf_counter()
         forward.engines.reset()
@@ -129,7 +129,7 @@ class _Scaled:
 
 @dataclass(eq=False)
 class _Cost:
-    """The cost in the optimiser's coordinates, counting what fails."""
+    """The cost in the optimiser's coordinates; it counts the integrations that fail."""
 
     forward: ForwardMap
     failures: Counter[str] = field(default_factory=Counter)

@@ -1,4 +1,4 @@
-"""Where to start: sensible values for every unknown, with or without bounds."""
+"""Start values of the unknowns: guesses, and designs of many starts within their ranges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Design = Literal["latin", "sobol"]
 
 
 def guess(problem: Problem) -> Array | None:
-    """The user's guess, if there is one for any unknown; the middle of the range elsewhere."""
+    """Return the user's guess, completed by the middles of ranges; None if there is no guess."""
     if all(u.parameter.guess is None for u in problem.unknowns):
         return None
     middle = [r.at(np.array(0.5)) for r in ranges(problem)]
@@ -30,7 +30,7 @@ def guess(problem: Problem) -> Array | None:
 
 
 def chosen(problem: Problem, given: Mapping[str, float] | None, seed: int = 0) -> Array:
-    """Where a single start begins: at the guess, or at a first sample if there is none.
+    """Return the start values of a single start: the guess, or a first sample if there is none.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def chosen(problem: Problem, given: Mapping[str, float] | None, seed: int = 0) -
 
 
 def sample(problem: Problem, block: int, count: int, seed: int, design: Design = "latin") -> Array:
-    """Block number `block` of starts, shape (count, n).
+    """Return block number `block` of start values, shape (count, n).
 
     Each block is a design of its own, so that any number of blocks can be drawn, in any order,
     by any process.

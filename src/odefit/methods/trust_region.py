@@ -25,26 +25,26 @@ import numpy as np
 from odefit.problem.arrays import Array, BoolArray
 
 STRAIGHT_STEPS = 12
-"""Steps after which a problem that has not converged counts as curved."""
+"""Number of steps after which a valley counts as curved if the iteration has not converged."""
 
 CHANGES = 3
-"""Changes of the set of held components in a step, for each component, at most."""
+"""Largest number of changes of the set of held components in a step, for each component."""
 
 LEAST_EFFECT = 1e-3
-"""Effect of a relative change that every unknown counts for, relative to the largest."""
+"""Smallest weight of a relative change of an unknown, relative to the largest weight."""
 
 PROBE = 0.1
 """Fraction of a step at which its curvature is measured."""
 
 STALL = 0.1
-"""Gain of log-likelihood below which the iteration is as good as stuck."""
+"""Gain of the log-likelihood below which the iteration counts as stalled."""
 
 ACCELERATION = 0.75
-"""Largest correction relative to the step: twice its length over that of the step."""
+"""Largest geodesic acceleration: twice the length of the correction over that of the step."""
 
 
 class Quadratic(Protocol):
-    """A cost with its Gauss-Newton model: gradient J'r, matrix J'J."""
+    """A cost at a point with its Gauss-Newton model: gradient J'r, Hessian J'J."""
 
     @property
     def cost(self) -> float: ...
@@ -56,22 +56,22 @@ class Quadratic(Protocol):
 
 @dataclass(frozen=True)
 class Tolerances:
-    """When to stop.
+    """The stopping rules of :func:`minimise`.
 
     Attributes
     ----------
     cost
-        The full Gauss-Newton step promises less than this relative decrease.
+        Stop when the full Gauss-Newton step promises less than this relative decrease.
     step
-        A step is smaller than this, relative to the unknowns.
+        Stop when a step is smaller than this, relative to the unknowns.
     floor
-        A cost as good as zero, that nothing can beat; minus infinity where there is none.
+        A cost that counts as zero, which no other can beat; minus infinity where there is none.
     evaluations
-        At most.
+        Largest number of evaluations.
     patience
-        Evaluations in which the cost must fall by one per cent.
+        Number of evaluations in which the cost must fall by one per cent.
     least
-        Absolute decrease of the cost that is not worth another step. Costs that can pass
+        Absolute decrease of the cost that is too small for another step. Costs that can pass
         through zero, such as log-likelihoods, need one; :data:`STALL` then replaces the one
         per cent.
     """
@@ -86,20 +86,20 @@ class Tolerances:
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """Where the iteration ended.
+    """The end of the iteration.
 
     Attributes
     ----------
     vector
-        Shape (n,).
+        The last point, shape (n,).
     evaluation
-        There; None if the start itself failed.
+        The cost there with its model; None if the start itself failed.
     converged
         Whether a tolerance was met.
     message
-        Which, or what stopped it.
+        Which tolerance was met, or what else stopped the iteration.
     evaluations
-        Of the cost.
+        Number of evaluations of the cost.
     """
 
     vector: Array
@@ -122,11 +122,11 @@ def minimise(
     Parameters
     ----------
     evaluate
-        The cost with its model at a vector, or None where it is not defined.
+        A function that returns the cost with its model at a vector, or None where it fails.
     start, lower, upper
-        Shape (n,); infinite bounds where there are none.
+        Start vector and bounds, shape (n,); bounds are infinite where there are none.
     stop
-        Asked before each evaluation; True ends with the best so far.
+        A function that is called before each evaluation; True ends with the best so far.
     """
     x = np.clip(start, lower, upper)
     current = evaluate(x)
@@ -194,7 +194,7 @@ def minimise(
 def promised_decrease(
     residuals: Array, jacobian: Array, x: Array, lower: Array, upper: Array
 ) -> float:
-    """Decrease of the cost that its Gauss-Newton model promises within the bounds."""
+    """Return the decrease of the cost that its Gauss-Newton model promises within the bounds."""
     norms = _column_norms(jacobian)
     weight = np.where(norms > 0, norms, 1.0)
     model = _Model(residuals, jacobian, weight, x, lower, upper)
@@ -226,12 +226,12 @@ class _Model:
         self._last = (self._free, _Damped(self._r[:, self._free]), 0.0)
 
     def decrease(self, d: Array) -> float:
-        """Decrease of the model along the step `d`."""
+        """Return the decrease of the model along the step `d`."""
         jd = self._r @ (d * self._weight)
         return float(-(self._gradient @ d) - 0.5 * (jd @ jd))
 
     def acceleration(self, curvature: Array) -> Array:
-        """Half the change that answers the residuals' `curvature` along the last step."""
+        """Return half the change that answers the residuals' `curvature` along the last step."""
         free, solver, damping = self._last
         bend = np.zeros(len(self._weight))
         answer = solver.solve(self._q.T @ curvature, damping)
@@ -239,7 +239,7 @@ class _Model:
         return bend
 
     def step(self, radius: float) -> Array:
-        """The step to the minimum of the model within the radius and the bounds.
+        """Return the step to the minimum of the model within the radius and the bounds.
 
         An active set: components that would leave their intervals stop at the bounds, the rest
         of the step is solved again, and a component is let go when the model then falls on the
@@ -274,7 +274,7 @@ class _Model:
     def _solved(
         self, free: BoolArray, held: Array, radius: float
     ) -> tuple[Array, _Damped | None, float]:
-        """The step with some components held; nothing to solve for gives no solver."""
+        """Return the step with some components held; nothing to solve for gives no solver."""
         d = held.copy()
         left = radius**2 - float(np.sum((held * self._weight) ** 2))
         if not free.any() or left <= 0:
@@ -286,7 +286,7 @@ class _Model:
         return d, solver, damping
 
     def _wrong(self, d: Array, free: BoolArray, damping: float) -> int | None:
-        """The held component whose release lowers the model most; None if there is none."""
+        """Return the held component whose release lowers the model most; None if there is none."""
         scaled = d * self._weight
         slope = self._r.T @ (self._r @ scaled + self._rhs) + damping * scaled
         inward = np.where(d <= self._low, -slope, 0.0)
@@ -300,7 +300,7 @@ class _Model:
 
 
 class _Damped:
-    """Minimum of |a y + b|^2 + damping |y|^2, by the singular value decomposition of a."""
+    """The minimum of |a y + b|^2 + damping |y|^2, by the singular value decomposition of a."""
 
     def __init__(self, a: Array) -> None:
         u, s, vt = np.linalg.svd(a, full_matrices=False)
@@ -308,7 +308,7 @@ class _Damped:
         self._u, self._s, self._vt = u[:, keep], s[keep], vt[keep]
 
     def solve(self, b: Array, damping: float) -> Array:
-        """The minimiser y."""
+        """Return the minimiser y for this damping."""
         s = self._s
         return np.asarray(-(self._vt.T @ (s * (self._u.T @ b) / (s * s + damping))))
 
@@ -340,7 +340,7 @@ class _Damped:
 
 
 def _weights(scale: Array, x: Array) -> Array:
-    """What a step in each unknown counts in the trust radius: its column norm, bounded below.
+    """Return the weight of each unknown in the trust radius: its column norm, bounded below.
 
     An unknown that hardly acts would otherwise run to its bounds in every trial step, however
     small the radius, and act there.
