@@ -39,4 +39,4 @@ def test_the_slope_is_the_derivative_of_natural_units() -> None:
     z = np.array([-1.0, 2.0, -0.5])
     h = 1e-6
     expected = (scaling.natural(z + h) - scaling.natural(z - h)) / (2 * h)
-    assert scaling.slope(scaling.natural(z)) == pytest.approx(expected, rel=1e-6)
+    assert scaling.derivative(scaling.natural(z)) == pytest.approx(expected, rel=1e-6)

@@ -37,7 +37,7 @@ def assess_local(
     """
     problem = forward.problem
     scaling = Scaling.of(problem)
-    jacobian = evaluation.jacobian * scaling.slope(vector)
+    jacobian = evaluation.jacobian * scaling.derivative(vector)
     promised = promised_decrease(
         evaluation.residuals,
         jacobian,

@@ -51,11 +51,11 @@ class Scaling:
             x[self.logarithmic] = 10.0 ** x[self.logarithmic]
         return x
 
-    def slope(self, vector: Array) -> Array:
+    def derivative(self, vector: Array) -> Array:
         """Return the derivatives of the unknowns with respect to their coordinates, shape (n,)."""
-        slope = np.ones(len(vector))
-        slope[self.logarithmic] = _LN10 * vector[self.logarithmic]
-        return slope
+        factor = np.ones(len(vector))
+        factor[self.logarithmic] = _LN10 * vector[self.logarithmic]
+        return factor
 
 
 def bounds_touched(problem: Problem, vector: Array) -> BoolArray:

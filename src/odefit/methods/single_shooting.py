@@ -20,7 +20,7 @@ from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines import EngineName
 
-LEAST_LIKELIHOOD = 1e-9
+MIN_LIKELIHOOD_GAIN = 1e-9
 """Gain of the log-likelihood that is too small for another step."""
 
 
@@ -90,7 +90,7 @@ class SingleShooting:
             floor=-math.inf if self.to_the_last_digit else tolerance.zero(),
             evaluations=self.evaluations,
             patience=self.patience,
-            least=LEAST_LIKELIHOOD if forward.likelihood else 0.0,
+            least=MIN_LIKELIHOOD_GAIN if forward.likelihood else 0.0,
         )
         inside = np.clip(start, forward.problem.lower, forward.problem.upper)
         # Far from any sensible answer, squares overflow: an infinite cost is no step forward.
@@ -145,9 +145,9 @@ class _Cost:
             self.failures[evaluation.reason] += 1
             self.last_failure = evaluation
             return None
-        slope = self.scaling.slope(vector)
+        factor = self.scaling.derivative(vector)
         return _Scaled(
-            evaluation.cost, evaluation.residuals, evaluation.jacobian * slope, evaluation
+            evaluation.cost, evaluation.residuals, evaluation.jacobian * factor, evaluation
         )
 
     def objective(self, minimum: Minimum) -> float:

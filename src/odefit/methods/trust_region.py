@@ -27,19 +27,19 @@ from odefit.problem.arrays import Array, BoolArray
 STRAIGHT_STEPS = 12
 """Number of steps after which a valley counts as curved if the iteration has not converged."""
 
-CHANGES = 3
+MAX_ACTIVE_SET_CHANGES = 3
 """Largest number of changes of the set of held components in a step, for each component."""
 
-LEAST_EFFECT = 1e-3
+MIN_RELATIVE_WEIGHT = 1e-3
 """Smallest weight of a relative change of an unknown, relative to the largest weight."""
 
-PROBE = 0.1
+PROBE_FRACTION = 0.1
 """Fraction of a step at which its curvature is measured."""
 
-STALL = 0.1
+STALL_GAIN = 0.1
 """Gain of the log-likelihood below which the iteration counts as stalled."""
 
-ACCELERATION = 0.75
+MAX_ACCELERATION_RATIO = 0.75
 """Largest geodesic acceleration: twice the length of the correction over that of the step."""
 
 
@@ -72,7 +72,7 @@ class Tolerances:
         Number of evaluations in which the cost must fall by one per cent.
     least
         Absolute decrease of the cost that is too small for another step. Costs that can pass
-        through zero, such as log-likelihoods, need one; :data:`STALL` then replaces the one
+        through zero, such as log-likelihoods, need one; :data:`STALL_GAIN` then replaces the one
         per cent.
     """
 
@@ -139,7 +139,7 @@ def minimise(
     milestone = (count, current.cost)
     while True:
         if current.cost <= tolerances.floor:
-            return Minimum(x, current, True, "the residuals are as good as zero", count)
+            return Minimum(x, current, True, "the residuals are zero to rounding", count)
         scale = np.maximum(scale, _column_norms(current.jacobian))
         weight = _weights(scale, x)
         model = _Model(current.residuals, current.jacobian, weight, x, lower, upper)
@@ -153,12 +153,12 @@ def minimise(
             if count >= tolerances.evaluations:
                 return Minimum(x, current, False, f"stopped after {count} evaluations", count)
             if stop():
-                return Minimum(x, current, False, "stopped from outside", count)
+                return Minimum(x, current, False, "the search was stopped", count)
             if count - milestone[0] >= tolerances.patience:
                 if milestone[1] - current.cost < (
-                    STALL if tolerances.least else 0.01 * milestone[1]
+                    STALL_GAIN if tolerances.least else 0.01 * milestone[1]
                 ):
-                    return Minimum(x, current, False, "the cost hardly falls any more", count)
+                    return Minimum(x, current, False, "the fit hardly improves any more", count)
                 milestone = (count, current.cost)
             d = model.step(radius)
             trial = np.clip(x + d, lower, upper)
@@ -166,11 +166,13 @@ def minimise(
             length = float(np.linalg.norm(weight * d))
             predicted = model.decrease(d)
             if steps >= STRAIGHT_STEPS and length > 0:
-                probe = evaluate(x + PROBE * d)
+                probe = evaluate(x + PROBE_FRACTION * d)
                 count += 1
                 if probe is not None:
-                    bend = model.acceleration((probe.jacobian @ d - current.jacobian @ d) / PROBE)
-                    if 2 * float(np.linalg.norm(weight * bend)) <= ACCELERATION * length:
+                    bend = model.acceleration(
+                        (probe.jacobian @ d - current.jacobian @ d) / PROBE_FRACTION
+                    )
+                    if 2 * float(np.linalg.norm(weight * bend)) <= MAX_ACCELERATION_RATIO * length:
                         trial = np.clip(trial + bend, lower, upper)
             new = evaluate(trial) if length > 0 else None
             count += 1
@@ -186,7 +188,7 @@ def minimise(
                 break
             small = tolerances.step * float(np.linalg.norm(weight * x))
             if length <= small or radius <= small:
-                return Minimum(x, current, True, "no smaller step lowers the cost", count)
+                return Minimum(x, current, True, "no smaller step improves the fit", count)
         if length <= tolerances.step * float(np.linalg.norm(weight * x)):
             return Minimum(x, current, True, "the steps have become negligible", count)
 
@@ -248,7 +250,7 @@ class _Model:
         free = self._free.copy()
         held = np.zeros(len(self._weight))
         best, most = held, 0.0
-        for _ in range(CHANGES * len(held) + 1):
+        for _ in range(MAX_ACTIVE_SET_CHANGES * len(held) + 1):
             d, solver, damping = self._solved(free, held, radius)
             if solver is not None:
                 out = free & ((d < self._low) | (d > self._high))
@@ -313,7 +315,7 @@ class _Damped:
         return np.asarray(-(self._vt.T @ (s * (self._u.T @ b) / (s * s + damping))))
 
     def damping(self, b: Array, radius: float) -> float:
-        """The damping for which |y| is `radius` (to a tenth), 0 if it is less without any.
+        """Return the damping for which |y| is `radius` to a tenth; 0 if it is less without any.
 
         Newton's method on the secular equation 1/|y(damping)| = 1/radius, safeguarded.
         """
@@ -347,7 +349,7 @@ def _weights(scale: Array, x: Array) -> Array:
     """
     sizes = np.maximum(np.abs(x), 1e-300)
     effects = scale * sizes
-    least = LEAST_EFFECT * effects.max(initial=0.0)
+    least = MIN_RELATIVE_WEIGHT * effects.max(initial=0.0)
     weight = np.maximum(scale, least / np.maximum(sizes, 1e-6 * sizes.max(initial=1.0)))
     return np.where(weight > 0, weight, 1.0)
 

@@ -177,7 +177,7 @@ def test_it_stops_when_told_to() -> None:
     calls = iter([False, False, True])
     end = iterated(shooting, shaken(point, 0.3), stop=lambda: next(calls, True))
     assert not end.converged
-    assert end.message == "stopped from outside"
+    assert end.message == "the search was stopped"
     assert len(end.iterations) <= 3
 
 

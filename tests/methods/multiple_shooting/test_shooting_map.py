@@ -58,7 +58,7 @@ def test_on_a_trajectory_nothing_differs_from_the_single_integration(name: str) 
     jacobian = at.rows_by_unknown + np.einsum(
         "ri,rij->rj", at.rows_by_node, slopes[chains.row_nodes]
     )
-    slope = shooting.scaling.slope(vector)
+    slope = shooting.scaling.derivative(vector)
     expected = whole.residuals @ whole.jacobian * slope
     scale = np.abs(expected).max() + 1e-9
     assert at.residuals @ jacobian == pytest.approx(expected, rel=10 * tolerance, abs=1e-5 * scale)

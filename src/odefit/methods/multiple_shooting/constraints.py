@@ -142,7 +142,7 @@ def linearised(shooting: Shooting, at: Linearised, constraints: Sequence[Parsed]
     """Values and derivatives of constraints at a point."""
     n, size = len(at.point.coordinates), len(shooting.names)
     vector = shooting.scaling.natural(at.point.coordinates)
-    slope = shooting.scaling.slope(vector)
+    slope = shooting.scaling.derivative(vector)
     values = np.zeros(len(constraints))
     by_unknown = np.zeros((len(constraints), n))
     by_node: dict[int, np.ndarray] = {}

@@ -212,7 +212,7 @@ class _Damping:
         failure = ""
         while damping > LEAST_DAMPING:
             if stop():
-                self.reason = "stopped from outside"
+                self.reason = "the search was stopped"
                 return None
             trial = self._shooting.linearised(self._at.point.moved(self._step, damping))
             if isinstance(trial, Failure):

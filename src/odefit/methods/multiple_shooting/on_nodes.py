@@ -138,7 +138,7 @@ def seen_from_unknowns(
     """
     n = len(at.point.coordinates)
     vector = shooting.scaling.natural(at.point.coordinates)
-    slope = shooting.scaling.slope(vector)
+    slope = shooting.scaling.derivative(vector)
     inverse = problem.inverse
     root = inverse.covariance_root()[:n]
     lost = _basis(inverse.undetermined[:n])

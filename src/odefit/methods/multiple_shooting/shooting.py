@@ -151,7 +151,7 @@ class Shooting:
         if isinstance(sweeps, Failure):
             return sweeps
         vector = self.scaling.natural(point.coordinates)
-        slope = self.scaling.slope(vector)
+        slope = self.scaling.derivative(vector)
         n, size = len(vector), len(self.names)
         wide = np.concatenate([vector, np.zeros(size)])
         with np.errstate(all="ignore"):

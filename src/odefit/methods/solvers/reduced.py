@@ -310,7 +310,7 @@ class _Walk:
             evaluation = None if solved is None else self._reduced.evaluate(solved)
             if solved is not None and evaluation is not None:
                 self._last = solved
-                jacobian = evaluation.jacobian * self.scaling.slope(vector)
+                jacobian = evaluation.jacobian * self.scaling.derivative(vector)
                 return _Point(evaluation.cost, evaluation.residuals, jacobian, solved)
         return None
 
