@@ -55,7 +55,7 @@ def prepared(task: Task) -> Mapping[str, Any]:
         "seconds": seconds,
         "paths": len(generic.solutions),
         "promised": preparation.structural,
-        "doubt": generic.doubt,
+        "doubt": generic.miss_probability,
         "lost": generic.failed,
     }
 
@@ -63,9 +63,9 @@ def prepared(task: Task) -> Mapping[str, Any]:
 @contextmanager
 def _empty_cache() -> Iterator[None]:
     """What is found inside is put where it belongs afterwards."""
-    from odefit.structure.storage import folder
+    from odefit.structure.storage import cache_folder
 
-    usual = folder()
+    usual = cache_folder()
     before = os.environ.get("ODEFIT_CACHE")
     with tempfile.TemporaryDirectory() as empty:
         os.environ["ODEFIT_CACHE"] = empty

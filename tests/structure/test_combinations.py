@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from odefit.structure.combinations import Combined, identifiable_combinations, rational
-from odefit.structure.jets import JetSystem
+from odefit.structure.differentiated_system import DifferentiatedSystem
 from odefit.structure.ranks import local_rank
 from odefit.structure.series import MODULAR, PRIME
 from tests.structure.models import problem
@@ -21,7 +21,9 @@ def of(
     initial: Mapping[str, float] | None = None,
 ) -> Combined:
     model = problem(ode, {"y": output}, parameters.split(), initial)
-    return identifiable_combinations(local_rank(JetSystem(model, "initial")), model.keys)
+    return identifiable_combinations(
+        local_rank(DifferentiatedSystem(model, free_states=False)), model.keys
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from odefit.problem.problem import Problem
-from odefit.structure.consistency import completed
-from odefit.structure.jets import JetSystem, NoStructureError
+from odefit.structure.auxiliary_states import fill_dependent_states
+from odefit.structure.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
 from odefit.structure.ranks import local_rank
 from tests.structure.models import problem
 
@@ -76,44 +76,44 @@ def integrated(form: str, span: float, steps: int = 400) -> complex:
     return x
 
 
-def series_at_point(form: str, order: int) -> tuple[JetSystem, np.ndarray, Any]:
-    system = JetSystem(of(form), "initial")
+def series_at_point(form: str, order: int) -> tuple[DifferentiatedSystem, np.ndarray, Any]:
+    system = DifferentiatedSystem(of(form), free_states=False)
     start = np.array([POINT.get(n, 1.0) for n in system.names], dtype=complex)
-    values = completed(system, 0, start, T0)
-    known, functions = system.blocks[0].surroundings(T0, order)
+    values = fill_dependent_states(system, 0, start, T0)
+    known, functions = system.expansions[0].expansion_point(T0, order)
     return system, values, system.run(0, values[None], order, known[None], functions[None])
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_lifted_trajectory_is_the_original_one(form: str) -> None:
-    _, _, jets = series_at_point(form, 16)
+    _, _, taylor = series_at_point(form, 16)
     span = 0.1
     powers = span ** np.arange(17)
-    x = complex(jets.outputs[0, :, 0] @ powers)
+    x = complex(taylor.outputs[0, :, 0] @ powers)
     assert x == pytest.approx(integrated(form, span), rel=1e-9)
-    y = complex(jets.outputs[0, :, 1] @ powers)
+    y = complex(taylor.outputs[0, :, 1] @ powers)
     assert y == pytest.approx(value(form, x, T0 + span), rel=1e-9)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_polynomial_relations_hold_at_every_order(form: str) -> None:
-    system, _, jets = series_at_point(form, 10)
-    block = system.blocks[0]
-    zeros = jets.outputs[0, :, len(block.observables) : block.outputs]
+    system, _, taylor = series_at_point(form, 10)
+    expansion = system.expansions[0]
+    zeros = taylor.outputs[0, :, len(expansion.observables) : expansion.outputs]
     assert np.abs(zeros).max(initial=0.0) < 1e-9
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_relations_between_differentials_hold_along_the_trajectory(form: str) -> None:
     """``w' = sum of factor * argument'``, with all three read from the series."""
-    system, _, jets = series_at_point(form, 2)
-    assert bool(system.blocks[0].differentials) == ("sqrt(2)" not in form)
-    for place, pairs in system.blocks[0].differentials:
-        outputs = jets.outputs[0]
+    system, _, taylor = series_at_point(form, 2)
+    assert bool(system.expansions[0].differentials) == ("sqrt(2)" not in form)
+    for place, pairs in system.expansions[0].differentials:
+        outputs = taylor.outputs[0]
         followed = sum(outputs[0, factor] * outputs[1, argument] for factor, argument in pairs)
-        generic = {t.index for t in system.blocks[0].lifting.generic}
-        tape = system.blocks[0].lifting.tape
-        program = system.blocks[0].program.equations
+        generic = {t.index for t in system.expansions[0].lifting.generic}
+        tape = system.expansions[0].lifting.tape
+        program = system.expansions[0].program.equations
         if any(tape.depends(program.outputs[f]) & generic for f, _ in pairs):
             continue  # any number stands for the logarithm where the exponent rests
         assert abs(outputs[1, place] - followed) < 1e-10
@@ -123,7 +123,7 @@ def test_relations_between_differentials_hold_along_the_trajectory(form: str) ->
 def test_a_parameter_and_an_initial_value_behind_a_function_are_identifiable(form: str) -> None:
     if "a" not in form.replace("tan", "").replace("acos", "").replace("asin", ""):
         form = f"a*({form})"
-    rank = local_rank(JetSystem(of(form), "initial"))
+    rank = local_rank(DifferentiatedSystem(of(form), free_states=False))
     assert rank.proved
 
 
@@ -146,7 +146,7 @@ def test_a_parameter_and_an_initial_value_behind_a_function_are_identifiable(for
 )
 def test_two_parameters_behind_functions(form: str, identifiable: bool) -> None:
     model = problem({"x": f"-x + {form}"}, {"y": "x"}, ["a", "b"])
-    rank = local_rank(JetSystem(model, "initial"))
+    rank = local_rank(DifferentiatedSystem(model, free_states=False))
     assert rank.proved == identifiable
     found = dict(zip(rank.names, rank.best.determined, strict=True))
     assert found["x"]
@@ -155,46 +155,46 @@ def test_two_parameters_behind_functions(form: str, identifiable: bool) -> None:
 
 def test_an_initial_value_may_be_a_function_of_a_parameter() -> None:
     model = problem({"x": "-k*x"}, {"y": "x"}, ["k", "p"], {"x": "2*exp(p) + sqrt(p)"})
-    system = JetSystem(model, "initial")
+    system = DifferentiatedSystem(model, free_states=False)
     start = np.array([0.5 if n == "k" else 0.49 for n in system.names], dtype=complex)
-    values = completed(system, 0, start, 0.0)
-    known, functions = system.blocks[0].surroundings(0.0, 1)
-    jets = system.run(0, values[None], 1, known[None], functions[None])
+    values = fill_dependent_states(system, 0, start, 0.0)
+    known, functions = system.expansions[0].expansion_point(0.0, 1)
+    taylor = system.run(0, values[None], 1, known[None], functions[None])
     x0 = 2 * math.exp(0.49) + 0.7
-    np.testing.assert_allclose(jets.outputs[0, :, 0], [x0, -0.5 * x0], rtol=1e-12)
+    np.testing.assert_allclose(taylor.outputs[0, :, 0], [x0, -0.5 * x0], rtol=1e-12)
     assert local_rank(system).proved
 
 
 def test_functions_of_the_time_alone_are_known() -> None:
     model = problem({"x": "-k*x + sin(3*t) + sqrt(1 + t^2)"}, {"y": "x"}, ["k"])
-    system = JetSystem(model, "initial")
+    system = DifferentiatedSystem(model, free_states=False)
     assert system.names == ["k", "x"]
-    known, functions = system.blocks[0].surroundings(0.4, 3)
+    known, functions = system.expansions[0].expansion_point(0.4, 3)
     point = np.array([[0.5, 2.0]], dtype=complex)
-    jets = system.run(0, point, 3, known[None], functions[None])
+    taylor = system.run(0, point, 3, known[None], functions[None])
     rate = -1.0 + math.sin(1.2) + math.sqrt(1.16)
-    assert jets.outputs[0, 1, 0].real == pytest.approx(rate, rel=1e-13)
+    assert taylor.outputs[0, 1, 0].real == pytest.approx(rate, rel=1e-13)
 
 
 @pytest.mark.parametrize("function", ["abs(x)", "min(x, k)", "max(x, k)"])
 def test_a_kink_is_refused(function: str) -> None:
-    with pytest.raises(NoStructureError, match="kink"):
-        JetSystem(problem({"x": f"-k*{function}"}, {"y": "x"}, ["k"]), "initial")
+    with pytest.raises(NoTaylorSeriesError, match="kink"):
+        DifferentiatedSystem(problem({"x": f"-k*{function}"}, {"y": "x"}, ["k"]), free_states=False)
 
 
 def test_an_algebraic_equation_is_differentiated() -> None:
     """``z^3 + z = x`` with ``x' = -z``: against the series of the inverse function."""
     model = problem({"x": "-k*z"}, {"y": "z"}, ["k"], algebraic={"z": "z^3 + z - x"})
-    system = JetSystem(model, "initial")
+    system = DifferentiatedSystem(model, free_states=False)
     start = {"k": 0.7, "x": 2.0}
     values = np.array([start.get(n, 0.9) for n in system.names], dtype=complex)
-    values = completed(system, 0, values, 0.0)
-    known, functions = system.blocks[0].surroundings(0.0, 3)
-    jets = system.run(0, values[None], 3, known[None], functions[None])
+    values = fill_dependent_states(system, 0, values, 0.0)
+    known, functions = system.expansions[0].expansion_point(0.0, 3)
+    taylor = system.run(0, values[None], 3, known[None], functions[None])
     # z = 1 at x = 2; (3 z^2 + 1) z' = x' = -k z.
-    assert jets.outputs[0, 0, 0] == pytest.approx(1.0)
-    assert jets.outputs[0, 1, 0] == pytest.approx(-0.7 / 4)
+    assert taylor.outputs[0, 0, 0] == pytest.approx(1.0)
+    assert taylor.outputs[0, 1, 0] == pytest.approx(-0.7 / 4)
     # (3 z^2 + 1) z'' + 6 z z'^2 = -k z'.
     second = (0.49 / 4 - 6 * 0.49 / 16) / 4
-    assert 2 * jets.outputs[0, 2, 0] == pytest.approx(second)
-    assert np.abs(jets.outputs[0, :, 1]).max() < 1e-12
+    assert 2 * taylor.outputs[0, 2, 0] == pytest.approx(second)
+    assert np.abs(taylor.outputs[0, :, 1]).max() < 1e-12

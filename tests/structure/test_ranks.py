@@ -9,13 +9,13 @@ from odefit import library
 from odefit.problem.experiment import Experiment
 from odefit.problem.model import Model
 from odefit.problem.problem import Problem
-from odefit.structure.jets import JetSystem, NoStructureError
+from odefit.structure.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
 from odefit.structure.ranks import LocalRank, local_rank
 from tests.structure.models import TIMES, problem
 
 
 def rank_of(model: Problem) -> LocalRank:
-    return local_rank(JetSystem(model, "initial"))
+    return local_rank(DifferentiatedSystem(model, free_states=False))
 
 
 def lost(rank: LocalRank) -> set[str]:
@@ -85,7 +85,9 @@ def test_a_known_input_excites() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_findings_do_not_hang_on_the_seed(seed: int) -> None:
-    rank = local_rank(JetSystem(library.load("rational-biohydrogenation"), "initial"), seed)
+    rank = local_rank(
+        DifferentiatedSystem(library.load("rational-biohydrogenation"), free_states=False), seed
+    )
     assert (rank.best.rank, lost(rank)) == (9, {"x7"})
 
 
@@ -99,5 +101,5 @@ def test_algebraic_and_transcendental_ways_are_told_apart() -> None:
 
 def test_a_division_by_a_given_zero_is_said() -> None:
     model = problem({"x": "a/x"}, {"y": "x"}, ["a"], {"x": 0.0})
-    with pytest.raises(NoStructureError, match="division by zero"):
+    with pytest.raises(NoTaylorSeriesError, match="division by zero"):
         rank_of(model)

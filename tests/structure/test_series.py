@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from odefit.problem.expressions import parse
-from odefit.structure.series import COMPLEX, MODULAR, PRIME, Equations, SeriesProgram
+from odefit.structure.series import COMPLEX, MODULAR, PRIME, RationalODE, SeriesProgram
 from odefit.structure.tape import Recording, Tape
 
 
@@ -33,7 +33,7 @@ def program(
 
     initial = tuple(tape.variable(f"{s}0") for s in ode)
     return SeriesProgram(
-        Equations(
+        RationalODE(
             tape,
             (*(values[p] for p in parameters.split()), *initial),
             tuple(values[s] for s in ode),
@@ -81,12 +81,12 @@ def test_derivatives_agree_with_a_complex_step_of_the_real_series() -> None:
     p = program(LORENZ, OUTPUTS, "a b c")
     rng = np.random.default_rng(0)
     point = rng.uniform(0.5, 1.5, 6)
-    jets = p.run(COMPLEX, point[None].astype(complex), 9)
-    assert jets.derivatives is not None
+    taylor = p.run(COMPLEX, point[None].astype(complex), 9)
+    assert taylor.derivatives is not None
     moved = np.repeat(point[None].astype(complex), 6, axis=0) + 1e-30j * np.eye(6)
     steps = p.run(COMPLEX, moved, 9, derivatives=False).outputs.imag / 1e-30
     np.testing.assert_allclose(
-        jets.derivatives[0].real, np.moveaxis(steps, 0, 2), rtol=1e-11, atol=1e-12
+        taylor.derivatives[0].real, np.moveaxis(steps, 0, 2), rtol=1e-11, atol=1e-12
     )
 
 
@@ -94,15 +94,15 @@ def test_derivatives_at_complex_points_agree_with_differences() -> None:
     p = program(LORENZ, OUTPUTS, "a b c")
     rng = np.random.default_rng(1)
     point = rng.normal(size=6) + 1j * rng.normal(size=6)
-    jets = p.run(COMPLEX, point[None], 6)
-    assert jets.derivatives is not None
+    taylor = p.run(COMPLEX, point[None], 6)
+    assert taylor.derivatives is not None
     for k in range(6):
         step = np.zeros(6, dtype=complex)
         step[k] = 1e-6
         up, down = (p.run(COMPLEX, (point + s * step)[None], 6).outputs[0] for s in (1, -1))
         expected = (up - down) / 2e-6
         scale = np.abs(expected).max(axis=1, keepdims=True) + 1.0
-        assert np.all(np.abs(jets.derivatives[0, :, :, k] - expected) <= 1e-5 * scale)
+        assert np.all(np.abs(taylor.derivatives[0, :, :, k] - expected) <= 1e-5 * scale)
 
 
 def rational_series(order: int, a: Fraction, x: Fraction, y: Fraction) -> list[Fraction]:
@@ -122,8 +122,8 @@ def test_residues_are_those_of_the_exact_rational_coefficients() -> None:
     values = (Fraction(3, 7), Fraction(22, 5), Fraction(-13, 11))
     expected = rational_series(10, *values)
     residues = [MODULAR.exact(v) for v in values]
-    jets = p.run(MODULAR, np.array([residues], dtype=np.int64), 10)
-    assert jets.outputs[0, :, 0].tolist() == [MODULAR.exact(c) for c in expected]
+    taylor = p.run(MODULAR, np.array([residues], dtype=np.int64), 10)
+    assert taylor.outputs[0, :, 0].tolist() == [MODULAR.exact(c) for c in expected]
     # And for floats.
     found = series(p, [float(v) for v in values], 10)[:, 0]
     np.testing.assert_allclose(found, [float(c) for c in expected], rtol=1e-12)
@@ -133,8 +133,8 @@ def test_derivatives_modulo_the_prime_are_exact() -> None:
     """Coefficients of polynomial equations are polynomials: their differences are exact."""
     p = program({"x": "a*x + x*y", "y": "x - b*y^2"}, ["x*y"], "a b")
     point = np.array([[5, 7, 11, 13]], dtype=np.int64)
-    jets = p.run(MODULAR, point, 4)
-    assert jets.derivatives is not None
+    taylor = p.run(MODULAR, point, 4)
+    assert taylor.derivatives is not None
     for k in range(4):
         # f'(0) from values at 0, ..., 12, a polynomial of degree at most 12.
         count = 13
@@ -152,7 +152,7 @@ def test_derivatives_modulo_the_prime_are_exact() -> None:
         for j in range(5):
             total = first * int(values[0, j])
             total += sum(w * int(v) for w, v in zip(residues, values[1:, j], strict=True))
-            assert total % PRIME == jets.derivatives[0, j, 0, k]
+            assert total % PRIME == taylor.derivatives[0, j, 0, k]
 
 
 def test_known_functions_enter_by_their_series() -> None:

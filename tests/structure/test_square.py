@@ -6,20 +6,21 @@ import numpy as np
 import pytest
 
 from odefit import library
-from odefit.structure.jets import JetSystem
-from odefit.structure.square import Between, SquareSystem
+from odefit.structure.differentiated_system import DifferentiatedSystem
+from odefit.structure.homotopy.parameter_homotopy import ParameterHomotopy
+from odefit.structure.square import SquareSystem
 from tests.structure.models import problem
 
 
 def test_low_orders_come_first() -> None:
-    square = SquareSystem(JetSystem(library.load("rational-seir"), "free"))
+    square = SquareSystem(DifferentiatedSystem(library.load("rational-seir"), free_states=True))
     assert square.size == 7
     assert square.orders(0) == [5, 0]
     assert [row.order for row in square.rows] == sorted(row.order for row in square.rows)
 
 
 def test_what_no_equation_sees_is_held() -> None:
-    system = JetSystem(library.load("rational-biohydrogenation"), "free")
+    system = DifferentiatedSystem(library.load("rational-biohydrogenation"), free_states=True)
     square = SquareSystem(system)
     assert [system.names[k] for k in square.held] == ["x7@"]
     assert square.size == 9
@@ -34,14 +35,14 @@ def test_the_rank_may_rest_and_rise_again() -> None:
         ["k", "m"],
         {"a": 0.0, "b": 0.0, "c": 0.0, "d": 0.0},
     )
-    square = SquareSystem(JetSystem(model, "initial"))
+    square = SquareSystem(DifferentiatedSystem(model, free_states=False))
     assert [(row.order, row.output) for row in square.rows] == [(4, 0)]
 
 
 @pytest.mark.parametrize("name", ["rational-seir", "rational-hiv", "seasonal-lotka-volterra"])
 def test_a_generic_point_solves_its_system(name: str) -> None:
-    square = SquareSystem(JetSystem(library.load(name), "free"))
-    point, parameters = square.generic(np.random.default_rng(0))
+    square = SquareSystem(DifferentiatedSystem(library.load(name), free_states=True))
+    point, parameters = square.generic_point(np.random.default_rng(0))
     left, jacobian, _ = square.values(point[None], parameters[None])
     assert left[0] == pytest.approx(parameters[: square.size], abs=1e-12)
     assert np.linalg.matrix_rank(jacobian[0] * np.abs(point)) == square.size
@@ -51,10 +52,10 @@ def test_a_generic_point_solves_its_system(name: str) -> None:
     "name", ["rational-biohydrogenation", "seasonal-lotka-volterra", "rational-hiv"]
 )
 def test_derivatives_of_the_homotopy_agree_with_differences(name: str) -> None:
-    square = SquareSystem(JetSystem(library.load(name), "free"))
+    square = SquareSystem(DifferentiatedSystem(library.load(name), free_states=True))
     rng = np.random.default_rng(1)
-    (point, start), (_, end) = square.generic(rng), square.generic(rng)
-    between = Between(square, start[None], end[None], np.array([np.exp(0.7j)]))
+    (point, start), (_, end) = square.generic_point(rng), square.generic_point(rng)
+    between = ParameterHomotopy(square, start[None], end[None], np.array([np.exp(0.7j)]))
     paths, r, h = np.array([0]), np.array([0.6]), 1e-6
     _, jacobian, by_remaining = between.evaluate(paths, point[None], r)
     up, down = (between.evaluate(paths, point[None], r + s * h)[0] for s in (1, -1))
@@ -70,22 +71,24 @@ def test_derivatives_of_the_homotopy_agree_with_differences(name: str) -> None:
 
 
 def test_the_ends_of_a_homotopy_are_the_parameters_given() -> None:
-    square = SquareSystem(JetSystem(library.load("rational-seir"), "free"))
+    square = SquareSystem(DifferentiatedSystem(library.load("rational-seir"), free_states=True))
     rng = np.random.default_rng(2)
-    (first, start), (second, end) = square.generic(rng), square.generic(rng)
-    between = Between(square, start[None], end[None], np.array([np.exp(-2j)]))
+    (first, start), (second, end) = square.generic_point(rng), square.generic_point(rng)
+    between = ParameterHomotopy(square, start[None], end[None], np.array([np.exp(-2j)]))
     for r, point in ((1.0, first), (0.0, second)):
         values, _, _ = between.evaluate(np.array([0]), point[None], np.array([r]))
         assert np.abs(values).max() < 1e-10
 
 
 def test_surroundings_are_those_that_were_packed() -> None:
-    square = SquareSystem(JetSystem(library.load("seasonal-lotka-volterra"), "free"))
-    values, around = square.system.generic(np.random.default_rng(3), square.order)
+    square = SquareSystem(
+        DifferentiatedSystem(library.load("seasonal-lotka-volterra"), free_states=True)
+    )
+    values, around = square.system.generic_point(np.random.default_rng(3), square.order)
     targets = np.zeros(square.size, dtype=complex)
     parameters = square.pack(targets, values[square.held], around)
     for (known, functions), (other, series) in zip(
-        square.surroundings(parameters), around, strict=True
+        square.expansion_points(parameters), around, strict=True
     ):
         np.testing.assert_array_equal(known, other)
         np.testing.assert_array_equal(functions, series)

@@ -19,9 +19,8 @@ from math import lcm
 import numpy as np
 
 from odefit.structure.echelon import Echelon
-from odefit.structure.jets import Residues
 from odefit.structure.ranks import LocalRank, PointRank
-from odefit.structure.series import PRIME
+from odefit.structure.series import PRIME, Residues
 
 LARGEST = 6
 """Numerator and denominator, at most, of exponents and coefficients."""

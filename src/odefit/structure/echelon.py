@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from odefit.structure.series import PRIME
-
-Residues = npt.NDArray[np.int64]
+from odefit.structure.series import PRIME, Residues
 
 
 class Echelon:

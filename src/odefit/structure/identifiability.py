@@ -16,12 +16,14 @@ from odefit.problem.binding import unknowns_of
 from odefit.problem.expressions import Expression
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
-from odefit.structure.branches import consistent_point, on_the_branch, unknowns_in
+from odefit.structure.auxiliary_states import consistent_point, on_principal_branch, unknowns_in
 from odefit.structure.combinations import identifiable_combinations
-from odefit.structure.counting import distinct_rows, distinct_values
+from odefit.structure.counting import distinct_values
+from odefit.structure.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
+from odefit.structure.expansion import Expansion
 from odefit.structure.findings import StructuralIdentifiability, UnknownStructure
-from odefit.structure.jets import Block, JetSystem, NoStructureError
-from odefit.structure.partners import find_partners
+from odefit.structure.homotopy.distinct import distinct_rows
+from odefit.structure.indistinguishable import find_indistinguishable
 from odefit.structure.ranks import LocalRank, local_rank
 from odefit.structure.square import SquareSystem
 from odefit.structure.tape import Term
@@ -67,9 +69,9 @@ def structural_identifiability(
     """
     began = time.monotonic()
     try:
-        system = JetSystem(problem, "initial")
+        system = DifferentiatedSystem(problem, free_states=False)
         local = local_rank(system, seed)
-    except NoStructureError as error:
+    except NoTaylorSeriesError as error:
         return StructuralIdentifiability(problem.name, (), reason=error.reason)
     combined = identifiable_combinations(local, problem.keys)
     counted = _Counted()
@@ -92,8 +94,8 @@ def structural_identifiability(
         tuple(str(c) for c in combined.found),
         combined.missing,
         {
-            block.condition.name: dict(zip(block.observables, orders, strict=True))
-            for block, orders in zip(system.blocks, local.best.orders, strict=True)
+            expansion.condition.name: dict(zip(expansion.observables, orders, strict=True))
+            for expansion, orders in zip(system.expansions, local.best.orders, strict=True)
         },
         local.error,
         counted.doubt,
@@ -136,7 +138,7 @@ class _Counted:
 
 
 def _count(
-    system: JetSystem,
+    system: DifferentiatedSystem,
     local: LocalRank,
     involved: frozenset[str],
     seed: int,
@@ -152,30 +154,29 @@ def _count(
         return _Counted(1, {}, True, 0.0, given, None if not lifted else True)
     rng = np.random.default_rng([seed, 3])
     base = consistent_point(square, rng) if lifted else None
-    point, parameters = base or square.generic(rng)
-    partners = find_partners(square, point, parameters, seed, stop)
-    solutions = partners.solutions
+    point, parameters = base or square.generic_point(rng)
+    found = find_indistinguishable(square, point, parameters, seed, stop)
+    solutions = found.solutions
     if base is not None:
         algebraic = frozenset(np.array(system.names)[local.best.algebraic].tolist())
-        solutions = solutions[on_the_branch(square, solutions, parameters, algebraic)]
-    many = np.repeat(parameters[None], len(solutions), axis=0)
-    everything = square.everything(solutions, many)
+        solutions = solutions[on_principal_branch(square, solutions, parameters, algebraic)]
+    unknowns = square.all_unknowns(solutions, parameters)
     return _Counted(
-        max(distinct_rows(everything[:, [place[k] for k in keys]]), 1),
+        max(distinct_rows(unknowns[:, [place[k] for k in keys]]), 1),
         distinct_values(square, solutions, parameters),
-        partners.complete,
-        partners.doubt,
+        found.complete,
+        found.miss_probability,
         given,
         None if not lifted else base is not None,
     )
 
 
-def _lifted(system: JetSystem) -> tuple[str, ...]:
+def _lifted(system: DifferentiatedSystem) -> tuple[str, ...]:
     """Unknowns that are initial values of new states."""
     found: list[str] = []
-    for block in system.blocks:
-        model = {*block.lifting.model.states, *block.lifting.model.algebraic}
-        found += [name for state, name in block.states.items() if state not in model]
+    for expansion in system.expansions:
+        model = {*expansion.lifting.model.states, *expansion.lifting.model.algebraic}
+        found += [name for state, name in expansion.states.items() if state not in model]
     return tuple(n for n in found if n in system.names)
 
 
@@ -188,7 +189,7 @@ class _Describe:
     def __init__(
         self,
         problem: Problem,
-        system: JetSystem,
+        system: DifferentiatedSystem,
         local: LocalRank,
         involved: frozenset[str],
         counted: _Counted,
@@ -226,19 +227,19 @@ class _Describe:
         algebraic = frozenset(np.array(self.local.names)[self.local.best.algebraic].tolist())
         periodic = False
         followed: set[str] = set()
-        for block in self.system.blocks:
-            for d in block.lifting.definitions:
-                if block.lifting.known(d.state):
+        for expansion in self.system.expansions:
+            for d in expansion.lifting.definitions:
+                if expansion.lifting.known(d.state):
                     continue
-                within = frozenset[str]().union(*(unknowns_in(block, a) for a in d.arguments))
-                name = block.lifting.tape.names[d.state.index]
-                state = block.states[name]
+                within = frozenset[str]().union(*(unknowns_in(expansion, a) for a in d.arguments))
+                name = expansion.lifting.tape.names[d.state.index]
+                state = expansion.states[name]
                 if key not in within:
                     # The function's value follows, if not from the outputs, from its arguments.
                     if state not in algebraic and not within <= algebraic:
                         return uncounted
                     continue
-                affine = all(_affine(block, a, key) for a in d.arguments)
+                affine = all(_affine(expansion, a, key) for a in d.arguments)
                 if not (affine and state in algebraic and within - {key} <= algebraic):
                     return uncounted
                 periodic |= name.startswith(PERIODIC)
@@ -273,13 +274,13 @@ class _Describe:
             )
 
 
-def _affine(block: Block, argument: Term, key: str) -> bool:
+def _affine(expansion: Expansion, argument: Term, key: str) -> bool:
     """Whether an argument is of first degree in an unknown, and contains it directly."""
-    tape = block.lifting.tape
-    names = dict(zip(block.unknowns, block.program.equations.unknowns, strict=True))
+    tape = expansion.lifting.tape
+    names = dict(zip(expansion.unknowns, expansion.program.equations.unknowns, strict=True))
     slope = tape.derivative(argument, names[key])
     direct = tape.substitute(argument, {names[key].index: tape.number(0)})
-    return key not in unknowns_in(block, slope) | unknowns_in(block, direct)
+    return key not in unknowns_in(expansion, slope) | unknowns_in(expansion, direct)
 
 
 def _acting_later(problem: Problem) -> set[int]:

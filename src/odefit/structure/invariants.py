@@ -16,7 +16,7 @@ from odefit.problem.arrays import Array
 from odefit.problem.expressions import TIME
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
-from odefit.structure.stages import stages
+from odefit.structure.segments import scalar_segments
 
 POINTS = 12
 """Random points, each with random values of everything."""
@@ -51,7 +51,7 @@ def invariants(problem: Problem, hidden: Sequence[str]) -> Array | None:
                 known = {name: Dual(rng.uniform(0.5, 1.5)) for name in names}
                 known |= {s: Dual(known[s].value, {i: 1.0}) for i, s in enumerate(hidden)}
                 others = {name: Dual(value.value) for name, value in known.items()}
-                for _, scalars in stages(condition, unknowns, others, DUAL):
+                for _, scalars in scalar_segments(condition, unknowns, others, DUAL):
                     rates = field.rhs({**known, **scalars}, DUAL)
                     rows.append(np.array([r.gradient(len(hidden)) for r in rates]).T)
     matrix = np.concatenate(rows)

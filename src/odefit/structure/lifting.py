@@ -87,7 +87,7 @@ class Lifting:
         self.states: dict[str, Term] = {}
         self.rhs: dict[str, Term] = {}
         self.functions: dict[int, tuple[str, int]] = {}
-        self.zeros: list[Term] = []
+        self.constraints: list[Term] = []
         self.differentials: list[Differential] = []
         self.definitions: list[Definition] = []
         self.generic: list[Term] = []
@@ -246,7 +246,7 @@ class Lifting:
             cosine = self.tape.variable(label)
             sine = self._state("sin", lambda w: [(cosine, e)], (e,), cmath.sin)
             assert self._state("cos", lambda w: [(-sine, e)], (e,), cmath.cos).index == cosine.index
-            self.zeros.append(sine * sine + cosine * cosine - self.tape.number(1))
+            self.constraints.append(sine * sine + cosine * cosine - self.tape.number(1))
             self._lifted["circle", e.index], self._lifted["cosine", e.index] = sine, cosine
         return self._lifted["circle", e.index], self._lifted["cosine", e.index]
 
@@ -282,7 +282,7 @@ class Lifting:
             lambda b: b ** (1.0 / degree),
             polynomial=True,
         )
-        self.zeros.append(root.power(degree) - base)
+        self.constraints.append(root.power(degree) - base)
         return root
 
     def _generic(self, base: Term) -> Term:
@@ -315,4 +315,4 @@ class Lifting:
                     rows[i] = [entry - factor * other for entry, other in pairs]
         for name, row in zip(names, rows, strict=True):
             self.rhs[name] = row[size]
-        self.zeros += constraints
+        self.constraints += constraints

@@ -18,7 +18,7 @@ from odefit.problem.binding import bound_value
 from odefit.problem.expressions import NON_SMOOTH, TIME
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
-from odefit.structure.stages import stages
+from odefit.structure.segments import scalar_segments
 
 POINTS = 4
 """Random points at which derivatives are compared."""
@@ -223,7 +223,7 @@ def _slopes(
     for i, state in enumerate(problem.model.states):
         start: Dual = bound_value(condition.initial[state], condition.scalars, unknowns, DUAL)
         yield i, *slopes(start)
-    for _, scalars in stages(condition, unknowns, values, DUAL):
+    for _, scalars in scalar_segments(condition, unknowns, values, DUAL):
         for i, value in enumerate(field.rhs({**values, **scalars}, DUAL)):
             yield i, *slopes(value)
 
@@ -271,7 +271,7 @@ def _kinks(
     names = [TIME, *problem.model.states, *problem.model.inputs, *problem.model.algebraic]
     values = dict.fromkeys(names, _Seen())
     found = [_Seen()] * len(problem.model.states)
-    for _, scalars in stages(condition, unknowns, values, algebra):
+    for _, scalars in scalar_segments(condition, unknowns, values, algebra):
         rates = field.rhs({**values, **scalars}, algebra)
         found = [f + rate for f, rate in zip(found, rates, strict=True)]
     return [(f.inside, f.kinked) if f.kinked else (f.kinked, f.kinked) for f in found]

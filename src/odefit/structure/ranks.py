@@ -14,10 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.problem.arrays import BoolArray
+from odefit.structure.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
 from odefit.structure.echelon import Echelon
-from odefit.structure.jets import Block, JetSystem, NoStructureError, Residues
-from odefit.structure.points import modular_point
-from odefit.structure.series import PRIME
+from odefit.structure.expansion import Expansion
+from odefit.structure.modular_points import modular_point
+from odefit.structure.series import PRIME, Residues
 from odefit.structure.tape import Term, needed
 
 POINTS = 2
@@ -47,7 +48,7 @@ class PointRank:
     null_space
         What no equation sees, shape (unknowns - rank, unknowns).
     orders
-        By block, the highest order that raised the rank, by observable; -1 for none.
+        By expansion, the highest order that raised the rank, by observable; -1 for none.
     """
 
     values: Residues
@@ -93,12 +94,12 @@ class LocalRank:
         return 0.0 if self.proved else min(1.0, self.degree / PRIME) ** len(self.points)
 
 
-def local_rank(system: JetSystem, seed: int = 0) -> LocalRank:
+def local_rank(system: DifferentiatedSystem, seed: int = 0) -> LocalRank:
     """Which unknowns of a system are determined.
 
     Raises
     ------
-    NoStructureError
+    NoTaylorSeriesError
         The equations cannot be evaluated at the initial values that are given.
     """
     rng = np.random.default_rng([seed, 2])
@@ -116,7 +117,7 @@ def local_rank(system: JetSystem, seed: int = 0) -> LocalRank:
         if len(found) >= wanted:
             break
     if not found:
-        raise NoStructureError(
+        raise NoTaylorSeriesError(
             system.problem.name,
             "at the given initial values there is a division by zero, so that the outputs have "
             "no Taylor series there",
@@ -126,13 +127,13 @@ def local_rank(system: JetSystem, seed: int = 0) -> LocalRank:
     return LocalRank(tuple(system.names), points, _degree(system))
 
 
-def _at_point(system: JetSystem, rng: np.random.Generator) -> PointRank:
-    count, order = len(system.names), system.enough
-    values, around = modular_point(system, rng, order)
-    jets = [system.residues(k, values, order, rng, around[k]) for k in range(len(system.blocks))]
+def _at_point(system: DifferentiatedSystem, rng: np.random.Generator) -> PointRank:
+    count, order = len(system.names), system.sufficient_order
+    values, points = modular_point(system, rng, order)
+    taylor = [system.run_modular(k, values[None], order, p) for k, p in enumerate(points)]
     echelon = Echelon(count)
     effective = np.zeros(count, dtype=bool)
-    orders = [[-1] * len(b.observables) for b in system.blocks]
+    orders = [[-1] * len(b.observables) for b in system.expansions]
 
     def wide(k: int, row: Residues) -> Residues:
         full = np.zeros(count, dtype=np.int64)
@@ -140,23 +141,23 @@ def _at_point(system: JetSystem, rng: np.random.Generator) -> PointRank:
         return full
 
     algebraic = Echelon(count)
-    for k, block in enumerate(system.blocks):
-        derivatives, outputs = jets[k].derivatives, jets[k].outputs
+    for k, expansion in enumerate(system.expansions):
+        derivatives, outputs = taylor[k].derivatives, taylor[k].outputs
         assert derivatives is not None
-        for i in range(len(block.observables), block.outputs):
+        for i in range(len(expansion.observables), expansion.outputs):
             echelon.add(wide(k, derivatives[0, 0, i]))
             algebraic.add(wide(k, derivatives[0, 0, i]))
-        for place, pairs in block.differentials:
+        for place, pairs in expansion.differentials:
             row = derivatives[0, 0, place].copy()
             for factor, argument in pairs:
                 row = (row - outputs[0, 0, factor] * derivatives[0, 0, argument]) % PRIME
             echelon.add(wide(k, row))
     relations = echelon.null_space()
     for j in range(order + 1):
-        for k, block in enumerate(system.blocks):
-            derivatives = jets[k].derivatives
+        for k, expansion in enumerate(system.expansions):
+            derivatives = taylor[k].derivatives
             assert derivatives is not None
-            for i in range(len(block.observables)):
+            for i in range(len(expansion.observables)):
                 row = wide(k, derivatives[0, j, i])
                 effective |= _seen(row, relations, count)
                 if algebraic.rank < count:
@@ -186,18 +187,18 @@ def _seen(row: Residues, relations: Residues, count: int) -> BoolArray:
 # The degree of the determinants ---------------------------------------------------------------
 
 
-def _degree(system: JetSystem) -> int:
+def _degree(system: DifferentiatedSystem) -> int:
     """Bound of the degree, in all random numbers, of a minor of the equations' Jacobian."""
-    highest = max((_growth(b) for b in system.blocks), default=1)
-    order, count = system.enough, len(system.names)
+    highest = max((_growth(b) for b in system.expansions), default=1)
+    order, count = system.sufficient_order, len(system.names)
     # With x' = P/Q, derivative j has the denominator Q^(2j - 1), and its numerator no higher
     # degree; the derivatives by the unknowns double that.
     return count * 2 * (2 * order + 2) * highest
 
 
-def _growth(block: Block) -> int:
+def _growth(expansion: Expansion) -> int:
     """Bound of the degrees of right-hand sides and outputs over a common denominator."""
-    e = block.program.equations
+    e = expansion.program.equations
     degrees = [_degrees([term]) for term in (*e.rhs, *e.outputs, *e.initial)]
     below = sum(d for _, d in degrees)
     return max((n + below - d for n, d in degrees), default=0) + below + 1

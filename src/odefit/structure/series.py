@@ -25,6 +25,9 @@ from odefit.structure.tape import Tape, Term, needed
 
 Scalars = TypeVar("Scalars", np.complex128, np.int64)
 
+Residues = npt.NDArray[np.int64]
+"""An array of residues modulo :data:`PRIME`."""
+
 PRIME = 2_147_483_647
 """The field of exact computations, 2^31 - 1: products of two residues fit in 64 bits."""
 
@@ -109,7 +112,7 @@ MODULAR = PrimeField()
 
 
 @dataclass(frozen=True, eq=False)
-class Equations:
+class RationalODE:
     """A rational ODE on a tape.
 
     Attributes
@@ -160,7 +163,7 @@ class SeriesProgram:
         What is run.
     """
 
-    def __init__(self, equations: Equations) -> None:
+    def __init__(self, equations: RationalODE) -> None:
         e = equations
         tape = e.tape
         self.equations = e
@@ -257,7 +260,7 @@ class SeriesProgram:
         known: npt.NDArray[Scalars] | None = None,
         functions: npt.NDArray[Scalars] | None = None,
         derivatives: bool = True,
-    ) -> Jets[Scalars]:
+    ) -> TaylorCoefficients[Scalars]:
         """Taylor coefficients of all outputs, up to `order`.
 
         Parameters
@@ -296,9 +299,9 @@ class SeriesProgram:
                 v[j + 1, states] = numbers.reduced(v[j, rhs] * factor)
         outputs = v[:, self._slots["outputs"]].transpose(2, 0, 1)
         if not derivatives:
-            return Jets(outputs, None, v[:, states].transpose(2, 0, 1))
+            return TaylorCoefficients(outputs, None, v[:, states].transpose(2, 0, 1))
         jacobian = self._sensitivities(numbers, v, order)
-        return Jets(outputs, jacobian, v[:, states].transpose(2, 0, 1))
+        return TaylorCoefficients(outputs, jacobian, v[:, states].transpose(2, 0, 1))
 
     def _sensitivities(
         self, numbers: Numbers[Scalars], v: npt.NDArray[Scalars], order: int
@@ -328,7 +331,7 @@ class SeriesProgram:
 
 
 @dataclass(frozen=True, eq=False)
-class Jets(Generic[Scalars]):
+class TaylorCoefficients(Generic[Scalars]):
     """Taylor coefficients.
 
     Attributes

@@ -17,17 +17,17 @@ from odefit.structure.homotopy.monodromy import GenericSolutions, all_solutions
 from odefit.structure.square import SquareSystem
 
 FORMAT = 2
-"""Part of every key: entries of other versions are not found."""
+"""Version of the entries, part of every key: entries of other versions are not found."""
 
-COUNTING = 20.0
-"""Seconds, at most, spent on the number of solutions before they are searched for."""
+COUNT_TIME_LIMIT = 20.0
+"""Largest number of seconds spent on counting the solutions before they are searched for."""
 
-UNKNOWN = -1
-"""In an entry, in the place of a number of solutions that was not known."""
+NOT_COUNTED = -1
+"""What stands in an entry for the number of solutions where that is not known."""
 
 
-def folder() -> Path:
-    """Where entries are kept: ``$ODEFIT_CACHE``, or odefit's folder in the user's cache."""
+def cache_folder() -> Path:
+    """Return the folder of the entries: ``$ODEFIT_CACHE``, or one in the user's cache."""
     given = os.environ.get("ODEFIT_CACHE")
     if given:
         return Path(given)
@@ -36,11 +36,11 @@ def folder() -> Path:
 
 
 def key(square: SquareSystem, seed: int) -> str:
-    """A name for the equations of `square`: equal systems have equal keys."""
+    """Return a name for the equations of `square` and a seed: equal systems have equal names."""
     parts: list[object] = [FORMAT, seed, square.solved.tolist(), square.held.tolist()]
-    parts += [(r.block, r.order, r.output) for r in square.rows]
-    for block in square.system.blocks:
-        e = block.program.equations
+    parts += [(r.expansion, r.order, r.output) for r in square.rows]
+    for expansion in square.system.expansions:
+        e = expansion.program.equations
         parts += [tuple(entry) for entry in e.tape.entries]
         parts += sorted((i, str(v)) for i, v in e.tape.numbers.items())
         for terms in (e.unknowns, e.states, e.rhs, e.initial, e.outputs, e.known, e.functions):
@@ -55,13 +55,18 @@ def stored_solutions(
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[int], None] = lambda count: None,
 ) -> GenericSolutions:
-    """What :func:`all_solutions` finds, from the disk if it was found before.
+    """Return what :func:`all_solutions` finds, from the disk if it was found before.
 
-    Their number is computed first, if that takes no longer than :data:`COUNTING`. A search that
-    was stopped early, or found fewer, is not kept. A folder that cannot be written to, or an
-    entry that cannot be read, is no reason to fail.
+    The number of solutions is computed first, if that takes no longer than
+    :data:`COUNT_TIME_LIMIT`. A search that was stopped early, or found fewer, is not kept. A
+    folder that cannot be written to, or an entry that cannot be read, is no reason to fail.
+
+    Parameters
+    ----------
+    square, seed, stop, report
+        As :func:`all_solutions` takes them.
     """
-    path = folder() / f"{key(square, seed)}.npz"
+    path = cache_folder() / f"{key(square, seed)}.npz"
     try:
         with path.open("rb") as file, np.load(file) as kept:
             arrivals, paths, failed, number = (int(v) for v in kept["counts"])
@@ -72,21 +77,21 @@ def stored_solutions(
                 paths,
                 failed,
                 float(kept["seconds"]),
-                None if number == UNKNOWN else number,
+                None if number == NOT_COUNTED else number,
             )
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile):
         pass
-    count = exact_count(square, structural=False, time_limit=COUNTING, seed=seed, stop=stop)
+    count = exact_count(square, structural=False, time_limit=COUNT_TIME_LIMIT, seed=seed, stop=stop)
     # Multiple solutions, should there be any, are none that a homotopy follows.
     expected = count.total if count is not None and count.dimension == count.total else None
     found = all_solutions(square, seed, expected=expected, stop=stop, report=report)
-    if found.closed:
+    if found.complete:
         _keep(path, found)
     return found
 
 
 def _keep(path: Path, found: GenericSolutions) -> None:
-    expected = UNKNOWN if found.expected is None else found.expected
+    expected = NOT_COUNTED if found.expected is None else found.expected
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:

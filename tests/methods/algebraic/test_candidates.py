@@ -9,11 +9,11 @@ import pytest
 
 from odefit import Event, Experiment, Model, Problem, library
 from odefit.methods.algebraic.candidates import candidate, imaginary_part, solution_of
-from odefit.methods.algebraic.companions import companions
+from odefit.methods.algebraic.indistinguishable import indistinguishable_candidates
 from odefit.methods.algebraic.legs import back, forward
 from odefit.methods.algebraic.preparation import prepare
 from odefit.problem.arrays import Array
-from odefit.structure.jets import JetSystem
+from odefit.structure.differentiated_system import DifferentiatedSystem
 from tests.methods.algebraic.models import (
     LOGISTIC,
     TIMES,
@@ -54,9 +54,9 @@ def test_a_solution_solves_the_equations() -> None:
     assert values is not None
     r, w = integrated(prey_slope, [1.2, 0.4], np.array([0.0, 3.0]))[:, -1]
     place = dict(zip(preparation.system.names, values.real, strict=True))
-    (block,) = preparation.system.blocks
-    assert place[block.states["r"]] == pytest.approx(r, rel=1e-11)
-    assert place[block.states["w"]] == pytest.approx(w, rel=1e-11)
+    (expansion,) = preparation.system.expansions
+    assert place[expansion.states["r"]] == pytest.approx(r, rel=1e-11)
+    assert place[expansion.states["w"]] == pytest.approx(w, rel=1e-11)
 
 
 def test_a_trajectory_that_ends_on_the_way_has_no_solution() -> None:
@@ -91,13 +91,13 @@ def test_the_real_parts_of_a_complex_solution_are_the_vector() -> None:
 # Events -----------------------------------------------------------------------------------------
 
 
-def with_events(*events: Event) -> tuple[JetSystem, Problem, Array]:
+def with_events(*events: Event) -> tuple[DifferentiatedSystem, Problem, Array]:
     experiment = Experiment("run", {"t": TIMES, "y": TIMES}, events=events)
     parameters: dict[str, Any] = {"k": {}, "j": {}, "d": {}}
     model = Model(ode=dict(LOGISTIC.ode), observables={"y": "x + 0*d"})
     problem = Problem(model, None, parameters, {"x": {}}, experiments=[experiment])
     return (
-        JetSystem(problem, "free"),
+        DifferentiatedSystem(problem, free_states=True),
         problem,
         problem.vector({"k": 0.3, "j": 0.2, "d": 1.5, "x": 1}),
     )
@@ -119,7 +119,7 @@ def test_events_are_crossed_both_ways(assign: str, function: object) -> None:
     for name, value in {"k": 0.3, "j": 0.2, "d": 1.5}.items():
         if name in system.names:
             values[system.names.index(name)] = value
-    state = system.names.index(system.blocks[0].states["x"])
+    state = system.names.index(system.expansions[0].states["x"])
     values[state] = 1.0
     there = forward(system, 0, values, vector, 3.0)
     assert there is not None
@@ -135,7 +135,7 @@ def test_at_its_own_time_an_event_has_not_happened_yet_but_at_t0() -> None:
     for time, expected in ((1.0, 1.0), (0.0, 2.0)):
         system, _, vector = with_events(Event((time,), {"x": "x + 1"}))
         values = np.zeros(len(system.names), dtype=complex)
-        state = system.names.index(system.blocks[0].states["x"])
+        state = system.names.index(system.expansions[0].states["x"])
         values[state] = 1.0  # with k = j = 0, nothing moves it
         there = forward(system, 0, values, vector, time)
         assert there is not None
@@ -149,14 +149,14 @@ def test_simultaneous_assignments_are_undone_together() -> None:
     data = {"t": TIMES, "y": TIMES, "z": TIMES}
     experiment = Experiment("run", data, events=[event])
     problem = Problem(model, None, {"k": {}}, {"p": {}, "q": {}}, experiments=[experiment])
-    system = JetSystem(problem, "free")
+    system = DifferentiatedSystem(problem, free_states=True)
     vector = problem.vector({"k": 0.5, "p": 1.0, "q": 3.0})
     values = np.zeros(len(system.names), dtype=complex)
     for name, value in {"k": 0.5, "p": 1.0, "q": 3.0}.items():
-        values[system.names.index(system.blocks[0].states.get(name, name))] = value
+        values[system.names.index(system.expansions[0].states.get(name, name))] = value
     there = forward(system, 0, values, vector, 2.0)
     assert there is not None
-    p, q = (there[system.names.index(system.blocks[0].states[n])].real for n in "pq")
+    p, q = (there[system.names.index(system.expansions[0].states[n])].real for n in "pq")
     assert p == pytest.approx(3.0 * np.exp(-1.0) * np.exp(-0.5), rel=1e-12)
     assert q == pytest.approx(1.0 * np.exp(-0.5) * np.exp(-1.0), rel=1e-12)
     again = back(system, 0, there, vector, 2.0)
@@ -164,18 +164,20 @@ def test_simultaneous_assignments_are_undone_together() -> None:
     assert again == pytest.approx(values, rel=1e-12)
 
 
-# Companions -------------------------------------------------------------------------------------
+# Indistinguishable solutions --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("name", "count"), [("rational-seir", 2), ("rational-lotka-volterra", 1)])
 def test_from_one_solution_all_are_found(name: str, count: int) -> None:
     """Without any data: the derivatives are the model's own."""
     problem, vector = truth_of(name)
-    found = companions(prepare(problem), vector, (0.0,), np.random.default_rng(0))
+    found = indistinguishable_candidates(prepare(problem), vector, (0.0,), np.random.default_rng(0))
     assert found is not None
     assert found.completeness.found == found.completeness.possible == count
     assert len(found.candidates) == count - 1
     for other in found.candidates:
-        again = companions(prepare(problem), other.vector, (0.0,), np.random.default_rng(1))
+        again = indistinguishable_candidates(
+            prepare(problem), other.vector, (0.0,), np.random.default_rng(1)
+        )
         assert again is not None
         assert again.candidates[0].vector == pytest.approx(vector, rel=1e-5)

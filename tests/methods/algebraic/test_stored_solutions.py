@@ -13,8 +13,8 @@ import pytest
 from odefit import InputError
 from odefit.methods.algebraic.preparation import prepare
 from odefit.structure import storage
+from odefit.structure.differentiated_system import DifferentiatedSystem
 from odefit.structure.homotopy.monodromy import GenericSolutions
-from odefit.structure.jets import JetSystem
 from odefit.structure.square import SquareSystem
 from tests.methods.algebraic.models import prey, solved, toy
 
@@ -52,7 +52,7 @@ def test_the_second_time_they_are_found_on_disk(
     second = prepare(toy())
     assert np.array_equal(first.generic.solutions, second.generic.solutions)
     assert np.array_equal(first.generic.parameters, second.generic.parameters)
-    assert first.generic.doubt == second.generic.doubt
+    assert first.generic.miss_probability == second.generic.miss_probability
     assert first.structural == second.structural
     assert solved(toy()).status.value == "converged"
 
@@ -67,10 +67,10 @@ def test_they_belong_to_the_equations_and_not_to_the_data(
 
 
 def test_other_equations_and_other_seeds_have_other_keys() -> None:
-    one, other = (SquareSystem(JetSystem(p, "free")) for p in (toy(), prey()))
+    one, other = (SquareSystem(DifferentiatedSystem(p, free_states=True)) for p in (toy(), prey()))
     keys = {storage.key(one, 0), storage.key(one, 1), storage.key(other, 0)}
     assert len(keys) == 3
-    assert storage.key(SquareSystem(JetSystem(toy(), "free")), 0) in keys
+    assert storage.key(SquareSystem(DifferentiatedSystem(toy(), free_states=True)), 0) in keys
 
 
 @pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\\x03\\x04 cut off"])
@@ -129,12 +129,12 @@ def test_two_processes_may_write_at_once(empty: Path) -> None:
 
 def test_where_entries_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ODEFIT_CACHE", "/somewhere")
-    assert storage.folder() == Path("/somewhere")
+    assert storage.cache_folder() == Path("/somewhere")
     monkeypatch.delenv("ODEFIT_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
-    assert storage.folder() == Path("/cache/odefit/solutions")
+    assert storage.cache_folder() == Path("/cache/odefit/solutions")
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert storage.folder() == Path.home() / ".cache" / "odefit" / "solutions"
+    assert storage.cache_folder() == Path.home() / ".cache" / "odefit" / "solutions"
 
 
 def test_a_refusal_leaves_nothing_on_disk(empty: Path) -> None:

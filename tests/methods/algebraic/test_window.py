@@ -11,7 +11,7 @@ import pytest
 from odefit import Event, Experiment, Model, Problem
 from odefit.methods.algebraic.derivatives import Derivatives, View, Window, window
 from odefit.methods.smoothing import AAA, GaussianProcess
-from odefit.structure.jets import JetSystem
+from odefit.structure.differentiated_system import DifferentiatedSystem
 from odefit.structure.square import SquareSystem
 from tests.methods.algebraic.models import LOGISTIC, integrated, prey, prey_slope
 
@@ -25,16 +25,16 @@ def stretch(
     columns = {"t": TIMES, "y": TIMES, **data}
     experiment = Experiment("run", columns, t0=t0, events=events)
     problem = Problem(LOGISTIC, None, {"k": {}, "j": {}}, {"x": {}}, experiments=[experiment])
-    (block,) = JetSystem(problem, "free").blocks
-    return window(block, from_start)
+    (expansion,) = DifferentiatedSystem(problem, free_states=True).expansions
+    return window(expansion, from_start)
 
 
 def with_input(kind: Literal["constant", "linear", "cubic"], values: Sequence[float]) -> Window:
     model = Model(ode={"x": "-k*x + j*u"}, observables={"y": "x"}, inputs={"u": kind})
     data = {"t": TIMES, "y": TIMES, "u": np.array(values)}
     problem = Problem(model, data, {"k": {}, "j": {}}, {"x": {}})
-    (block,) = JetSystem(problem, "free").blocks
-    return window(block)
+    (expansion,) = DifferentiatedSystem(problem, free_states=True).expansions
+    return window(expansion)
 
 
 def test_without_events_it_is_everything() -> None:
@@ -122,7 +122,7 @@ def test_a_spline_has_no_corners() -> None:
 def test_a_sight_holds_what_the_rows_ask_for() -> None:
     """Taylor coefficients of r at the middle, from its own equation."""
     problem = prey()
-    square = SquareSystem(JetSystem(problem, "free"))
+    square = SquareSystem(DifferentiatedSystem(problem, free_states=True))
     sight = Derivatives(square).sight(View(AAA(), 0.5))
     assert sight.times == (2.0,)
     assert [row.order for row in square.rows] == [0, 1, 2, 3, 4]
@@ -139,7 +139,7 @@ def test_a_sight_holds_what_the_rows_ask_for() -> None:
 
 
 def test_a_sight_at_t0_is_at_t0() -> None:
-    square = SquareSystem(JetSystem(prey(), "initial"))
+    square = SquareSystem(DifferentiatedSystem(prey(), free_states=False))
     sight = Derivatives(square).sight(View(AAA(), None))
     assert sight.times == (0.0,)
     assert sight.targets[:2] == pytest.approx([1.2, 0.7 * 1.2 - 0.9 * 1.2 * 0.4], rel=1e-8)
@@ -149,5 +149,7 @@ def test_noise_is_known_by_observable() -> None:
     noise = 0.01 * np.random.default_rng(2).normal(size=31)
 
     problem = prey(values=integrated(prey_slope, [1.2, 0.4])[0] + noise)
-    (found,) = Derivatives(SquareSystem(JetSystem(problem, "free"))).noise(GaussianProcess())
+    (found,) = Derivatives(SquareSystem(DifferentiatedSystem(problem, free_states=True))).noise(
+        GaussianProcess()
+    )
     assert found["y"] == pytest.approx(0.01, rel=0.5)

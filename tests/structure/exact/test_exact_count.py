@@ -10,11 +10,9 @@ import pytest
 
 import odefit
 from odefit import Experiment, Model, Problem
+from odefit.structure.differentiated_system import DifferentiatedSystem
 from odefit.structure.exact.count import ExactCount, exact_count
-from odefit.structure.exact.deadline import Deadline
-from odefit.structure.exact.points import random_point
 from odefit.structure.homotopy.monodromy import all_solutions
-from odefit.structure.jets import JetSystem
 from odefit.structure.series import PRIME
 from odefit.structure.square import SquareSystem
 from odefit.structure.storage import stored_solutions
@@ -38,7 +36,7 @@ COSTLY = ("goodwin", "akt pathway", "hiv immune", "sirs forced")
 
 
 def square_of(problem: Problem) -> SquareSystem:
-    return SquareSystem(JetSystem(problem, "free"))
+    return SquareSystem(DifferentiatedSystem(problem, free_states=True))
 
 
 def library_square(name: str) -> SquareSystem:
@@ -125,9 +123,6 @@ def test_algebraic_equations_hold_at_the_point() -> None:
         {"y": "x", "v": "v"},
         algebraic={"u": "u + v - a", "v": "u*v - 1"},
     )
-    point = random_point(square.system, 0, 0, Deadline(10.0))
-    assert point is not None
-    assert not point.outputs[0][0, 2:4].any()
     assert counted(square, True).total == 1
 
 
@@ -167,16 +162,16 @@ def test_the_search_ends_when_all_expected_are_found() -> None:
     expected = counted(square, False).total
     found = all_solutions(square, expected=expected)
     assert (len(found.solutions), found.expected) == (2, 2)
-    assert found.closed
-    assert found.doubt == 0.0
+    assert found.complete
+    assert found.miss_probability == 0.0
     assert found.paths < all_solutions(square).paths
 
 
 def test_what_is_expected_and_not_found_is_said() -> None:
     found = all_solutions(library_square("harmonic"), expected=2)
     assert len(found.solutions) == 1
-    assert found.doubt == 1.0
-    assert not found.closed
+    assert found.miss_probability == 1.0
+    assert not found.complete
 
 
 def test_the_number_is_kept_with_the_solutions(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from odefit.structure.exact.deadline import Deadline, UnfinishedError
 from odefit.structure.exact.f4 import groebner_basis
 from odefit.structure.exact.monomials import Packing
 from odefit.structure.exact.quotient import Quotient
-from odefit.structure.exact.univariate import distinct_roots, root
+from odefit.structure.exact.univariate import distinct_roots
 from odefit.structure.series import PRIME
 
 
@@ -60,23 +58,3 @@ def test_distinct_roots_are_counted_without_multiplicity() -> None:
     assert distinct_roots([4, PRIME - 4, 1]) == 1  # (x - 2)^2
     assert distinct_roots([1, 0, 1]) == 2  # x^2 + 1: not in the field, in its closure
     assert distinct_roots([5]) == 0
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_a_root_in_the_field_is_found(seed: int) -> None:
-    rng = random.Random(seed)
-    roots = [rng.randrange(PRIME) for _ in range(4)]
-    f = [1]
-    for r in roots:
-        f = [
-            ((f[i - 1] if i else 0) - r * (f[i] if i < len(f) else 0)) % PRIME
-            for i in range(len(f) + 1)
-        ]
-    assert root(f, rng) in roots
-
-
-def test_without_a_root_there_is_none() -> None:
-    rng = random.Random(0)
-    assert root([1, 0, 1], rng) is None  # -1 is no square: the prime is 3 modulo 4
-    assert root([3], rng) is None
-    assert root([PRIME - 6, 2], rng) == 3

@@ -7,9 +7,9 @@ import pytest
 
 from odefit import library
 from odefit.structure.counting import count_solutions
-from odefit.structure.homotopy.monodromy import DOUBT, all_solutions, doubt
-from odefit.structure.jets import JetSystem
-from odefit.structure.partners import find_partners
+from odefit.structure.differentiated_system import DifferentiatedSystem
+from odefit.structure.homotopy.monodromy import MISS_PROBABILITY, all_solutions, miss_probability
+from odefit.structure.indistinguishable import find_indistinguishable
 from odefit.structure.square import SquareSystem
 
 COUNTS = {
@@ -29,9 +29,9 @@ COUNTS = {
 @pytest.mark.parametrize("name", COUNTS)
 def test_all_solutions_are_found_and_structural_ones_are_told_apart(name: str) -> None:
     total, structural = COUNTS[name]
-    square = SquareSystem(JetSystem(library.load(f"rational-{name}"), "free"))
+    square = SquareSystem(DifferentiatedSystem(library.load(f"rational-{name}"), free_states=True))
     found = all_solutions(square)
-    assert found.closed
+    assert found.complete
     assert len(found.solutions) == total
     counted = count_solutions(square, found)
     assert (counted.total, counted.spurious) == (structural, total - structural)
@@ -39,15 +39,17 @@ def test_all_solutions_are_found_and_structural_ones_are_told_apart(name: str) -
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_partners_are_as_many_without_all_solutions(name: str) -> None:
-    square = SquareSystem(JetSystem(library.load(f"rational-{name}"), "free"))
-    point, parameters = square.generic(np.random.default_rng(1))
-    found = find_partners(square, point, parameters)
+    square = SquareSystem(DifferentiatedSystem(library.load(f"rational-{name}"), free_states=True))
+    point, parameters = square.generic_point(np.random.default_rng(1))
+    found = find_indistinguishable(square, point, parameters)
     assert found.complete
     assert len(found.solutions) == COUNTS[name][1]
 
 
 def test_every_solution_solves_the_system_at_its_parameters() -> None:
-    square = SquareSystem(JetSystem(library.load("rational-fitzhugh-nagumo"), "free"))
+    square = SquareSystem(
+        DifferentiatedSystem(library.load("rational-fitzhugh-nagumo"), free_states=True)
+    )
     found = all_solutions(square)
     many = np.repeat(found.parameters[None], len(found.solutions), axis=0)
     left, _, _ = square.values(found.solutions, many)
@@ -55,19 +57,21 @@ def test_every_solution_solves_the_system_at_its_parameters() -> None:
 
 
 def test_a_seed_repeats_the_search() -> None:
-    square = SquareSystem(JetSystem(library.load("rational-lotka-volterra"), "free"))
+    square = SquareSystem(
+        DifferentiatedSystem(library.load("rational-lotka-volterra"), free_states=True)
+    )
     first, second = all_solutions(square, 3), all_solutions(square, 3)
     np.testing.assert_array_equal(first.solutions, second.solutions)
 
 
 def test_an_end_before_the_end_is_admitted() -> None:
-    square = SquareSystem(JetSystem(library.load("rational-hiv"), "free"))
+    square = SquareSystem(DifferentiatedSystem(library.load("rational-hiv"), free_states=True))
     found = all_solutions(square, stop=lambda: True)
-    assert not found.closed
-    assert found.doubt > DOUBT
+    assert not found.complete
+    assert found.miss_probability > MISS_PROBABILITY
 
 
 def test_the_doubt_falls_with_arrivals_and_rises_with_solutions() -> None:
-    assert doubt(1, 0) == 1.0
-    assert doubt(1, 20) == pytest.approx(0.5**20)
-    assert doubt(3, 20) > doubt(1, 20) > doubt(1, 30)
+    assert miss_probability(1, 0) == 1.0
+    assert miss_probability(1, 20) == pytest.approx(0.5**20)
+    assert miss_probability(3, 20) > miss_probability(1, 20) > miss_probability(1, 30)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from odefit.problem.arrays import Array, ComplexArray, IntArray
-from odefit.structure.homotopy.tracker import Ending, Tracking, solve, track
+from odefit.structure.homotopy.tracker import PathStatus, TrackerOptions, solve, track
 
 
 class Univariate:
@@ -31,15 +31,15 @@ class Univariate:
 
 
 def from_unity(
-    end: ComplexArray, seed: int, tracking: Tracking | None = None
-) -> tuple[ComplexArray, list[Ending]]:
+    end: ComplexArray, seed: int, tracking: TrackerOptions | None = None
+) -> tuple[ComplexArray, list[PathStatus]]:
     degree = len(end) - 1
     start = np.zeros(degree + 1, dtype=complex)
     start[0], start[-1] = 1.0, -1.0
     detour = complex(np.exp(1j * np.random.default_rng(seed).uniform(-np.pi, np.pi)))
     starts = np.exp(2j * np.pi * np.arange(degree) / degree)[:, None]
     tracked = track(Univariate(start, end, detour), starts, tracking)
-    return tracked.ends[:, 0], list(tracked.endings)
+    return tracked.ends[:, 0], list(tracked.statuses)
 
 
 def matched(found: ComplexArray, roots: npt.NDArray[Any], tolerance: float = 1e-6) -> bool:
@@ -56,7 +56,7 @@ def test_all_roots_of_a_polynomial_are_found(degree: int) -> None:
     rng = np.random.default_rng(degree)
     end = rng.normal(size=degree + 1) + 1j * rng.normal(size=degree + 1)
     found, endings = from_unity(end, degree)
-    assert set(endings) == {Ending.REACHED}
+    assert set(endings) == {PathStatus.REACHED}
     assert matched(found, np.roots(end))
 
 
@@ -67,7 +67,7 @@ def test_no_path_jumps_in_two_hundred_random_cases() -> None:
         degree = int(rng.integers(3, 9))
         end = rng.normal(size=degree + 1) + 1j * rng.normal(size=degree + 1)
         found, endings = from_unity(end, case)
-        reached = np.array([e is Ending.REACHED for e in endings])
+        reached = np.array([e is PathStatus.REACHED for e in endings])
         assert reached.all(), f"case {case}: {endings}"
         assert matched(found, np.roots(end)), f"case {case}"
 
@@ -76,7 +76,7 @@ def test_no_path_jumps_in_two_hundred_random_cases() -> None:
 def test_roots_that_lie_close_together_are_kept_apart(distance: float) -> None:
     roots = np.array([1.0, 1.0 + distance, -0.5 + 1j, -2.0])
     found, endings = from_unity(np.poly(roots).astype(complex), 1)
-    assert set(endings) == {Ending.REACHED}
+    assert set(endings) == {PathStatus.REACHED}
     assert matched(found, roots, tolerance=distance / 4)
 
 
@@ -100,7 +100,7 @@ def test_paths_that_pass_close_by_each_other_are_kept_apart() -> None:
 def test_a_root_that_goes_to_infinity_is_recognised() -> None:
     """The leading coefficient of the end is zero: of three roots two stay."""
     found, endings = from_unity(np.array([0.0, 1.0, 2.0, 3.0], dtype=complex), 3)
-    reached = [i for i, e in enumerate(endings) if e is Ending.REACHED]
+    reached = [i for i, e in enumerate(endings) if e is PathStatus.REACHED]
     assert len(reached) == 2
     assert matched(found[reached], np.roots([1.0, 2.0, 3.0]))
     assert abs(found[next(i for i in range(3) if i not in reached)]) > 1e3
@@ -109,15 +109,15 @@ def test_a_root_that_goes_to_infinity_is_recognised() -> None:
 def test_a_double_root_is_not_reported_as_reached_wrongly() -> None:
     found, endings = from_unity(np.poly([1.0, 1.0, -1.0]).astype(complex), 4)
     for x, ending in zip(found, endings, strict=True):
-        if ending is Ending.REACHED:
+        if ending is PathStatus.REACHED:
             assert min(abs(x - 1), abs(x + 1)) < 1e-4
 
 
 def test_too_many_steps_are_an_ending() -> None:
     rng = np.random.default_rng(5)
     end = rng.normal(size=6) + 1j * rng.normal(size=6)
-    _, endings = from_unity(end, 5, Tracking(steps=3))
-    assert set(endings) == {Ending.TOO_LONG}
+    _, endings = from_unity(end, 5, TrackerOptions(max_steps=3))
+    assert set(endings) == {PathStatus.TOO_LONG}
 
 
 def test_paths_can_be_left_where_they_are() -> None:
@@ -131,7 +131,7 @@ def test_paths_can_be_left_where_they_are() -> None:
 
     starts = np.array([[1.0], [-1.0]], dtype=complex)
     tracked = track(Univariate(start, end, 1j), starts, stop=stop)
-    assert set(tracked.endings) == {Ending.RUNNING}
+    assert set(tracked.statuses) == {PathStatus.RUNNING}
     assert not tracked.reached.any()
     assert np.all(tracked.steps == 3)
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from odefit.methods.algebraic.companions import companions
 from odefit.methods.algebraic.derivatives import Derivatives, View
+from odefit.methods.algebraic.indistinguishable import indistinguishable_candidates
 from odefit.methods.algebraic.preparation import prepare
 from odefit.methods.algebraic.search import Scored, Search, by_cost
 from odefit.methods.algebraic.trajectories import Trajectories
@@ -258,7 +258,9 @@ class _Run:
         """
         search = self.search
         once = self.preparation.once
-        found = companions(once, best.vector, search.times, search.rng, search.nearby)
+        found = indistinguishable_candidates(
+            once, best.vector, search.times, search.rng, search.nearby
+        )
         if found is None:
             return None
         level = self.trajectories.level(best)

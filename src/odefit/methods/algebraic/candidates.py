@@ -11,7 +11,7 @@ from odefit.methods.algebraic.preparation import Preparation
 from odefit.problem.arrays import Array, ComplexArray
 from odefit.problem.binding import Binding
 from odefit.problem.start_ranges import ranges
-from odefit.structure.consistency import completed
+from odefit.structure.auxiliary_states import fill_dependent_states
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ def candidate(
     values
         All unknowns of the system, shape (unknowns,).
     times
-        By block, where its states are.
+        By expansion, where its states are.
     """
     system, problem = preparation.system, preparation.problem
     real = values.real.astype(complex)
@@ -61,7 +61,7 @@ def candidate(
         if unknown.key in place and unknown.kind != "noise":
             vector[i] = real[place[unknown.key]].real
     at_start = real
-    if system.anchor == "free":
+    if system.free_states:
         for k, time in enumerate(times):
             moved = back(system, k, at_start, vector, time)
             if moved is None:
@@ -69,10 +69,10 @@ def candidate(
             at_start = moved
     for i, unknown in enumerate(problem.unknowns):
         if unknown.kind == "initial" and unknown.key not in place:
-            for block in system.blocks:
-                here = unknown.experiment in (None, block.condition.name)
-                if here and unknown.name in block.states:
-                    vector[i] = at_start[place[block.states[unknown.name]]].real
+            for expansion in system.expansions:
+                here = unknown.experiment in (None, expansion.condition.name)
+                if here and unknown.name in expansion.states:
+                    vector[i] = at_start[place[expansion.states[unknown.name]]].real
                     break
     if not np.isfinite(vector).all():
         return None
@@ -95,14 +95,14 @@ def solution_of(
     for i, unknown in enumerate(problem.unknowns):
         if unknown.key in place:
             values[place[unknown.key]] = vector[i]
-    for k, (block, time) in enumerate(zip(system.blocks, times, strict=True)):
-        condition = block.condition
-        states = [s for s in problem.model.states if s in block.states]
+    for k, (expansion, time) in enumerate(zip(system.expansions, times, strict=True)):
+        condition = expansion.condition
+        states = [s for s in problem.model.states if s in expansion.states]
         bounds = [condition.initial[s] for s in states]
         for state, value in zip(states, Binding(bounds, condition.scalars)(vector), strict=True):
-            values[place[block.states[state]]] = value
-        values = completed(system, k, values, condition.t0)
-        if system.anchor == "free":
+            values[place[expansion.states[state]]] = value
+        values = fill_dependent_states(system, k, values, condition.t0)
+        if system.free_states:
             moved = forward(system, k, values, vector, time)
             if moved is None:
                 return None

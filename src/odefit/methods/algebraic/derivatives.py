@@ -11,7 +11,7 @@ from odefit.methods.smoothing import Interpolant, Smoother
 from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
-from odefit.structure.jets import Block
+from odefit.structure.expansion import Expansion
 from odefit.structure.square import SquareSystem
 
 SPREAD = 0.4
@@ -80,7 +80,7 @@ class Sight:
     view
         The view.
     times
-        By block.
+        By expansion.
     targets
         Taylor coefficients that the rows of the square system ask for, shape (n,).
     errors
@@ -93,30 +93,30 @@ class Sight:
     errors: Array
 
 
-def window(block: Block, from_start: bool = False) -> Window:
-    """The stretch of the block's experiment with the most measurements.
+def window(expansion: Expansion, from_start: bool = False) -> Window:
+    """The stretch of the expansion's experiment with the most measurements.
 
     Parameters
     ----------
-    block
+    expansion
         The experiment.
     from_start
         Whether it has to begin at t0.
     """
-    condition = block.condition
+    condition = expansion.condition
     inner = {float(t) for t, _ in condition.events}
-    used = {name for name, _ in block.lifting.functions.values()}
+    used = {name for name, _ in expansion.lifting.functions.values()}
     for name, given in condition.inputs.items():
         if name in used and given.interpolation != "cubic":
             inner |= {float(t) for t in _corners(given.times, given.polynomials())}
     first, last = condition.t0, float(condition.times[-1])
     # The equations are those before any parameter or constant changes.
-    changes = [t for t, assign in condition.events if assign.keys() - block.states.keys()]
+    changes = [t for t, assign in condition.events if assign.keys() - expansion.states.keys()]
     last = min([last, *(t for t in changes if t > first)])
     cuts = [first, *sorted(t for t in inner if first < t < last), last]
     best: Window | None = None
     for start, end in list(pairwise(cuts))[: 1 if from_start else None]:
-        series = {n: _between(condition, n, start, end, first) for n in block.observables}
+        series = {n: _between(condition, n, start, end, first) for n in expansion.observables}
         least = min((len(t) for t, _ in series.values()), default=0)
         if best is None or least > min(len(t) for t, _ in best.series.values()):
             best = Window(start, end, series)
@@ -152,14 +152,14 @@ def _between(
 
 
 class Derivatives:
-    """The data of all blocks, smoothed on demand.
+    """The data of all expansions, smoothed on demand.
 
     Parameters
     ----------
     square
         Whose rows ask for derivatives.
     copies
-        Blocks an experiment, one after the other.
+        Expansion an experiment, one after the other.
 
     Raises
     ------
@@ -171,19 +171,19 @@ class Derivatives:
         self.square = square
         self.copies = copies
         #: By experiment.
-        from_start = square.system.anchor == "initial"
-        self.windows = [window(b, from_start) for b in square.system.blocks[::copies]]
+        from_start = not square.system.free_states
+        self.windows = [window(b, from_start) for b in square.system.expansions[::copies]]
         self._fits: dict[tuple[int, str, Smoother], Interpolant] = {}
-        for k, block in enumerate(square.system.blocks):
+        for k, expansion in enumerate(square.system.expansions):
             orders = square.orders(k)
-            for name, order in zip(block.observables, orders, strict=False):
+            for name, order in zip(expansion.observables, orders, strict=False):
                 count = len(self.windows[k // copies].series[name][0])
                 if count < order + 1 + SPARE and order >= 0:
                     raise InputError(
-                        f"experiment {block.condition.name!r}, {name}: the algebraic method needs "
-                        f"its derivatives up to order {order}, which takes {order + 1 + SPARE} "
-                        f"measurements at different times without events or corners of inputs "
-                        f"in between; there are {count}. Measure more, or take another method"
+                        f"experiment {expansion.condition.name!r}, {name}: the algebraic method "
+                        f"needs its derivatives up to order {order}, which takes "
+                        f"{order + 1 + SPARE} measurements at different times without events or "
+                        f"corners of inputs in between; there are {count}. Measure more, or take another method"
                     )
 
     def interpolant(self, k: int, name: str, smoother: Smoother) -> Interpolant:
@@ -204,25 +204,25 @@ class Derivatives:
         """
         square = self.square
         times = []
-        for k, block in enumerate(square.system.blocks):
+        for k, expansion in enumerate(square.system.expansions):
             w = self.windows[k // self.copies]
             if view.fraction is None:
-                times.append(block.condition.t0)
+                times.append(expansion.condition.t0)
             else:
                 fraction = view.fractions(self.copies)[k % self.copies]
                 times.append(w.start + fraction * (w.end - w.start))
         coefficients: dict[tuple[int, int], tuple[Array, Array]] = {}
         targets, errors = np.zeros(square.size), np.zeros(square.size)
         for place, row in enumerate(square.rows):
-            block = square.system.blocks[row.block]
-            if row.output >= len(block.observables):
+            expansion = square.system.expansions[row.expansion]
+            if row.output >= len(expansion.observables):
                 continue  # a term that is zero
-            key = (row.block, row.output)
+            key = (row.expansion, row.output)
             if key not in coefficients:
-                name = block.observables[row.output]
-                fitted = self.interpolant(row.block // self.copies, name, view.smoother)
-                highest = square.orders(row.block)[row.output]
-                at = times[row.block]
+                name = expansion.observables[row.output]
+                fitted = self.interpolant(row.expansion // self.copies, name, view.smoother)
+                highest = square.orders(row.expansion)[row.output]
+                at = times[row.expansion]
                 coefficients[key] = fitted.taylor(at, highest), fitted.errors(at, highest)
             targets[place] = coefficients[key][0][row.order]
             errors[place] = coefficients[key][1][row.order]

@@ -1,7 +1,7 @@
 """States carried along an experiment, through its events.
 
-Between events they follow their Taylor series (:mod:`odefit.structure.taylor`); on the way back an
-event is undone: its assignments are solved for the values before it.
+Between events they follow their Taylor series (:mod:`odefit.structure.taylor_integration`); on
+the way back an event is undone: its assignments are solved for the values before it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from odefit.problem.algebras import DUAL, Dual
 from odefit.problem.arrays import Array, ComplexArray
 from odefit.problem.binding import scalar_value
 from odefit.problem.expressions import TIME, Expression
-from odefit.structure.consistency import completed
-from odefit.structure.jets import Block, JetSystem
-from odefit.structure.taylor import carried
+from odefit.structure.auxiliary_states import fill_dependent_states
+from odefit.structure.differentiated_system import DifferentiatedSystem
+from odefit.structure.expansion import Expansion
+from odefit.structure.taylor_integration import taylor_integrate
 
 ROUNDS = 30
 """Newton steps that undo an event, at most; it is mostly a dose, and one is enough."""
 
 
 def forward(
-    system: JetSystem, k: int, values: ComplexArray, vector: Array, time: float
+    system: DifferentiatedSystem, k: int, values: ComplexArray, vector: Array, time: float
 ) -> ComplexArray | None:
-    """The unknowns of the system with the states of block `k` carried from t0 to `time`.
+    """The unknowns of the system with the states of expansion `k` carried from t0 to `time`.
 
     Parameters
     ----------
@@ -41,46 +42,48 @@ def forward(
     array or None
         None if the trajectory does not reach there.
     """
-    block = system.blocks[k]
-    now, moved = block.condition.t0, values
-    for at, assign in _passed(block, time):
-        there = carried(system, k, moved, now, at)
+    expansion = system.expansions[k]
+    now, moved = expansion.condition.t0, values
+    for at, assign in _passed(expansion, time):
+        there = taylor_integrate(system, k, moved, now, at)
         if there is None:
             return None
         now, moved = at, _after(system, k, there, vector, at, assign)
-    return carried(system, k, moved, now, time)
+    return taylor_integrate(system, k, moved, now, time)
 
 
 def back(
-    system: JetSystem, k: int, values: ComplexArray, vector: Array, time: float
+    system: DifferentiatedSystem, k: int, values: ComplexArray, vector: Array, time: float
 ) -> ComplexArray | None:
     """The same from `time` back to t0.
 
     What an event forgets (a state that is set to a number) is left as it is after it.
     """
-    block = system.blocks[k]
+    expansion = system.expansions[k]
     now, moved = time, values
-    for at, assign in reversed(_passed(block, time)):
-        there = carried(system, k, moved, now, at)
+    for at, assign in reversed(_passed(expansion, time)):
+        there = taylor_integrate(system, k, moved, now, at)
         if there is None:
             return None
         now, moved = at, _before(system, k, there, vector, at, assign)
-    return carried(system, k, moved, now, block.condition.t0)
+    return taylor_integrate(system, k, moved, now, expansion.condition.t0)
 
 
-def _passed(block: Block, time: float) -> list[tuple[float, Mapping[str, Expression]]]:
-    condition = block.condition
+def _passed(expansion: Expansion, time: float) -> list[tuple[float, Mapping[str, Expression]]]:
+    condition = expansion.condition
     return [(t, a) for t, a in condition.events if t < time or t == condition.t0]
 
 
-def _columns(system: JetSystem, block: Block, assign: Mapping[str, Expression]) -> dict[str, int]:
+def _columns(
+    system: DifferentiatedSystem, expansion: Expansion, assign: Mapping[str, Expression]
+) -> dict[str, int]:
     """By assigned state, its place among the unknowns of the system."""
-    return {n: system.names.index(block.states[n]) for n in assign if n in block.states}
+    return {n: system.names.index(expansion.states[n]) for n in assign if n in expansion.states}
 
 
 def _known(
-    system: JetSystem,
-    block: Block,
+    system: DifferentiatedSystem,
+    expansion: Expansion,
     values: ComplexArray,
     vector: Array,
     time: float,
@@ -91,43 +94,43 @@ def _known(
     for name in {n for e in assign.values() for n in e.names}:
         if name == TIME:
             value = time
-        elif name in block.states:
-            value = float(values[system.names.index(block.states[name])].real)
-        elif name in block.condition.inputs:
-            value = float(block.condition.inputs[name](np.array([time]))[0])
+        elif name in expansion.states:
+            value = float(values[system.names.index(expansion.states[name])].real)
+        elif name in expansion.condition.inputs:
+            value = float(expansion.condition.inputs[name](np.array([time]))[0])
         else:
-            value = float(scalar_value(name, block.condition.scalars, vector).value)
+            value = float(scalar_value(name, expansion.condition.scalars, vector).value)
         known[name] = Dual(value)
     return known
 
 
 def _after(
-    system: JetSystem,
+    system: DifferentiatedSystem,
     k: int,
     values: ComplexArray,
     vector: Array,
     time: float,
     assign: Mapping[str, Expression],
 ) -> ComplexArray:
-    block = system.blocks[k]
-    known = _known(system, block, values, vector, time, assign)
+    expansion = system.expansions[k]
+    known = _known(system, expansion, values, vector, time, assign)
     result = values.copy()
-    for name, column in _columns(system, block, assign).items():
+    for name, column in _columns(system, expansion, assign).items():
         result[column] = float(assign[name].evaluate(known, DUAL).value)
-    return completed(system, k, result, time)
+    return fill_dependent_states(system, k, result, time)
 
 
 def _before(
-    system: JetSystem,
+    system: DifferentiatedSystem,
     k: int,
     values: ComplexArray,
     vector: Array,
     time: float,
     assign: Mapping[str, Expression],
 ) -> ComplexArray:
-    block = system.blocks[k]
-    columns = _columns(system, block, assign)
-    known = _known(system, block, values, vector, time, assign)
+    expansion = system.expansions[k]
+    columns = _columns(system, expansion, assign)
+    known = _known(system, expansion, values, vector, time, assign)
     wanted = values[list(columns.values())].real
     at = wanted.copy()
     for _ in range(ROUNDS):
@@ -144,4 +147,4 @@ def _before(
             break
     result = values.copy()
     result[list(columns.values())] = at
-    return completed(system, k, result, time, before=True)
+    return fill_dependent_states(system, k, result, time, before=True)

@@ -12,8 +12,8 @@ from odefit.problem.arrays import ComplexArray
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
 from odefit.structure.counting import count_solutions
+from odefit.structure.differentiated_system import DifferentiatedSystem
 from odefit.structure.homotopy.monodromy import GenericSolutions
-from odefit.structure.jets import JetSystem
 from odefit.structure.square import SquareSystem
 from odefit.structure.storage import stored_solutions
 
@@ -46,7 +46,7 @@ class Preparation:
     """
 
     problem: Problem
-    system: JetSystem
+    system: DifferentiatedSystem
     square: SquareSystem
     generic: GenericSolutions
     structural: int | None
@@ -66,9 +66,9 @@ class Preparation:
         for i, name in enumerate(once.names):
             if name in place:
                 result[i] = values[place[name]]
-        for k, block in enumerate(once.blocks):
-            mine = self.system.blocks[k * self.copies].states
-            for state, name in block.states.items():
+        for k, expansion in enumerate(once.expansions):
+            mine = self.system.expansions[k * self.copies].states
+            for state, name in expansion.states.items():
                 result[once.names.index(name)] = values[place[mine[state]]]
         return result
 
@@ -85,9 +85,9 @@ class Preparation:
     def transcendental(self) -> bool:
         """Whether unknowns act through functions that leave no polynomial relation behind."""
         return any(
-            not block.lifting.known(d.state) and not d.polynomial
-            for block in self.system.blocks
-            for d in block.lifting.definitions
+            not expansion.lifting.known(d.state) and not d.polynomial
+            for expansion in self.system.expansions
+            for d in expansion.lifting.definitions
         )
 
     @property
@@ -98,7 +98,7 @@ class Preparation:
     @property
     def anywhere(self) -> bool:
         """Whether the data may be differentiated at any time, or at t0 alone."""
-        return self.system.anchor == "free"
+        return self.system.free_states
 
 
 def prepare(
@@ -126,8 +126,8 @@ def prepare(
     InputError
         The model has no Taylor series, or its outputs determine nothing.
     """
-    free = SquareSystem(JetSystem(problem, "free"), seed)
-    known = SquareSystem(JetSystem(problem, "initial"), seed)
+    free = SquareSystem(DifferentiatedSystem(problem, free_states=True), seed)
+    known = SquareSystem(DifferentiatedSystem(problem, free_states=False), seed)
     square = free if _determined(known) <= _determined(free) else known
     if not square.size:
         raise InputError(
@@ -135,18 +135,18 @@ def prepare(
             "to solve; observe more, or fix some unknowns"
         )
     generic = stored_solutions(square, seed, stop=stop, report=report)
-    structural = count_solutions(square, generic).total if generic.closed else None
+    structural = count_solutions(square, generic).total if generic.complete else None
     single = Preparation(problem, square.system, square, generic, structural)
-    if points == 1 or not single.anywhere or not generic.closed:
+    if points == 1 or not single.anywhere or not generic.complete:
         return single
-    several = SquareSystem(JetSystem(problem, "free", points), seed)
+    several = SquareSystem(DifferentiatedSystem(problem, free_states=True, times=points), seed)
     began = time.perf_counter()
 
     def enough() -> bool:
         return stop() or time.perf_counter() - began > PATIENCE
 
     more = stored_solutions(several, seed, stop=enough, report=report)
-    if not more.closed or len(more.solutions) > MOST:
+    if not more.complete or len(more.solutions) > MOST:
         return single
     return Preparation(problem, several.system, several, more, structural, points, single)
 
@@ -156,8 +156,8 @@ def _determined(square: SquareSystem) -> set[str]:
     system = square.system
     sure = {name for name, d in zip(system.names, square.determined, strict=True) if d}
     for unknown in system.problem.unknowns:
-        for block in system.blocks if unknown.kind == "initial" else ():
-            here = unknown.experiment in (None, block.condition.name)
-            if here and block.states.get(unknown.name) in sure:
+        for expansion in system.expansions if unknown.kind == "initial" else ():
+            here = unknown.experiment in (None, expansion.condition.name)
+            if here and expansion.states.get(unknown.name) in sure:
                 sure.add(unknown.key)
     return sure & set(system.problem.keys)

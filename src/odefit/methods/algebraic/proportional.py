@@ -9,33 +9,34 @@ from __future__ import annotations
 import numpy as np
 
 from odefit.problem.arrays import ComplexArray, IntArray
-from odefit.structure.square import Between, SquareSystem
+from odefit.structure.homotopy.parameter_homotopy import ParameterHomotopy
+from odefit.structure.square import SquareSystem
 
 
-class Proportional(Between):
+class Proportional(ParameterHomotopy):
     """The same arc between the logarithms of parameters, where neither end is zero.
 
     Parameters
     ----------
-    square, start, end, detours
-        As :class:`~odefit.structure.square.Between` takes them.
+    square, start, end, gamma
+        As :class:`ParameterHomotopy` takes them.
     """
 
     def __init__(
-        self, square: SquareSystem, start: ComplexArray, end: ComplexArray, detours: ComplexArray
+        self, square: SquareSystem, start: ComplexArray, end: ComplexArray, gamma: ComplexArray
     ) -> None:
-        super().__init__(square, start, end, detours)
+        super().__init__(square, start, end, gamma)
         self._by_factors = (start != 0) & (end != 0)
         both = self._by_factors
         # The difference of logarithms, not the logarithm of a ratio, which may overflow.
         self._ratios = np.log(np.where(both, start, 1.0)) - np.log(np.where(both, end, 1.0))
 
-    def along(
-        self, paths: IntArray, weight: ComplexArray, quicker: ComplexArray
+    def parameters_at(
+        self, paths: IntArray, weight: ComplexArray, weight_by_t: ComplexArray
     ) -> tuple[ComplexArray, ComplexArray]:
-        """See :meth:`odefit.structure.square.Between.along`."""
+        """See :meth:`ParameterHomotopy.parameters_at`."""
         both, ratios = self._by_factors[paths], self._ratios[paths]
         start, end = self.start[paths], self.end[paths]
         by_factors = end * np.exp(weight * ratios)
         at = np.where(both, by_factors, end + weight * (start - end))
-        return at, quicker * np.where(both, by_factors * ratios, start - end)
+        return at, weight_by_t * np.where(both, by_factors * ratios, start - end)

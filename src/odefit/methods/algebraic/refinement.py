@@ -13,8 +13,8 @@ from odefit.methods.algebraic.derivatives import Derivatives
 from odefit.methods.algebraic.preparation import Preparation
 from odefit.methods.smoothing import Smoother
 from odefit.problem.arrays import Array, ComplexArray
-from odefit.structure.consistency import completed
-from odefit.structure.taylor import carried
+from odefit.structure.auxiliary_states import fill_dependent_states
+from odefit.structure.taylor_integration import taylor_integrate
 
 FRACTIONS = (0.5, 0.1, 0.25, 0.4, 0.6, 0.75, 0.9)
 """Of the window; the first is where the states are returned."""
@@ -27,7 +27,7 @@ ENOUGH = 1e-12
 
 
 class Refinement:
-    """The overdetermined equations of all blocks at several times.
+    """The overdetermined equations of all expansions at several times.
 
     Parameters
     ----------
@@ -48,14 +48,16 @@ class Refinement:
         self.order = preparation.square.order
         self.times: list[list[float]] = []
         self.around: list[tuple[ComplexArray, ComplexArray]] = []
-        self.targets: list[Array] = []  # by block: (times, order + 1, outputs)
+        self.targets: list[Array] = []  # by expansion: (times, order + 1, outputs)
         self.weights: list[Array] = []
-        self.own: list[np.ndarray] = []  # by block: columns of its own states
-        for k, (block, window) in enumerate(zip(system.blocks, derivatives.windows, strict=True)):
+        self.own: list[np.ndarray] = []  # by expansion: columns of its own states
+        for k, (expansion, window) in enumerate(
+            zip(system.expansions, derivatives.windows, strict=True)
+        ):
             times = [window.start + f * (window.end - window.start) for f in FRACTIONS]
-            shape = (len(times), self.order + 1, block.outputs)
+            shape = (len(times), self.order + 1, expansion.outputs)
             targets, weights = np.zeros(shape), np.zeros(shape)
-            for i, name in enumerate(block.observables):
+            for i, name in enumerate(expansion.observables):
                 fitted = derivatives.interpolant(k, name, smoother)
                 scale = float(np.abs(window.series[name][1]).max(initial=0.0)) or 1.0
                 for j, time in enumerate(times):
@@ -64,13 +66,13 @@ class Refinement:
                     weights[j, :, i] = np.where(np.isfinite(errors), 1.0 / errors, 0.0)
             # Terms that are zero hold exactly.
             exact = 1e3 * float(weights.max(initial=1.0))
-            weights[:, 0, len(block.observables) :] = exact
+            weights[:, 0, len(expansion.observables) :] = exact
             self.times.append(times)
-            around = [block.surroundings(t, self.order) for t in times]
+            around = [expansion.expansion_point(t, self.order) for t in times]
             self.around.append((np.array([a for a, _ in around]), np.array([b for _, b in around])))
             self.targets.append(targets)
             self.weights.append(weights)
-            self.own.append(np.array([place[n] for n in block.states.values()], dtype=np.intp))
+            self.own.append(np.array([place[n] for n in expansion.states.values()], dtype=np.intp))
         owned = {int(c) for columns in self.own for c in columns}
         self.shared = np.array(
             [c for c in preparation.square.solved if int(c) not in owned], dtype=np.intp
@@ -82,7 +84,7 @@ class Refinement:
         Parameters
         ----------
         values
-            The candidate, shape (unknowns,), its states at `times` (by block).
+            The candidate, shape (unknowns,), its states at `times` (by expansion).
 
         Returns
         -------
@@ -122,7 +124,7 @@ class Refinement:
         return result
 
     def _spread(self, values: ComplexArray, times: tuple[float, ...]) -> list[Array] | None:
-        """By block, its states at every time, each carried on from its neighbour."""
+        """By expansion, its states at every time, each carried on from its neighbour."""
         found = []
         for k, columns in enumerate(self.own):
             states = np.zeros((len(self.times[k]), len(columns)))
@@ -131,11 +133,11 @@ class Refinement:
             for way in (later, earlier):
                 now, there = times[k], values
                 for time in way:
-                    moved = carried(self.system, k, there, now, time)
+                    moved = taylor_integrate(self.system, k, there, now, time)
                     if moved is None:
                         return None
                     now, there = time, moved
-                    own = completed(self.system, k, there, time)[columns].real
+                    own = fill_dependent_states(self.system, k, there, time)[columns].real
                     states[self.times[k].index(time)] = own
             found.append(states)
         return found
@@ -152,16 +154,16 @@ class Refinement:
         start = len(self.shared)
         column_of = {int(c): i for i, c in enumerate(self.shared)}
         for k, (known, functions) in enumerate(self.around):
-            block = self.system.blocks[k]
+            expansion = self.system.expansions[k]
             count = len(self.times[k])
             values = np.tile(point.astype(complex), (count, 1))
             values[:, self.own[k]] = states[k]
-            jets = self.system.run(k, values, self.order, known, functions)
-            assert jets.derivatives is not None
-            outputs = jets.outputs[:, :, : block.outputs].real
+            taylor = self.system.run(k, values, self.order, known, functions)
+            assert taylor.derivatives is not None
+            outputs = taylor.outputs[:, :, : expansion.outputs].real
             weights = self.weights[k]
             rows.append(((outputs - self.targets[k]) * weights).reshape(-1))
-            by = jets.derivatives[:, :, : block.outputs].real * weights[..., None]
+            by = taylor.derivatives[:, :, : expansion.outputs].real * weights[..., None]
             slope = np.zeros((*weights.shape, width))
             own = {int(c): i for i, c in enumerate(self.own[k])}
             for local, column in enumerate(self.system.columns[k]):

@@ -104,7 +104,7 @@ class Search:
                     self.nearby = ends.points, at
             if not len(ends.points):
                 continue
-            everything_there = square.everything(ends.points, np.tile(at, (len(ends.points), 1)))
+            everything_there = square.all_unknowns(ends.points, np.tile(at, (len(ends.points), 1)))
             once = [self.preparation.first_copies(v) for v in everything_there]
             scored = [self._scored(v, times, sight.view) for v in once]
             own = sorted((c for c in scored if c is not None), key=by_cost)
@@ -154,8 +154,8 @@ class Search:
     def _parameters(self, sight: Sight) -> ComplexArray:
         square = self.preparation.square
         around = [
-            block.surroundings(time, square.order)
-            for block, time in zip(square.system.blocks, sight.times, strict=True)
+            expansion.expansion_point(time, square.order)
+            for expansion, time in zip(square.system.expansions, sight.times, strict=True)
         ]
         held = held_values(self.preparation).astype(complex)
         return square.pack(sight.targets.astype(complex), held, around)

@@ -9,7 +9,7 @@ import numpy as np
 from odefit.methods.algebraic.preparation import Preparation
 from odefit.methods.algebraic.proportional import Proportional
 from odefit.problem.arrays import Array, ComplexArray
-from odefit.structure.homotopy.tracker import Ending, Tracking, confirmed, track
+from odefit.structure.homotopy.tracker import PathStatus, TrackerOptions, refine_ends, track
 
 DETOURS = 4
 """Ways around singular parameters that are tried for a path that fails."""
@@ -17,8 +17,8 @@ DETOURS = 4
 SAME = 1e-7
 """Relative difference up to which two ends are one solution."""
 
-TRACKING = Tracking(steps=400)
-PATIENT = Tracking(steps=1000, wanted=2e-3)
+TRACKING = TrackerOptions(max_steps=400)
+PATIENT = TrackerOptions(max_steps=1000, target_error=2e-3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,17 +79,17 @@ def solutions_at(
         angles = np.exp(1j * rng.uniform(-0.6 * np.pi, 0.6 * np.pi, len(open_)))
         homotopy = Proportional(preparation.square, begin, end, np.repeat(angles, count))
         tracked = track(homotopy, starts, TRACKING if attempt == 0 else PATIENT)
-        ends, regular = confirmed(homotopy, tracked.ends)
+        ends, regular = refine_ends(homotopy, tracked.ends)
         fine = tracked.reached & regular
         for i, k in enumerate(open_):
             here = slice(i * count, (i + 1) * count)
             for arrived, point in zip(fine[here], ends[here], strict=True):
                 if arrived and not any(_same(point, other) for other in found[k]):
                     found[k].append(point)
-            endings = tracked.endings[here]
+            endings = tracked.statuses[here]
             lost[k] = d - len(found[k])
             if solutions is generic.solutions:
-                infinite[k] = min(sum(e is Ending.INFINITY for e in endings), lost[k])
+                infinite[k] = min(sum(e is PathStatus.INFINITY for e in endings), lost[k])
         open_ = [k for k in open_ if lost[k] > infinite[k]]
         if not open_:
             break

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from odefit.methods.algebraic.candidates import Candidate
-from odefit.methods.algebraic.companions import REAL
 from odefit.methods.algebraic.derivatives import Window
+from odefit.methods.algebraic.indistinguishable import REAL
 from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Start, Status

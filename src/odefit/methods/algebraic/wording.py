@@ -63,11 +63,11 @@ def _held(preparation: Preparation, search: Search) -> str:
     said = []
     for name, value in zip(once.held, held_values(once), strict=True):
         text = f"{name} = {value:.6g}"
-        for block, time in zip(once.system.blocks, search.times, strict=True):
-            for state, unknown in block.states.items():
+        for expansion, time in zip(once.system.expansions, search.times, strict=True):
+            for state, unknown in expansion.states.items():
                 if unknown == name:
                     at = f"{state} = {value:.6g} at t = {time:.6g}"
-                    text = at if state in block.lifting.model.states else ""
+                    text = at if state in expansion.lifting.model.states else ""
         if text:
             said.append(text)
     return ", ".join(said)
@@ -76,14 +76,16 @@ def _held(preparation: Preparation, search: Search) -> str:
 def _constant(derivatives: Derivatives) -> list[str]:
     """Observables that do not change."""
     named = []
-    for w, block in zip(
+    for w, expansion in zip(
         derivatives.windows,
-        derivatives.square.system.blocks[:: derivatives.copies],
+        derivatives.square.system.expansions[:: derivatives.copies],
         strict=True,
     ):
         for name, (_, values) in w.series.items():
-            wanted = derivatives.square.orders(derivatives.square.system.blocks.index(block))
-            order = wanted[block.observables.index(name)]
+            wanted = derivatives.square.orders(
+                derivatives.square.system.expansions.index(expansion)
+            )
+            order = wanted[expansion.observables.index(name)]
             size = float(np.abs(values).max(initial=0.0))
             if order > 0 and np.ptp(values) <= CONSTANT * size:
                 named.append(name)
@@ -100,18 +102,18 @@ def _doubtful(preparation: Preparation, derivatives: Derivatives, search: Search
     sight = search.sight
     sizes: dict[tuple[int, int], float] = {}
     for target, row in zip(sight.targets, square.rows, strict=True):
-        key = row.block, row.output
+        key = row.expansion, row.output
         sizes[key] = max(sizes.get(key, 0.0), abs(float(target)))
     measured = [
-        (error / max(abs(target), 1e-9 * sizes[row.block, row.output], 1e-300), row)
+        (error / max(abs(target), 1e-9 * sizes[row.expansion, row.output], 1e-300), row)
         for error, target, row in zip(sight.errors, sight.targets, square.rows, strict=True)
-        if row.output < len(square.system.blocks[row.block].observables) and error > 0
+        if row.output < len(square.system.expansions[row.expansion].observables) and error > 0
     ]
     if not measured:
         return ""
     worst, row = max(measured, key=lambda m: m[0])
     if worst < DOUBTFUL:
         return ""
-    name = square.system.blocks[row.block].observables[row.output]
+    name = square.system.expansions[row.expansion].observables[row.output]
     known = f"is known to about {worst:.0%} only" if worst < 1 else "is not known at all"
     return f"that of order {row.order} of {name} {known}"

@@ -13,7 +13,7 @@ from odefit.problem.binding import bound_value
 from odefit.problem.expressions import TIME
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
-from odefit.structure.stages import stages
+from odefit.structure.segments import scalar_segments
 
 BACKWARD = 50
 """Steps from the first measurement back to the initial values."""
@@ -107,7 +107,7 @@ class Criterion:
     ) -> dict[str, Dual]:
         model = self.problem.model
         condition = self.problem.conditions[piece.condition]
-        parts = stages(condition, unknowns, {}, DUAL)
+        parts = scalar_segments(condition, unknowns, {}, DUAL)
         known = dict([scalars for since, scalars in parts if since <= piece.since][-1])
         known[TIME] = Dual(piece.grid.times)
         for name, given in condition.inputs.items():
@@ -131,7 +131,7 @@ class Criterion:
         piece, states = self.pieces[number], self.problem.model.states
         condition = self.problem.conditions[piece.condition]
         unknowns = [Dual(v) for v in vector]
-        parts = stages(condition, unknowns, {}, DUAL)
+        parts = scalar_segments(condition, unknowns, {}, DUAL)
         scalars = [found for since, found in parts if since <= piece.since][-1]
 
         def slope(t: float, x: Array) -> Array:

@@ -15,12 +15,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from odefit.structure.differentiated_system import DifferentiatedSystem
 from odefit.structure.exact.deadline import Deadline, UnfinishedError
 from odefit.structure.exact.elimination import without_linear
-from odefit.structure.exact.expansion import Variables
 from odefit.structure.exact.f4 import groebner_basis
 from odefit.structure.exact.monomials import Packing
-from odefit.structure.exact.points import Point, packed, random_point
 from odefit.structure.exact.polynomials import (
     Polynomial,
     add,
@@ -30,9 +31,14 @@ from odefit.structure.exact.polynomials import (
     variables,
 )
 from odefit.structure.exact.quotient import NotZeroDimensionalError, Quotient
+from odefit.structure.exact.symbolic_series import SymbolicSeries, Variables
 from odefit.structure.exact.univariate import distinct_roots
-from odefit.structure.series import PRIME
+from odefit.structure.modular_points import ModularExpansionPoint, modular_point
+from odefit.structure.series import PRIME, Residues
 from odefit.structure.square import Row, SquareSystem
+
+MAX_POINTS = 5
+"""Largest number of random points that are tried until nothing is divided by zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,14 +114,10 @@ def exact_count(
     began = time.perf_counter()
     deadline = Deadline(time_limit, stop)
     rows = _rows(square, structural)
-    order = max((row.order for row in rows), default=0)
     try:
-        point = random_point(square.system, order, seed, deadline)
-        if point is None:
-            return None
-        equations, depth = _equations(square, rows, point, deadline)
+        equations, depth = _equations(square, rows, seed, deadline)
         counted = _counted(equations, depth, square.solved.tolist(), seed, deadline)
-    except (UnfinishedError, NotZeroDimensionalError):
+    except (UnfinishedError, NotZeroDimensionalError, ZeroDivisionError):
         return None
     total, dimension, values = counted
     names = square.system.names
@@ -130,37 +132,87 @@ def exact_count(
 
 
 def _rows(square: SquareSystem, structural: bool) -> list[Row]:
+    """Return the equations whose solutions are counted."""
     if not structural:
         return list(square.rows)
     rows = []
-    for k, block in enumerate(square.system.blocks):
+    for k, expansion in enumerate(square.system.expansions):
         for i, highest in enumerate(square.orders(k)):
-            beyond = highest + 1 if i < len(block.observables) else 0
+            beyond = highest + 1 if i < len(expansion.observables) else 0
             rows += [Row(k, order, i) for order in range(beyond + 1)]
     return rows
 
 
 def _equations(
-    square: SquareSystem, rows: Sequence[Row], point: Point, deadline: Deadline
+    square: SquareSystem, rows: Sequence[Row], seed: int, deadline: Deadline
 ) -> tuple[list[Polynomial], list[int]]:
-    """The rows at the point, with the relations of new variables, and the variables' depths."""
+    """Return polynomials that are zero, and the depths of their variables.
+
+    The polynomials say that the rows have the values that they have at a random point, and what
+    the new variables are.
+
+    Raises
+    ------
+    ZeroDivisionError
+        The equations divide by zero at the random points that were tried.
+    UnfinishedError
+        The time allowed has passed.
+    """
     system = square.system
-    made = Variables(len(system.names))
+    order = max((row.order for row in rows), default=0)
+    values, points, outputs = _random_outputs(system, order, np.random.default_rng(seed))
+    variables = Variables(len(system.names))
     solved = set(square.solved.tolist())
     equations: list[Polynomial] = []
-    for k, block in enumerate(system.blocks):
-        own = [row for row in rows if row.block == k]
-        outputs = block.program.equations.outputs
-        expansion = point.expansion(system, k, made, solved, deadline)
-        left = expansion.coefficients((outputs[row.output].index, row.order) for row in own)
+    for k, expansion in enumerate(system.expansions):
+        own = [row for row in rows if row.expansion == k]
+        e = expansion.program.equations
+        columns = system.columns[k].tolist()
+        numbers = {
+            t.index: variable(c) if c in solved else constant(int(values[c]))
+            for t, c in zip(e.unknowns, columns, strict=True)
+        }
+        numbers |= {
+            t.index: constant(int(v)) for t, v in zip(e.known, points[k].known, strict=True)
+        }
+        functions = {
+            t.index: [int(c) for c in coefficients]
+            for t, coefficients in zip(e.functions, points[k].functions, strict=True)
+        }
+        series = SymbolicSeries(e, variables, numbers, functions, deadline)
+        left = series.coefficients((e.outputs[row.output].index, row.order) for row in own)
         for row, f in zip(own, left, strict=True):
-            relation = row.output >= len(block.observables)
-            value = 0 if relation else int(point.outputs[k][row.order, row.output])
-            # Relations between known numbers need not hold where these are random.
-            if not (relation and is_constant(f)):
+            # Constraints between known numbers need not hold where these are random.
+            if row.output < len(expansion.observables) or not is_constant(f):
+                value = int(outputs[k][row.order, row.output])
                 equations.append(add(f, constant(value), -1))
-        equations += expansion.relations
-    return equations, made.depth
+        equations += series.relations
+    return equations, variables.depth
+
+
+def _random_outputs(
+    system: DifferentiatedSystem, order: int, rng: np.random.Generator
+) -> tuple[Residues, list[ModularExpansionPoint], list[Residues]]:
+    """Return a random point modulo the prime, and each expansion's outputs up to `order` there.
+
+    Raises
+    ------
+    ZeroDivisionError
+        The equations divide by zero at all points that were tried.
+    """
+    for attempt in range(MAX_POINTS):
+        values, points = modular_point(system, rng, order)
+        try:
+            runs = [
+                system.run_modular(k, values[None], order, point, derivatives=False)
+                for k, point in enumerate(points)
+            ]
+        except ZeroDivisionError:
+            if attempt == MAX_POINTS - 1:
+                raise
+            continue
+        break
+    return values, points, [run.outputs[0] for run in runs]
 
 
 def _counted(
@@ -181,7 +233,7 @@ def _counted(
     if not order:
         return 1, 1, dict.fromkeys(wanted, 1)
     packing = Packing(len(order))
-    terms = [packed(f, order, packing) for f in eliminated.equations]
+    terms = [_packed(f, order, packing) for f in eliminated.equations]
     quotient = Quotient(groebner_basis(terms, packing, deadline), packing, deadline)
     rng = random.Random(seed)
     generic = {i: rng.randrange(1, PRIME) for i in range(len(order))}
@@ -192,3 +244,9 @@ def _counted(
         linear = {place[m[0][0]]: c for m, c in f.items() if m}
         values[v] = distinct_roots(quotient.minimal_polynomial(linear)) if linear else 1
     return total, quotient.dimension, values
+
+
+def _packed(f: Polynomial, used: Sequence[int], packing: Packing) -> dict[int, int]:
+    """Return a polynomial with packed monomials; `used` are the variables of `packing`."""
+    place = {v: packing.variables[i] for i, v in enumerate(used)}
+    return {sum(e * place[v] for v, e in m): c for m, c in f.items()}

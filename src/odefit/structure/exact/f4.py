@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.structure.exact.deadline import Deadline
-from odefit.structure.exact.matrices import Residues, SparseRow, echelon, reduced_by
+from odefit.structure.exact.matrices import SparseRow, echelon, reduced_by
 from odefit.structure.exact.monomials import Packing
-from odefit.structure.series import PRIME
+from odefit.structure.series import PRIME, Residues
 
 Terms = Mapping[int, int]
 """A polynomial: coefficients by packed monomials."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from odefit.problem.arrays import IntArray
 from odefit.structure.exact.deadline import Deadline, UnfinishedError
-from odefit.structure.series import PRIME
+from odefit.structure.series import PRIME, Residues
 
-Residues = npt.NDArray[np.int64]
 SparseRow = tuple[IntArray, Residues]
 """Columns, and the residues there."""
 

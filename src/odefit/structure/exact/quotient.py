@@ -14,9 +14,8 @@ import numpy as np
 
 from odefit.structure.exact.deadline import Deadline, UnfinishedError
 from odefit.structure.exact.f4 import Element
-from odefit.structure.exact.matrices import Residues
 from odefit.structure.exact.monomials import Packing
-from odefit.structure.series import PRIME
+from odefit.structure.series import PRIME, Residues
 
 GREATEST = 3000
 """Dimension, at most."""

@@ -1,16 +1,17 @@
 """All solutions for generic parameters, from one of them: monodromy.
 
-Carrying solutions around closed loops in the space of parameters permutes them, and takes any of
+Tracking solutions along closed loops in the space of parameters permutes them, and takes any of
 them to any other, because the incidence variety is the graph of a map and so irreducible. The
 loops are those of a graph (T. Duff et al., Solving polynomial systems via homotopy continuation
-and monodromy, 2019): vertices are random parameters, edges random arcs between them.
+and monodromy, 2019): vertices are random parameters, edges are parameter homotopies between them.
 
-When does one stop? If m solutions are known and there is another, a solution that is carried
-along a random arc arrives at an unknown one with probability 1/(m + 1) or more, as long as arcs
-permute solutions like random elements of the (transitive) monodromy group. So N arrivals at
-known solutions leave a doubt of (1 - 1/(m + 1))^N that any is missing; the search ends when it
-is below :data:`DOUBT`. Where the number of solutions is known (:mod:`odefit.structure.exact`), it
-ends when all are there; if they do not turn up, when the doubt is below :data:`RESIGNATION`.
+When does the search end? If m solutions are known and there is another, a solution that is
+tracked along a random edge arrives at an unknown one with probability 1/(m + 1) or more, as long
+as edges permute solutions like random elements of the (transitive) monodromy group. So after N
+arrivals at known solutions the probability that a solution is missed is (1 - 1/(m + 1))^N at
+most; the search ends when that is below :data:`MISS_PROBABILITY`. Where the number of solutions
+is known (:mod:`odefit.structure.exact`), it ends when all are found; if they do not turn up, when
+the probability is below :data:`MISS_PROBABILITY_IF_COUNTED`.
 """
 
 from __future__ import annotations
@@ -23,33 +24,33 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from odefit.problem.arrays import ComplexArray
-from odefit.structure.homotopy.tracker import Tracking, track
-from odefit.structure.square import Between, SquareSystem
+from odefit.structure.homotopy.distinct import index_of
+from odefit.structure.homotopy.parameter_homotopy import ParameterHomotopy
+from odefit.structure.homotopy.tracker import TrackerOptions, track
+from odefit.structure.square import SquareSystem
 
-SAME = 1e-6
-"""Relative difference up to which two solutions are one."""
+MISS_PROBABILITY = 1e-6
+"""Probability of a missed solution, as explained above, at which the search ends."""
 
-DOUBT = 1e-6
-"""Probability, as explained above, that solutions are missing when the search ends."""
-
-RESIGNATION = 1e-12
-"""The same where more solutions are expected than are found."""
+MISS_PROBABILITY_IF_COUNTED = 1e-12
+"""Probability at which the search is given up although more solutions are known to exist."""
 
 VERTICES = 4
-"""Of the graph where arcs have to be like random ones."""
+"""Number of vertices of the graph, where edges have to be like random ones."""
 
-FEWEST = 2
-"""The same where the number of solutions is known. Arcs between two vertices are enough to reach
-all solutions: loops in a generic line of parameters make all of the monodromy group."""
+VERTICES_IF_COUNTED = 2
+"""Number of vertices where the number of solutions is known. Edges between two vertices are
+enough to reach all solutions: loops in a generic line of parameters make all of the monodromy
+group."""
 
-BATCH = 192
-"""Paths followed together, at most."""
+MAX_BATCH = 192
+"""Largest number of paths that are tracked together."""
 
-SMALL = 96
-"""The same where the number is known: there may be few left to find."""
+MAX_BATCH_IF_COUNTED = 96
+"""Largest number where the number of solutions is known: there may be few left to find."""
 
-TRACKING = Tracking(steps=300)
-"""Paths that take longer are left: others find the same solutions for less."""
+TRACKER = TrackerOptions(max_steps=300)
+"""How paths are tracked. Longer paths are given up: others find the same solutions for less."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,17 +60,18 @@ class GenericSolutions:
     Attributes
     ----------
     solutions
-        Shape (d, n); the first is the random point from which `parameters` were made.
+        The solutions, shape (d, n); the first is the random point from which `parameters` were
+        made.
     parameters
-        Where, shape (parameters,).
+        The vector of parameters, shape (parameters,).
     arrivals
-        Paths that arrived at known solutions since the last new one.
+        Number of paths that arrived at known solutions since the last new one.
     paths, failed
-        Paths followed, and those that did not arrive.
+        Numbers of paths that were tracked, and of those that did not arrive.
     seconds
-        Spent on it.
+        Seconds that the search took.
     expected
-        Their number, if it was known before.
+        The number of solutions, if it was known before.
     """
 
     solutions: ComplexArray
@@ -81,49 +83,61 @@ class GenericSolutions:
     expected: int | None = None
 
     @property
-    def doubt(self) -> float:
-        """Probability that solutions are missing, as the module's text explains.
+    def miss_probability(self) -> float:
+        """Probability that a solution is missed, as the module's text explains.
 
         It is 0 if as many are found as were expected: then it rests on that number, whose own
-        (small) doubt :class:`~odefit.structure.exact.count.ExactCount` explains. It is 1 if
-        fewer are found.
+        (small) probability of error :class:`~odefit.structure.exact.count.ExactCount` explains.
+        It is 1 if fewer are found.
         """
         if self.expected is not None and len(self.solutions) <= self.expected:
             return float(len(self.solutions) < self.expected)
-        return doubt(len(self.solutions), self.arrivals)
+        return miss_probability(len(self.solutions), self.arrivals)
 
     @property
-    def closed(self) -> bool:
-        """The search ended by itself, and nothing says that solutions are missing."""
-        return self.doubt <= DOUBT
+    def complete(self) -> bool:
+        """Whether the search ended by itself, and nothing says that solutions are missing."""
+        return self.miss_probability <= MISS_PROBABILITY
 
 
-def doubt(count: int, arrivals: int) -> float:
-    """``(1 - 1/(count + 1))^arrivals``."""
+def miss_probability(count: int, arrivals: int) -> float:
+    """Return ``(1 - 1/(count + 1))^arrivals``, the probability that a solution is missed.
+
+    Parameters
+    ----------
+    count
+        Number of solutions that are known.
+    arrivals
+        Number of random arrivals, all of them at known solutions.
+    """
     return math.exp(arrivals * math.log1p(-1 / (count + 1)))
 
 
 @dataclass(eq=False)
 class _Vertex:
+    """A vector of parameters, and its solutions found so far."""
+
     parameters: ComplexArray
     solutions: list[ComplexArray] = field(default_factory=list)
-
-    def find(self, point: ComplexArray) -> int | None:
-        """Number of a solution, if it is known."""
-        if not self.solutions:
-            return None
-        known = np.array(self.solutions)
-        scale = np.maximum(np.abs(known), np.abs(point)) + 1e-10
-        near = (np.abs(known - point) / scale).max(axis=1)
-        best = int(near.argmin())
-        return best if near[best] < SAME else None
 
 
 @dataclass(eq=False)
 class _Edge:
+    """A parameter homotopy between two vertices.
+
+    Attributes
+    ----------
+    ends
+        Numbers of the two vertices.
+    gamma
+        The gamma of the homotopy from the first to the second.
+    tracked
+        For each end, the numbers of its solutions that need not be tracked from there any more.
+    """
+
     ends: tuple[int, int]
-    detour: complex
-    tried: tuple[set[int], set[int]] = field(default_factory=lambda: (set(), set()))
+    gamma: complex
+    tracked: tuple[set[int], set[int]] = field(default_factory=lambda: (set(), set()))
 
 
 def all_solutions(
@@ -134,24 +148,27 @@ def all_solutions(
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[int], None] = lambda count: None,
 ) -> GenericSolutions:
-    """All solutions of `square` at random parameters.
+    """Find all solutions of `square` at random parameters.
 
     Parameters
     ----------
+    square
+        The equations.
     seed
-        Of everything random.
+        Seed of the random parameters and paths.
     expected
-        How many there are, if that is known: the search ends as soon as they are found.
+        The number of solutions, if it is known: the search ends as soon as they are found.
     stop
-        Asked now and then whether to end early.
+        Called now and then; the search ends early when it returns True.
     report
-        Told the number of solutions now and then.
+        Called now and then with the number of solutions found so far.
     """
     began = time.perf_counter()
+    rng = np.random.default_rng(seed)
     if expected is None:
-        search = _Search(square, np.random.default_rng(seed), VERTICES, BATCH)
+        search = _Search(square, rng, VERTICES, MAX_BATCH)
     else:
-        search = _Search(square, np.random.default_rng(seed), FEWEST, SMALL)
+        search = _Search(square, rng, VERTICES_IF_COUNTED, MAX_BATCH_IF_COUNTED)
     while not search.done(expected) and not stop():
         search.advance()
         report(search.count)
@@ -168,7 +185,7 @@ def all_solutions(
 
 
 class _Search:
-    """The graph being filled."""
+    """The graph, as solutions are found at its vertices."""
 
     def __init__(
         self, square: SquareSystem, rng: np.random.Generator, vertices: int, batch: int
@@ -176,7 +193,7 @@ class _Search:
         self.square = square
         self.rng = rng
         self.batch = batch
-        generic = [square.generic(rng) for _ in range(vertices)]
+        generic = [square.generic_point(rng) for _ in range(vertices)]
         self.vertices = [_Vertex(parameters, [point]) for point, parameters in generic]
         self.edges: list[_Edge] = []
         self.count = 1
@@ -185,50 +202,51 @@ class _Search:
         self.failed = 0
 
     def done(self, expected: int | None) -> bool:
-        """Whether the search ends, with that number of solutions expected."""
+        """Return whether the search ends, with that number of solutions expected."""
         if self.count == expected:
             return True
         missing = expected is not None and self.count < expected
-        return doubt(self.count, self.arrivals) <= (RESIGNATION if missing else DOUBT)
+        limit = MISS_PROBABILITY_IF_COUNTED if missing else MISS_PROBABILITY
+        return miss_probability(self.count, self.arrivals) <= limit
 
     def advance(self) -> None:
-        """Follow some paths."""
+        """Track some paths, along new edges where there are too few left on the old ones."""
         tasks = self._tasks()
         while len(tasks) < min(self.batch, 4 * (self.count + 1)):
             first, second = self.rng.choice(len(self.vertices), 2, replace=False)
             angle = self.rng.uniform(-np.pi, np.pi)
             self.edges.append(_Edge((int(first), int(second)), complex(np.exp(1j * angle))))
             tasks = self._tasks()
-        self._follow(tasks)
+        self._track(tasks)
 
     def _tasks(self) -> list[tuple[_Edge, int, int]]:
-        """What is to be carried over: edge, side, number of the solution at that side."""
+        """Return what can be tracked: an edge, one of its ends, and a solution's number there."""
         tasks = []
         for edge in self.edges:
             for side in (0, 1):
                 known = len(self.vertices[edge.ends[side]].solutions)
-                tasks += [(edge, side, k) for k in range(known) if k not in edge.tried[side]]
+                tasks += [(edge, side, k) for k in range(known) if k not in edge.tracked[side]]
                 if tasks and tasks[-1][0] is edge:
-                    break  # what arrives need not be carried back
+                    break  # what arrives need not be tracked back
         return tasks[: self.batch]
 
-    def _follow(self, tasks: list[tuple[_Edge, int, int]]) -> None:
+    def _track(self, tasks: list[tuple[_Edge, int, int]]) -> None:
         v = self.vertices
         points = np.array([v[e.ends[side]].solutions[k] for e, side, k in tasks])
         start = np.array([v[e.ends[side]].parameters for e, side, _ in tasks])
         end = np.array([v[e.ends[1 - side]].parameters for e, side, _ in tasks])
-        detours = np.array([e.detour if side == 0 else 1 / e.detour for e, side, _ in tasks])
-        tracked = track(Between(self.square, start, end, detours), points, TRACKING)
+        gamma = np.array([e.gamma if side == 0 else 1 / e.gamma for e, side, _ in tasks])
+        tracked = track(ParameterHomotopy(self.square, start, end, gamma), points, TRACKER)
         self.paths += len(tasks)
         for (edge, side, k), arrived, last in zip(
             tasks, tracked.reached, tracked.ends, strict=True
         ):
-            edge.tried[side].add(k)
+            edge.tracked[side].add(k)
             if not arrived:
                 self.failed += 1
                 continue
             other = v[edge.ends[1 - side]]
-            found = other.find(last)
+            found = index_of(last, other.solutions)
             if found is None:
                 other.solutions.append(last)
                 found = len(other.solutions) - 1
@@ -236,4 +254,4 @@ class _Search:
                     self.count, self.arrivals = len(other.solutions), 0
             elif len(other.solutions) == self.count:
                 self.arrivals += 1
-            edge.tried[1 - side].add(found)
+            edge.tracked[1 - side].add(found)

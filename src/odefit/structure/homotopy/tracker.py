@@ -1,4 +1,4 @@
-"""Paths of solutions: predictor, corrector, adaptive steps; many paths at once.
+"""Path tracking: predictor, corrector, adaptive steps; many paths at once.
 
 The predictor is the Hermite polynomial through the last three points and their tangents, the
 corrector two Newton steps. A step counts if Newton's method contracts quadratically from the
@@ -18,8 +18,8 @@ import numpy as np
 from odefit.problem.arrays import Array, BoolArray, ComplexArray, IntArray
 
 
-class Ending(Enum):
-    """How a path ended."""
+class PathStatus(Enum):
+    """How a path ended, or that it is still being tracked."""
 
     RUNNING = "running"
     REACHED = "reached"
@@ -29,176 +29,185 @@ class Ending(Enum):
 
 
 class Homotopy(Protocol):
-    """Equations that change with r from 1 (solved) to 0 (wanted)."""
+    """Equations that change with t, from 1 (where solutions are known) to 0 (where wanted)."""
 
     def evaluate(
-        self, paths: IntArray, points: ComplexArray, remaining: Array
+        self, paths: IntArray, points: ComplexArray, t: Array
     ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
-        """Values, Jacobians and derivatives by r.
+        """Return values, Jacobians and derivatives by t.
 
         Parameters
         ----------
         paths
             Numbers of the paths, shape (b,).
-        points, remaining
-            Shapes (b, n) and (b,).
+        points, t
+            Where each path is, shapes (b, n) and (b,).
 
         Returns
         -------
-        values, jacobians, by_remaining
-            Shapes (b, n), (b, n, n), (b, n).
+        values, jacobians, by_t
+            Arrays of shapes (b, n), (b, n, n) and (b, n).
         """
 
 
 @dataclass(frozen=True)
-class Tracking:
-    """How paths are followed.
+class TrackerOptions:
+    """How paths are tracked.
 
     Attributes
     ----------
-    first
+    initial_step
         Length of the first step; the whole path has length 1.
-    wanted, most
-        Relative error of the prediction that is aimed at, and that is still taken.
+    target_error, max_error
+        Relative error of the prediction that is aimed at, and the largest one that is accepted.
     contraction
-        Of the second Newton step over the first, at most.
-    steps
-        At most, a path.
-    shortest
-        Step, relative to what remains, below which a path counts as singular.
-    infinite
+        Largest ratio of the second Newton step to the first.
+    max_steps
+        Largest number of steps of a path.
+    min_step
+        Step, relative to the t that is left, below which a path counts as singular.
+    infinity
         Size, relative to that at the start, from which a path counts as gone to infinity.
     """
 
-    first: float = 0.02
-    wanted: float = 5e-3
-    most: float = 0.1
+    initial_step: float = 0.02
+    target_error: float = 5e-3
+    max_error: float = 0.1
     contraction: float = 0.2
-    steps: int = 400
-    shortest: float = 1e-9
-    infinite: float = 1e10
+    max_steps: int = 400
+    min_step: float = 1e-9
+    infinity: float = 1e10
 
 
 @dataclass(frozen=True, eq=False)
-class Tracked:
+class TrackedPaths:
     """What became of the paths.
 
     Attributes
     ----------
     ends
-        Shape (paths, n); where a path was left, if it did not reach its end.
-    endings
-        One a path.
-    remaining
-        What was left of each path, shape (paths,).
+        Where each path ended, or was left, shape (paths, n).
+    statuses
+        How each path ended.
+    t
+        The t at which each path ended: 0 if it reached its end, shape (paths,).
     steps
-        Taken by each path, shape (paths,).
+        Number of steps of each path, shape (paths,).
     """
 
     ends: ComplexArray
-    endings: tuple[Ending, ...]
-    remaining: Array
+    statuses: tuple[PathStatus, ...]
+    t: Array
     steps: IntArray
 
     @property
     def reached(self) -> BoolArray:
-        """Which paths arrived, shape (paths,)."""
-        return np.array([e is Ending.REACHED for e in self.endings], dtype=bool)
+        """Which paths reached their ends, shape (paths,)."""
+        return np.array([s is PathStatus.REACHED for s in self.statuses], dtype=bool)
 
 
-LAST_DIGITS = 1e-7
+ROUNDED_STEP = 1e-7
 """Relative size of Newton steps that rounding alone explains where solutions are badly
 conditioned (derivatives of order five know them to seven digits or so)."""
 
 MEMORY = 3
-"""Points that a prediction rests on."""
+"""Number of last points of a path that a prediction rests on."""
 
-ROUNDING = 1e-8
+ROUNDED_PREDICTION = 1e-8
 """Relative error of a prediction below which its correction may be mere rounding."""
 
 
 def track(
     homotopy: Homotopy,
     starts: ComplexArray,
-    tracking: Tracking | None = None,
+    options: TrackerOptions | None = None,
     stop: Callable[[], bool] = lambda: False,
-) -> Tracked:
-    """Follow the paths from `starts`, shape (paths, n).
+) -> TrackedPaths:
+    """Track the paths from `starts`.
 
     Parameters
     ----------
+    homotopy
+        The equations.
+    starts
+        Solutions at t = 1, one for each path, shape (paths, n).
+    options
+        How paths are tracked.
     stop
-        Asked at every step whether to leave the paths where they are.
+        Called at every step; the paths are left where they are when it returns True.
     """
-    t = tracking or Tracking()
     with np.errstate(all="ignore"):
-        return _Paths(homotopy, starts, t).follow(stop)
+        return _Paths(homotopy, starts, options or TrackerOptions()).track(stop)
 
 
 class _Paths:
     """The state of all paths."""
 
-    def __init__(self, homotopy: Homotopy, starts: ComplexArray, tracking: Tracking) -> None:
+    def __init__(self, homotopy: Homotopy, starts: ComplexArray, options: TrackerOptions) -> None:
         count, n = starts.shape
         self.homotopy = homotopy
-        self.tracking = tracking
-        self.remaining = np.ones(count)
-        self.step = np.full(count, tracking.first)
+        self.options = options
+        self.t = np.ones(count)
+        self.step = np.full(count, options.initial_step)
         self.taken = np.zeros(count, dtype=np.intp)
-        self.endings = np.full(count, Ending.RUNNING, dtype=object)
-        self.known = np.ones(count, dtype=np.intp)  # points in the memory, the newest first
+        self.statuses = np.full(count, PathStatus.RUNNING, dtype=object)
+        self.remembered = np.ones(count, dtype=np.intp)  # points in the memory, the newest first
         self.at = np.ones((count, MEMORY))
         self.points = np.zeros((count, MEMORY, n), dtype=complex)
         self.tangents = np.zeros((count, MEMORY, n), dtype=complex)
-        self.points[:, 0] = starts
-        everything = np.arange(count)
-        values, jacobians, by_remaining = homotopy.evaluate(everything, starts, self.remaining)
-        both = solve(jacobians, np.stack([-values, -by_remaining], axis=2))
-        self.points[:, 0] += both[:, :, 0]
+        values, jacobians, by_t = homotopy.evaluate(np.arange(count), starts, self.t)
+        both = solve(jacobians, np.stack([-values, -by_t], axis=2))
+        self.points[:, 0] = starts + both[:, :, 0]
         self.tangents[:, 0] = both[:, :, 1]
         self.sizes = np.abs(self.points[:, 0]) + 1e-12
-        self.at_first = self.sizes.max(axis=1, initial=0.0)
+        self.first_size = self.sizes.max(axis=1, initial=0.0)
         lost = ~np.isfinite(self.points[:, 0]).all(axis=1)
-        self.endings[lost] = Ending.SINGULAR
+        self.statuses[lost] = PathStatus.SINGULAR
 
-    def follow(self, stop: Callable[[], bool]) -> Tracked:
-        running = np.flatnonzero(self.endings == Ending.RUNNING)
+    def track(self, stop: Callable[[], bool]) -> TrackedPaths:
+        """Advance all paths until they end."""
+        running = np.flatnonzero(self.statuses == PathStatus.RUNNING)
         while len(running) and not stop():
             self._advance(running)
-            running = running[self.endings[running] == Ending.RUNNING]
-        return Tracked(self.points[:, 0], tuple(self.endings), self.remaining, self.taken)
+            running = running[self.statuses[running] == PathStatus.RUNNING]
+        return TrackedPaths(self.points[:, 0], tuple(self.statuses), self.t, self.taken)
 
     def _advance(self, paths: IntArray) -> None:
-        """One step of every path of `paths`, taken or refused."""
-        t = self.tracking
-        length = np.minimum(self.step[paths], self.remaining[paths])
-        target = self.remaining[paths] - length
+        """Try one step of each of `paths`; it is accepted or rejected."""
+        o = self.options
+        length = np.minimum(self.step[paths], self.t[paths])
+        target = self.t[paths] - length
         target[target < 1e-15] = 0.0
         predicted = np.empty((len(paths), self.points.shape[2]), dtype=complex)
         for count in range(1, MEMORY + 1):
-            some = np.flatnonzero(self.known[paths] == count)
+            some = np.flatnonzero(self.remembered[paths] == count)
             if len(some):
                 predicted[some] = self._predict(paths[some], count, target[some])
         values, jacobians, _ = self.homotopy.evaluate(paths, predicted, target)
         first = solve(jacobians, -values[:, :, None])[:, :, 0]
         nearer = predicted + first
-        values, jacobians, by_remaining = self.homotopy.evaluate(paths, nearer, target)
-        both = solve(jacobians, np.stack([-values, -by_remaining], axis=2))
+        values, jacobians, by_t = self.homotopy.evaluate(paths, nearer, target)
+        both = solve(jacobians, np.stack([-values, -by_t], axis=2))
         corrected = nearer + both[:, :, 0]
-        error = self._size(first, nearer, paths)
-        left = self._size(both[:, :, 0], corrected, paths)
-        good = (error < t.most) & (left <= np.maximum(t.contraction * error, 1e-10)) & (left < 1e-4)
-        self._keep(paths[good], target[good], corrected[good], both[good, :, 1])
+        error = self._relative_size(first, nearer, paths)
+        left = self._relative_size(both[:, :, 0], corrected, paths)
+        accepted = (
+            (error < o.max_error)
+            & (left <= np.maximum(o.contraction * error, 1e-10))
+            & (left < 1e-4)
+        )
+        self._accept(paths[accepted], target[accepted], corrected[accepted], both[accepted, :, 1])
         self.taken[paths] += 1
-        self._adapt(paths, length, good, error, left)
+        self._adapt(paths, length, accepted, error, left)
 
     def _predict(self, paths: IntArray, count: int, target: Array) -> ComplexArray:
+        """Return the predictions at `target` from the last `count` points of each path."""
         return _hermite(
             self.at[paths, :count], self.points[paths, :count], self.tangents[paths, :count], target
         )
 
-    def _size(self, change: ComplexArray, point: ComplexArray, paths: IntArray) -> Array:
-        """The largest relative change of any coordinate.
+    def _relative_size(self, change: ComplexArray, point: ComplexArray, paths: IntArray) -> Array:
+        """Return the largest relative change of any coordinate, for each path.
 
         Sizes are remembered for a while, so that a coordinate that passes close to zero does not
         stop the path.
@@ -207,7 +216,7 @@ class _Paths:
         worst = relative.max(axis=1, initial=0.0)
         return np.where(np.isfinite(worst), worst, np.inf)
 
-    def _keep(
+    def _accept(
         self, paths: IntArray, target: Array, points: ComplexArray, tangents: ComplexArray
     ) -> None:
         for memory, newest in (
@@ -217,41 +226,36 @@ class _Paths:
         ):
             memory[paths, 1:] = memory[paths, :-1]
             memory[paths, 0] = newest
-        self.known[paths] = np.minimum(self.known[paths] + 1, MEMORY)
-        self.remaining[paths] = target
+        self.remembered[paths] = np.minimum(self.remembered[paths] + 1, MEMORY)
+        self.t[paths] = target
         self.sizes[paths] = np.maximum(np.abs(points), 0.7 * self.sizes[paths])
 
     def _adapt(
-        self,
-        paths: IntArray,
-        length: Array,
-        good: BoolArray,
-        error: Array,
-        left: Array,
+        self, paths: IntArray, length: Array, accepted: BoolArray, error: Array, left: Array
     ) -> None:
-        """The next steps, and the paths that end here."""
-        t = self.tracking
+        """Choose the next steps, and say which paths end here."""
+        o = self.options
         # Newton's second step is the square of its first, but for a constant.
-        excess = np.maximum(error, np.sqrt(np.maximum(left, 1e-20))) / t.wanted
+        excess = np.maximum(error, np.sqrt(np.maximum(left, 1e-20))) / o.target_error
         # Where that constant is large, contraction is what limits the step. It is aimed at with
-        # room to spare, or every other step would be refused; rounding makes it look bad as well.
-        contraction = left / np.maximum(error, ROUNDING)
-        excess = np.maximum(excess, contraction / (t.contraction / 4))
-        factor = np.clip(0.9 * excess ** (-0.5 / self.known[paths]), 0.2, 2.0)
+        # room to spare, or every other step would be rejected; rounding makes it look bad as well.
+        contraction = left / np.maximum(error, ROUNDED_PREDICTION)
+        excess = np.maximum(excess, contraction / (o.contraction / 4))
+        factor = np.clip(0.9 * excess ** (-0.5 / self.remembered[paths]), 0.2, 2.0)
         factor = np.where(np.isfinite(error) & np.isfinite(left), factor, 0.25)
-        self.step[paths] = length * np.where(good, factor, np.minimum(factor, 0.5))
+        self.step[paths] = length * np.where(accepted, factor, np.minimum(factor, 0.5))
         size = np.abs(self.points[paths, 0]).max(axis=1, initial=0.0)
-        for ending, which in (
-            (Ending.TOO_LONG, self.taken[paths] >= t.steps),
-            (Ending.SINGULAR, self.step[paths] < t.shortest * self.remaining[paths]),
-            (Ending.INFINITY, size > t.infinite * self.at_first[paths]),
-            (Ending.REACHED, self.remaining[paths] == 0.0),
+        for status, which in (
+            (PathStatus.TOO_LONG, self.taken[paths] >= o.max_steps),
+            (PathStatus.SINGULAR, self.step[paths] < o.min_step * self.t[paths]),
+            (PathStatus.INFINITY, size > o.infinity * self.first_size[paths]),
+            (PathStatus.REACHED, self.t[paths] == 0.0),
         ):
-            self.endings[paths[which]] = ending
+            self.statuses[paths[which]] = status
 
 
-def confirmed(homotopy: Homotopy, points: ComplexArray) -> tuple[ComplexArray, BoolArray]:
-    """Ends of paths, improved by Newton's method, and whether it converges there as it should.
+def refine_ends(homotopy: Homotopy, points: ComplexArray) -> tuple[ComplexArray, BoolArray]:
+    """Refine ends of paths by Newton's method, and tell whether they are regular solutions.
 
     At a regular solution each step is about the square of the one before, until rounding; the
     end of a path that ran into a singular solution, or that is none, shows by steps that do not
@@ -259,13 +263,15 @@ def confirmed(homotopy: Homotopy, points: ComplexArray) -> tuple[ComplexArray, B
 
     Parameters
     ----------
+    homotopy
+        The equations.
     points
-        Shape (paths, n), ends of the paths of `homotopy` in their order.
+        Ends of all paths of `homotopy`, in their order, shape (paths, n).
 
     Returns
     -------
     points, regular
-        Shapes (paths, n) and (paths,).
+        The refined ends, shape (paths, n), and whether each is regular, shape (paths,).
     """
     paths, end = np.arange(len(points)), np.zeros(len(points))
     steps = []
@@ -277,12 +283,18 @@ def confirmed(homotopy: Homotopy, points: ComplexArray) -> tuple[ComplexArray, B
             size = np.abs(change) / (np.abs(points) + 1e-8 * np.abs(points).max(axis=1)[:, None])
             steps.append(size.max(axis=1, initial=0.0))
     first, second, third = steps
-    quadratic = (second <= np.maximum(0.1 * first, LAST_DIGITS)) & (third <= LAST_DIGITS)
+    quadratic = (second <= np.maximum(0.1 * first, ROUNDED_STEP)) & (third <= ROUNDED_STEP)
     return points, quadratic & np.isfinite(points).all(axis=1)
 
 
 def solve(matrices: ComplexArray, sides: ComplexArray) -> ComplexArray:
-    """Solutions of linear systems, shapes (b, n, n) and (b, n, k); NaN where there is none."""
+    """Return the solutions of linear systems; NaN where a system has none.
+
+    Parameters
+    ----------
+    matrices, sides
+        Left-hand and right-hand sides, shapes (b, n, n) and (b, n, k).
+    """
     result = np.full_like(sides, np.nan)
     fine = np.isfinite(matrices).all(axis=(1, 2)) & np.isfinite(sides).all(axis=(1, 2))
     if fine.all():
@@ -301,9 +313,9 @@ def solve(matrices: ComplexArray, sides: ComplexArray) -> ComplexArray:
 def _hermite(
     at: Array, points: ComplexArray, tangents: ComplexArray, target: Array
 ) -> ComplexArray:
-    """Hermite interpolation by confluent divided differences, at `target`.
+    """Interpolate points and tangents by confluent divided differences, and evaluate at `target`.
 
-    Shapes: `at` (b, m), `points` and `tangents` (b, m, n), `target` (b,).
+    The shapes are (b, m) of `at`, (b, m, n) of `points` and `tangents`, and (b,) of `target`.
     """
     count = 2 * at.shape[1]
     nodes = np.repeat(at, 2, axis=1)

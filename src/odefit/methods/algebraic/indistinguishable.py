@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from odefit.methods.algebraic.preparation import Preparation
 from odefit.methods.algebraic.solving import DETOURS, solutions_at
 from odefit.methods.estimate import Completeness
 from odefit.problem.arrays import Array, ComplexArray
+from odefit.structure.expansion import ExpansionPoint
 
 FURTHER = 4
 """Derivatives beyond those of the square system in which solutions have to agree."""
@@ -29,7 +31,7 @@ REAL = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Companions:
+class IndistinguishableCandidates:
     """Solutions with the same outputs.
 
     Attributes
@@ -44,13 +46,13 @@ class Companions:
     completeness: Completeness
 
 
-def companions(
+def indistinguishable_candidates(
     preparation: Preparation,
     vector: Array,
     times: tuple[float, ...],
     rng: np.random.Generator,
     nearby: tuple[ComplexArray, ComplexArray] | None = None,
-) -> Companions | None:
+) -> IndistinguishableCandidates | None:
     """Solve the square system for the model's own derivatives at `vector`, which are exact.
 
     Parameters
@@ -58,13 +60,13 @@ def companions(
     vector
         Unknowns of the problem, shape (n,).
     times
-        By block, around which the derivatives are taken.
+        By expansion, around which the derivatives are taken.
     nearby
         All solutions of the square system at similar parameters, and these.
 
     Returns
     -------
-    Companions or None
+    IndistinguishableCandidates or None
         None if the trajectory does not reach the times.
     """
     square, system = preparation.square, preparation.system
@@ -72,10 +74,10 @@ def companions(
     if base is None or not np.isfinite(base).all():
         return None
     around = [
-        block.surroundings(time, square.order + FURTHER)
-        for block, time in zip(system.blocks, times, strict=True)
+        expansion.expansion_point(time, square.order + FURTHER)
+        for expansion, time in zip(system.expansions, times, strict=True)
     ]
-    short = [(known, functions[:, : square.order + 1]) for known, functions in around]
+    short = [ExpansionPoint(known, functions[:, : square.order + 1]) for known, functions in around]
     parameters = square.pack(np.zeros(square.size, dtype=complex), base[square.held], short)
     parameters[: square.size] = square.values(
         base[square.solved][None], parameters[None], derivatives=False
@@ -89,7 +91,7 @@ def companions(
             break
         start = nearby if attempt == 0 else None
         ends = solutions_at(preparation, parameters[None], rng, start, attempts=1)[0]
-        for one in square.everything(ends.points, np.tile(parameters, (len(ends.points), 1))):
+        for one in square.all_unknowns(ends.points, np.tile(parameters, (len(ends.points), 1))):
             known = any(_agree(one, other, SAME) for other in agreeing)
             if not known and _agree(_outputs(preparation, one[None], around)[0], wanted, AGREE):
                 agreeing.append(one)
@@ -105,10 +107,10 @@ def companions(
         known=structural is not None,
         real=len(real),
         lost=lost,
-        doubt=preparation.generic.doubt,
+        doubt=preparation.generic.miss_probability,
         coincide=_singular(preparation, base, parameters),
     )
-    return Companions(tuple(m for m in made if m is not None), completeness)
+    return IndistinguishableCandidates(tuple(m for m in made if m is not None), completeness)
 
 
 def _singular(preparation: Preparation, base: ComplexArray, parameters: ComplexArray) -> bool:
@@ -124,16 +126,16 @@ def _singular(preparation: Preparation, base: ComplexArray, parameters: ComplexA
 
 
 def _outputs(
-    preparation: Preparation, values: ComplexArray, around: list[tuple[ComplexArray, ComplexArray]]
+    preparation: Preparation, values: ComplexArray, around: Sequence[ExpansionPoint[np.complex128]]
 ) -> ComplexArray:
     """Taylor coefficients of all outputs beyond what the square system uses, in one row."""
     system, order = preparation.system, preparation.square.order + FURTHER
     rows = []
     for k, (known, functions) in enumerate(around):
-        block = system.blocks[k]
+        expansion = system.expansions[k]
         with np.errstate(all="ignore"):
-            jets = system.run(k, values, order, known[None], functions[None], False)
-        rows.append(jets.outputs[:, :, : block.outputs].reshape(len(values), -1))
+            taylor = system.run(k, values, order, known[None], functions[None], False)
+        rows.append(taylor.outputs[:, :, : expansion.outputs].reshape(len(values), -1))
     return np.concatenate(rows, axis=1)
 
 

@@ -11,19 +11,19 @@ import pytest
 
 from odefit import Problem
 from odefit.problem.arrays import ComplexArray
-from odefit.structure.consistency import completed
-from odefit.structure.jets import JetSystem
+from odefit.structure.auxiliary_states import fill_dependent_states
+from odefit.structure.differentiated_system import DifferentiatedSystem
 from tests.structure.models import problem
 
 
 def filled(given: Problem, values: Mapping[str, complex], time: float = 0.0) -> dict[str, complex]:
     """By state, lifted ones included, its value after completion."""
-    system = JetSystem(given, "free")
-    states = system.blocks[0].states
+    system = DifferentiatedSystem(given, free_states=True)
+    states = system.expansions[0].states
     vector: ComplexArray = np.full(len(system.names), 0.7, dtype=complex)
     for name, value in values.items():
         vector[system.names.index(states.get(name, name))] = value
-    found = completed(system, 0, vector, time)
+    found = fill_dependent_states(system, 0, vector, time)
     assert system.names
     return {s: complex(found[system.names.index(n)]) for s, n in states.items()}
 
@@ -95,9 +95,9 @@ def test_new_states_follow_the_algebraic_variable() -> None:
 
 def test_without_them_nothing_changes() -> None:
     given = problem({"x": "-k*x"}, {"y": "x"}, ["k"])
-    system = JetSystem(given, "free")
+    system = DifferentiatedSystem(given, free_states=True)
     vector = np.array([0.1, 0.2], dtype=complex)
-    assert completed(system, 0, vector, 0.0) is vector
+    assert fill_dependent_states(system, 0, vector, 0.0) is vector
 
 
 def test_what_has_no_value_is_not_a_number() -> None:
@@ -110,8 +110,8 @@ def test_what_has_no_value_is_not_a_number() -> None:
 
 def test_given_values_are_left_alone() -> None:
     given = problem({"x": "-k*exp(x)"}, {"y": "x"}, ["k"])
-    system = JetSystem(given, "free")
+    system = DifferentiatedSystem(given, free_states=True)
     vector: Any = np.full(len(system.names), 0.7, dtype=complex)
     kept = vector.copy()
-    completed(system, 0, vector, 0.0)
+    fill_dependent_states(system, 0, vector, 0.0)
     assert np.array_equal(vector, kept)

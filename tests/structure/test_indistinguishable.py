@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from odefit.structure.branches import consistent_point, on_the_branch
-from odefit.structure.comparison import Comparison
-from odefit.structure.counting import distinct_rows, distinct_values
+from odefit.structure.auxiliary_states import consistent_point, on_principal_branch
+from odefit.structure.comparison import OutputComparison
+from odefit.structure.counting import distinct_values
+from odefit.structure.differentiated_system import DifferentiatedSystem
+from odefit.structure.homotopy.distinct import distinct_rows
 from odefit.structure.homotopy.tracker import track
-from odefit.structure.jets import JetSystem
-from odefit.structure.partners import Along, find_partners
+from odefit.structure.indistinguishable import MovingPointHomotopy, find_indistinguishable
 from odefit.structure.square import SquareSystem
 from tests.structure.models import problem
 
@@ -18,14 +19,14 @@ SWAP = problem({"x": "-a*x", "z": "a*x - b*z"}, {"y": "z"}, ["a", "b"])
 
 
 def square_of(**more: str) -> SquareSystem:
-    return SquareSystem(JetSystem(SWAP, "initial"))
+    return SquareSystem(DifferentiatedSystem(SWAP, free_states=False))
 
 
 def test_exchanged_rates_are_found() -> None:
     """Of two decays in a row the rates can be exchanged, with x0 = x0 a/b."""
     square = square_of()
-    point, parameters = square.generic(np.random.default_rng(0))
-    found = find_partners(square, point, parameters)
+    point, parameters = square.generic_point(np.random.default_rng(0))
+    found = find_indistinguishable(square, point, parameters)
     assert found.complete
     names = [square.system.names[i] for i in square.solved]
     first, second = (dict(zip(names, s, strict=True)) for s in found.solutions)
@@ -39,15 +40,17 @@ def test_exchanged_rates_are_found() -> None:
 def test_partners_stay_partners_along_the_way() -> None:
     square = square_of()
     rng = np.random.default_rng(1)
-    point, parameters = square.generic(rng)
-    one, other = find_partners(square, point, parameters).solutions
+    point, parameters = square.generic_point(rng)
+    one, other = find_indistinguishable(square, point, parameters).solutions
     target = rng.normal(size=len(one)) + 1j * rng.normal(size=len(one))
     bend = np.full((1, len(one)), 0.3 + 0.4j)
-    tracked = track(Along(square, parameters, one[None], target[None], bend), other[None])
+    tracked = track(
+        MovingPointHomotopy(square, parameters, one[None], target[None], bend), other[None]
+    )
     assert tracked.reached.all()
     there = parameters.copy()
     there[: square.size] = square.values(target[None], parameters[None])[0][0]
-    both = Comparison(square, there).jets(np.array([target, tracked.ends[0]]))
+    both = OutputComparison(square, there).coefficients(np.array([target, tracked.ends[0]]))
     np.testing.assert_allclose(both[0], both[1], rtol=1e-8)
     names = [square.system.names[i] for i in square.solved]
     a, b = names.index("a"), names.index("b")
@@ -56,8 +59,8 @@ def test_partners_stay_partners_along_the_way() -> None:
 
 def test_a_search_that_is_cut_short_says_so() -> None:
     square = square_of()
-    point, parameters = square.generic(np.random.default_rng(0))
-    found = find_partners(square, point, parameters, stop=lambda: True)
+    point, parameters = square.generic_point(np.random.default_rng(0))
+    found = find_indistinguishable(square, point, parameters, stop=lambda: True)
     assert not found.complete
     assert len(found.solutions) == 1
 
@@ -74,12 +77,14 @@ def test_a_search_that_is_cut_short_says_so() -> None:
 )
 def test_other_branches_are_left_out(rate: str, algebraic: int, real: int) -> None:
     parameters = [p for p in "ab" if p in rate]
-    system = JetSystem(problem({"x": f"-{rate}"}, {"y": "x"}, parameters), "initial")
+    system = DifferentiatedSystem(
+        problem({"x": f"-{rate}"}, {"y": "x"}, parameters), free_states=False
+    )
     square = SquareSystem(system)
     base = consistent_point(square, np.random.default_rng(0))
     assert base is not None
-    found = find_partners(square, *base)
-    good = on_the_branch(square, found.solutions, base[1], frozenset(system.names))
+    found = find_indistinguishable(square, *base)
+    good = on_principal_branch(square, found.solutions, base[1], frozenset(system.names))
     assert (len(found.solutions), int(good.sum())) == (algebraic, real)
     assert good[0]
 

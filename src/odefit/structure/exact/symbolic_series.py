@@ -1,4 +1,4 @@
-"""Taylor coefficients of a block's outputs as polynomials in unknowns and in new variables.
+"""Taylor coefficients of a expansion's outputs as polynomials in unknowns and in new variables.
 
 The new variables are the Taylor coefficients of the states, with ``(k + 1) x_(k+1) = f_k`` for a
 state with ``x' = f``, and those of the reciprocal ``w`` of every divisor ``b``, with ``w b = 1``.
@@ -23,14 +23,14 @@ from odefit.structure.exact.polynomials import (
     scale,
     variable,
 )
-from odefit.structure.series import MODULAR, PRIME, Equations
+from odefit.structure.series import MODULAR, PRIME, RationalODE
 
 Place = tuple[int, int]
 """An entry of the tape, and the order of a Taylor coefficient of it."""
 
 
 class Variables:
-    """The variables of a system, those of all its blocks.
+    """The variables of a system, those of all its expansions.
 
     Parameters
     ----------
@@ -52,13 +52,13 @@ class Variables:
         return variable(len(self.depth) - 1)
 
 
-class Expansion:
-    """The Taylor coefficients of one block.
+class SymbolicSeries:
+    """The Taylor coefficients of one expansion.
 
     Parameters
     ----------
     equations
-        Of the block.
+        Of the expansion.
     variables
         Where new ones are made.
     values
@@ -81,7 +81,7 @@ class Expansion:
 
     def __init__(
         self,
-        equations: Equations,
+        equations: RationalODE,
         variables: Variables,
         values: Mapping[int, Polynomial],
         functions: Mapping[int, Sequence[int]],

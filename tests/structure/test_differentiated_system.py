@@ -1,4 +1,4 @@
-"""Blocks and the unknowns that they share."""
+"""Expansion and the unknowns that they share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from odefit.problem.experiment import Event, Experiment
 from odefit.problem.model import Model
 from odefit.problem.problem import Problem
-from odefit.structure.jets import JetSystem, NoStructureError
+from odefit.structure.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
 from odefit.structure.series import PRIME
 from tests.structure.models import TIMES, problem
 
@@ -26,20 +26,21 @@ def test_known_and_fixed_values_are_no_unknowns() -> None:
         {"x": 2.0, "z": {}},
         constants={"c": 3.0},
     )
-    assert JetSystem(model, "initial").names == ["k", "z"]
-    assert JetSystem(model, "free").names == ["k", "x@", "z@"]
+    assert DifferentiatedSystem(model, free_states=False).names == ["k", "z"]
+    assert DifferentiatedSystem(model, free_states=True).names == ["k", "x@", "z@"]
 
 
 def test_given_initial_values_are_exact_modulo_the_prime() -> None:
     model = problem({"x": "-k*x"}, {"y": "x"}, ["k"], {"x": 0.1})
-    system = JetSystem(model, "initial")
-    jets = system.residues(0, np.array([7]), 1, np.random.default_rng(0))
+    system = DifferentiatedSystem(model, free_states=False)
+    point = system.expansions[0].modular_expansion_point(1, np.random.default_rng(0))
+    taylor = system.run_modular(0, np.array([[7]]), 1, point)
     tenth = pow(10, -1, PRIME)
-    assert jets.outputs[0, :, 0].tolist() == [tenth, -7 * tenth % PRIME]
+    assert taylor.outputs[0, :, 0].tolist() == [tenth, -7 * tenth % PRIME]
 
 
 def test_experiments_share_parameters_and_have_initial_values_of_their_own() -> None:
-    system = JetSystem(
+    system = DifferentiatedSystem(
         Problem(
             Model(ode={"x": "-k*x*d"}, observables={"y": "x"}, constants={"d": 1.0}),
             parameters={"k": {}},
@@ -50,10 +51,10 @@ def test_experiments_share_parameters_and_have_initial_values_of_their_own() -> 
                 Experiment("three", DATA, initial={"x": 1.0}),
             ],
         ),
-        "initial",
+        free_states=False,
     )
     assert system.names == ["k", "x[one]", "x[two]"]
-    assert [b.unknowns for b in system.blocks] == [("k", "x[one]"), ("k", "x[two]"), ("k",)]
+    assert [b.unknowns for b in system.expansions] == [("k", "x[one]"), ("k", "x[two]"), ("k",)]
     point = np.array([[2.0, 3.0, 5.0]], dtype=complex)
     slopes = [
         system.run(k, point, 1, NOTHING[:, :, 0], NOTHING).outputs[0, 1, 0].real for k in range(3)
@@ -63,12 +64,12 @@ def test_experiments_share_parameters_and_have_initial_values_of_their_own() -> 
 
 def test_copies_are_blocks_with_states_of_their_own() -> None:
     model = problem({"x": "-k*x"}, {"y": "x"}, ["k"])
-    assert JetSystem(model, "free", copies=2).names == ["k", "x@#1", "x@#2"]
+    assert DifferentiatedSystem(model, free_states=True, times=2).names == ["k", "x@#1", "x@#2"]
 
 
 def test_events_at_the_initial_time_count_and_later_ones_do_not() -> None:
-    def with_event(time: float) -> JetSystem:
-        return JetSystem(
+    def with_event(time: float) -> DifferentiatedSystem:
+        return DifferentiatedSystem(
             Problem(
                 Model(ode={"x": "-k*x"}, observables={"y": "x"}),
                 parameters={"k": {}, "dose": {}},
@@ -77,7 +78,7 @@ def test_events_at_the_initial_time_count_and_later_ones_do_not() -> None:
                     Experiment("run", DATA, t0=0.0, events=[Event((time,), {"x": "x + dose"})])
                 ],
             ),
-            "initial",
+            free_states=False,
         )
 
     assert with_event(0.0).names == ["k", "dose"]
@@ -85,17 +86,17 @@ def test_events_at_the_initial_time_count_and_later_ones_do_not() -> None:
 
 
 def test_a_model_with_a_kink_has_no_structure_and_it_is_said_why() -> None:
-    with pytest.raises(NoStructureError) as caught:
-        JetSystem(problem({"x": "-k*abs(x)"}, {"y": "x"}, ["k"]), "initial")
+    with pytest.raises(NoTaylorSeriesError) as caught:
+        DifferentiatedSystem(problem({"x": "-k*abs(x)"}, {"y": "x"}, ["k"]), free_states=False)
     assert caught.value.reason.startswith("abs(...) has a kink")
 
 
 def test_a_generic_point_lies_on_the_relations() -> None:
     model = problem({"x": "-k*z + sin(x)"}, {"y": "x"}, ["k"], algebraic={"z": "z^3 + z - sqrt(x)"})
-    system = JetSystem(model, "initial")
-    values, around = system.generic(np.random.default_rng(0), 3)
+    system = DifferentiatedSystem(model, free_states=False)
+    values, around = system.generic_point(np.random.default_rng(0), 3)
     known, functions = around[0]
-    block = system.blocks[0]
-    jets = system.run(0, values[None], 3, known[None], functions[None])
-    zeros = jets.outputs[0, :, len(block.observables) : block.outputs]
+    expansion = system.expansions[0]
+    taylor = system.run(0, values[None], 3, known[None], functions[None])
+    zeros = taylor.outputs[0, :, len(expansion.observables) : expansion.outputs]
     assert np.abs(zeros).max() < 1e-10

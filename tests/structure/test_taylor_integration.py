@@ -11,23 +11,25 @@ from scipy.integrate import solve_ivp
 
 from odefit import Model, Problem
 from odefit.problem.arrays import Array, ComplexArray
-from odefit.structure.consistency import completed
-from odefit.structure.jets import JetSystem
-from odefit.structure.taylor import carried
+from odefit.structure.auxiliary_states import fill_dependent_states
+from odefit.structure.differentiated_system import DifferentiatedSystem
+from odefit.structure.taylor_integration import taylor_integrate
 from tests.structure.models import problem
 
 
-def system_at(given: Problem, values: Mapping[str, float]) -> tuple[JetSystem, ComplexArray]:
+def system_at(
+    given: Problem, values: Mapping[str, float]
+) -> tuple[DifferentiatedSystem, ComplexArray]:
     """Free states, and all unknowns: by state or parameter, lifted ones filled in at t = 0."""
-    system = JetSystem(given, "free")
+    system = DifferentiatedSystem(given, free_states=True)
     vector = np.ones(len(system.names), dtype=complex)
     for name, value in values.items():
-        vector[system.names.index(system.blocks[0].states.get(name, name))] = value
-    return system, completed(system, 0, vector, 0.0)
+        vector[system.names.index(system.expansions[0].states.get(name, name))] = value
+    return system, fill_dependent_states(system, 0, vector, 0.0)
 
 
-def states(system: JetSystem, values: ComplexArray, names: Sequence[str]) -> Array:
-    places = [system.names.index(system.blocks[0].states[n]) for n in names]
+def states(system: DifferentiatedSystem, values: ComplexArray, names: Sequence[str]) -> Array:
+    places = [system.names.index(system.expansions[0].states[n]) for n in names]
     return np.asarray(values[places].real)
 
 
@@ -82,11 +84,11 @@ def test_states_are_those_of_a_tight_integration_there_and_back(name: str, end: 
     ode, values, slope = MODELS[name]
     parameters = [n for n in values if n not in ode]
     system, start = system_at(problem(ode, {"y": next(iter(ode))}, parameters), values)
-    there = carried(system, 0, start, 0.0, end)
+    there = taylor_integrate(system, 0, start, 0.0, end)
     assert there is not None
     expected = tight(slope, [values[n] for n in ode], 0.0, end)
     assert states(system, there, list(ode)) == pytest.approx(expected, rel=1e-10, abs=1e-11)
-    again = carried(system, 0, there, end, 0.0)
+    again = taylor_integrate(system, 0, there, end, 0.0)
     assert again is not None
     assert again == pytest.approx(start, rel=1e-8)
 
@@ -95,7 +97,7 @@ def test_parameters_stay_what_they_are() -> None:
     ode, values, _ = MODELS["prey and predator"]
     system, start = system_at(problem(ode, {"y": "r"}, ["a", "b", "c"]), values)
     kept = start.copy()
-    there = carried(system, 0, start, 0.0, 3.0)
+    there = taylor_integrate(system, 0, start, 0.0, 3.0)
     assert there is not None
     assert np.array_equal(start, kept)
     columns = [system.names.index(n) for n in "abc"]
@@ -105,7 +107,7 @@ def test_parameters_stay_what_they_are() -> None:
 def test_nowhere_to_go_is_no_change() -> None:
     ode, values, _ = MODELS["van der Pol"]
     system, start = system_at(problem(ode, {"y": "x"}, ["m"]), values)
-    there = carried(system, 0, start, 0.7, 0.7)
+    there = taylor_integrate(system, 0, start, 0.7, 0.7)
     assert there is not None
     assert np.array_equal(there, start)
 
@@ -113,18 +115,18 @@ def test_nowhere_to_go_is_no_change() -> None:
 def test_a_solution_that_ends_before_is_none() -> None:
     """x' = k x^2 from 1: x = 1/(1 - k t)."""
     system, start = system_at(problem({"x": "k*x^2"}, {"y": "x"}, ["k"]), {"k": 0.5, "x": 1.0})
-    there = carried(system, 0, start, 0.0, 1.99)
+    there = taylor_integrate(system, 0, start, 0.0, 1.99)
     assert there is not None
     assert states(system, there, ["x"]) == pytest.approx([200.0], rel=1e-8)
-    assert carried(system, 0, start, 0.0, 2.01) is None
+    assert taylor_integrate(system, 0, start, 0.0, 2.01) is None
 
 
 def test_complex_states_are_carried_too() -> None:
     system, start = system_at(problem({"x": "k*x"}, {"y": "x"}, ["k"]), {"k": 0.0, "x": 1.0})
     start[system.names.index("k")] = 0.3 + 2j
-    there = carried(system, 0, start, 0.0, 2.0)
+    there = taylor_integrate(system, 0, start, 0.0, 2.0)
     assert there is not None
-    state = system.blocks[0].states["x"]
+    state = system.expansions[0].states["x"]
     assert there[system.names.index(state)] == pytest.approx(np.exp(2 * (0.3 + 2j)), rel=1e-12)
 
 
@@ -150,10 +152,10 @@ def test_corners_of_inputs_are_met(kind: Literal["constant", "linear", "cubic"])
                 end,
             )[0]
         )
-        there = carried(system, 0, start, 0.0, end)
+        there = taylor_integrate(system, 0, start, 0.0, end)
         assert there is not None
         assert states(system, there, ["x"]) == pytest.approx([x], rel=1e-11)
-        again = carried(system, 0, there, end, 0.0)
+        again = taylor_integrate(system, 0, there, end, 0.0)
         assert again is not None
         assert again == pytest.approx(start, rel=1e-10)
 
@@ -162,7 +164,7 @@ def test_an_algebraic_variable_is_carried_along() -> None:
     """z^2 + z = x, so that z' = -k z/(2 z + 1)."""
     given = problem({"x": "-k*z"}, {"y": "z"}, ["k"], {"z": 0.5}, algebraic={"z": "z^2 + z - x"})
     system, start = system_at(given, {"k": 0.6, "x": 1.0, "z": 0.5})
-    there = carried(system, 0, start, 0.0, 2.0)
+    there = taylor_integrate(system, 0, start, 0.0, 2.0)
     assert there is not None
     z = float(tight(lambda t, z: [-0.6 * z[0] / (2 * z[0] + 1)], [(5**0.5 - 1) / 2], 0.0, 2.0)[0])
     assert states(system, there, ["z", "x"]) == pytest.approx([z, z * z + z], rel=1e-11)
@@ -179,10 +181,10 @@ def test_a_jump_of_an_input_takes_the_algebraic_variable_with_it() -> None:
     data = {"t": [0.0, 1.0, 2.0], "y": [1.0, 1.0, 1.0], "u": [0.0, 1.0, 1.0]}
     given = Problem(model, data, {"k": {}}, {"x": {}, "z": 0.5})
     system, start = system_at(given, {"k": 1.0, "x": 1.0, "z": 1.0})
-    there = carried(system, 0, start, 0.0, 2.0)
+    there = taylor_integrate(system, 0, start, 0.0, 2.0)
     assert there is not None
     x = (np.exp(-1.0) + 1.0) * np.exp(-1.0) - 1.0
     assert states(system, there, ["x", "z"]) == pytest.approx([x, x + 1.0], rel=1e-11)
-    again = carried(system, 0, there, 2.0, 0.0)
+    again = taylor_integrate(system, 0, there, 2.0, 0.0)
     assert again is not None
     assert again == pytest.approx(start, rel=1e-11)

@@ -1,4 +1,4 @@
-"""What parameters and constants are before and after the events that assign them."""
+"""The values of parameters and constants in each segment between events."""
 
 from __future__ import annotations
 
@@ -13,17 +13,24 @@ from odefit.problem.condition import Condition
 from odefit.problem.expressions import TIME, Algebra
 
 
-def stages(
+def scalar_segments(
     condition: Condition, unknowns: Sequence[Any], others: Mapping[str, Any], algebra: Algebra[Any]
 ) -> list[tuple[float, dict[str, Any]]]:
-    """Values of all parameters and constants, and the time from which on they hold.
+    """Return when segments begin, and the values of all parameters and constants in them.
+
+    A new segment begins at each event that assigns a parameter or constant; the first begins at
+    minus infinity.
 
     Parameters
     ----------
+    condition
+        The experiment.
     unknowns
-        Elements of the algebra.
+        The unknowns of the problem, as elements of the algebra.
     others
         What the assignments may depend on beside parameters, constants, inputs and time.
+    algebra
+        The algebra in which assignments are evaluated.
 
     Raises
     ------

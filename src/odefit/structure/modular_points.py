@@ -1,0 +1,138 @@
+"""Random points modulo the prime that satisfy the algebraic constraints of a model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from odefit.structure.differentiated_system import DifferentiatedSystem
+from odefit.structure.expansion import ExpansionPoint
+from odefit.structure.series import PRIME, Residues
+
+MAX_POINTS = 20
+"""Largest number of random points that are tried."""
+
+ModularExpansionPoint = ExpansionPoint[np.int64]
+
+
+def modular_point(
+    system: DifferentiatedSystem, rng: np.random.Generator, order: int
+) -> tuple[Residues, list[ModularExpansionPoint]]:
+    """Return random unknowns modulo the prime, and random expansion points.
+
+    Each constraint is solved for an unknown in which it is of degree one or two. Where no such
+    unknown is left, the constraint keeps a value that is not zero: the point then satisfies
+    another equation of the same family (what is constrained is constant in time), and is generic
+    all the same.
+
+    Returns
+    -------
+    values
+        The algebraic unknowns, shape (unknowns,).
+    points
+        What is known around the time of each expansion, up to `order`.
+    """
+    expansions = range(len(system.expansions))
+    for _ in range(MAX_POINTS):
+        values = rng.integers(1, PRIME, len(system.names))
+        points = [e.modular_expansion_point(order, rng) for e in system.expansions]
+        moved = all(_satisfy_constraints(system, k, values, points[k]) for k in expansions)
+        if moved and not any(
+            _constraints(system, k, values[None], points[k]).any() for k in expansions
+        ):
+            break
+    return values, points
+
+
+def _constraints(
+    system: DifferentiatedSystem, k: int, values: Residues, point: ModularExpansionPoint
+) -> Residues:
+    """Return the values of an expansion's constraints, shape (batch, constraints)."""
+    expansion = system.expansions[k]
+    taylor = system.run_modular(k, values, 0, point, derivatives=False)
+    return np.asarray(taylor.outputs[:, 0, len(expansion.observables) : expansion.outputs])
+
+
+def _satisfy_constraints(
+    system: DifferentiatedSystem, k: int, values: Residues, point: ModularExpansionPoint
+) -> bool:
+    """Move unknowns of an expansion so that its constraints hold; return whether they do."""
+    if not system.expansions[k].constraints:
+        return True
+    order = _elimination_order(system, k, values, point)
+    return order is not None and all(
+        _solve_constraint(system, k, constraint, columns, values, point)
+        for constraint, columns in order
+    )
+
+
+def _elimination_order(
+    system: DifferentiatedSystem, k: int, values: Residues, point: ModularExpansionPoint
+) -> list[tuple[int, list[int]]] | None:
+    """Return in which order constraints are solved, each with the unknowns it can be solved for.
+
+    These are unknowns on which no earlier constraint depends. The result is None if there is no
+    such order.
+    """
+    expansion = system.expansions[k]
+    derivatives = system.run_modular(k, values[None], 0, point).derivatives
+    assert derivatives is not None
+    gradients = derivatives[0, 0, len(expansion.observables) : expansion.outputs]
+    involved = {
+        i: {int(system.columns[k][c]) for c in np.flatnonzero(row)}
+        for i, row in enumerate(gradients)
+    }
+    left = {i: columns for i, columns in involved.items() if columns}
+    order: list[tuple[int, list[int]]] = []
+    while left:
+        for i, columns in left.items():
+            others = set().union(*(c for j, c in left.items() if j != i))
+            if columns - others:
+                # The later unknowns first: initial values of auxiliary states, then the model's.
+                order.insert(0, (i, sorted(columns - others, reverse=True)))
+                del left[i]
+                break
+        else:
+            return None
+    return order
+
+
+def _solve_constraint(
+    system: DifferentiatedSystem,
+    k: int,
+    constraint: int,
+    columns: list[int],
+    values: Residues,
+    point: ModularExpansionPoint,
+) -> bool:
+    """Move the first unknown of `columns` for which the constraint can be solved, if any."""
+    for column in columns:
+        samples = np.repeat(values[None], 4, axis=0)
+        # Around what it is now, since something may be divided by it.
+        samples[:, column] = (samples[:, column] + np.arange(4)) % PRIME
+        root = _root(_constraints(system, k, samples, point)[:, constraint])
+        if root is not None:
+            values[column] = (values[column] + root) % PRIME
+            if not _constraints(system, k, values[None], point)[0, constraint]:
+                return True
+    return False
+
+
+def _root(samples: Residues) -> int | None:
+    """Return a root of a polynomial of degree one or two, from its values at 0, 1, 2 and 3.
+
+    The result is None if the degree is higher, or the prime field has no root.
+    """
+    f0, f1, f2, f3 = (int(v) for v in samples)
+    if (f3 - 3 * f2 + 3 * f1 - f0) % PRIME:
+        return None
+    half = pow(2, -1, PRIME)
+    a = (f2 - 2 * f1 + f0) * half % PRIME
+    b = (f1 - f0 - a) % PRIME
+    if a == 0:
+        return None if b == 0 else -f0 * pow(b, -1, PRIME) % PRIME
+    discriminant = (b * b - 4 * a * f0) % PRIME
+    # The prime is 3 modulo 4, so that this is a square root if there is one.
+    root = pow(discriminant, (PRIME + 1) // 4, PRIME)
+    if root * root % PRIME != discriminant:
+        return None
+    return (root - b) * half * pow(a, -1, PRIME) % PRIME

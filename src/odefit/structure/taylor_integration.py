@@ -1,0 +1,102 @@
+"""Integration of the states from one time to another by their own Taylor series."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from odefit.problem.arrays import ComplexArray
+from odefit.structure.auxiliary_states import fill_dependent_states
+from odefit.structure.differentiated_system import DifferentiatedSystem
+from odefit.structure.expansion import Expansion
+
+ORDER = 16
+"""Order of the Taylor series."""
+
+ACCURACY = 1e-13
+"""Relative size of the last terms of the Taylor series that a step may have."""
+
+MAX_STEPS = 400
+"""Largest number of steps; equations that need more are stiff."""
+
+MIN_STEP = 1e-4
+"""Step, relative to the whole way, below which the solution counts as ending: towards a pole
+steps shrink geometrically."""
+
+
+def taylor_integrate(
+    system: DifferentiatedSystem, k: int, values: ComplexArray, start: float, end: float
+) -> ComplexArray | None:
+    """Return the unknowns, with the states of expansion `k` moved from `start` to `end`.
+
+    Parameters
+    ----------
+    system, k
+        A system with free states, and the number of the expansion.
+    values
+        All unknowns of the system, shape (unknowns,).
+    start, end
+        The time at which the states are given, and the one at which they are wanted.
+
+    Returns
+    -------
+    array or None
+        The unknowns with the states at `end`; None if the solution does not reach there.
+    """
+    back = end < start
+    low, high = min(start, end), max(start, end)
+    corners = _corners(system.expansions[k])
+    stops = sorted((t for t in corners if low < t < high), reverse=back)
+    now, moved = start, values
+    for stop in (*stops, end):
+        there = _integrate_smoothly(system, k, moved, now, stop)
+        if there is None:
+            return None
+        now, moved = stop, there
+        if stop != end:  # an input that jumps takes algebraic variables with it
+            moved = fill_dependent_states(system, k, there, stop, before=back)
+    return moved
+
+
+def _corners(expansion: Expansion) -> set[float]:
+    """Return the times at which inputs of the experiment may not be smooth."""
+    inputs = expansion.condition.inputs
+    used = {name for name, _ in expansion.lifting.functions.values()} & inputs.keys()
+    return {float(t) for name in used for t in inputs[name].times}
+
+
+def _integrate_smoothly(
+    system: DifferentiatedSystem, k: int, values: ComplexArray, start: float, end: float
+) -> ComplexArray | None:
+    """Integrate as :func:`taylor_integrate` does, where inputs are smooth on the way."""
+    expansion = system.expansions[k]
+    place = {name: i for i, name in enumerate(system.names)}
+    states = [n for n in expansion.lifting.states if n in expansion.states]
+    columns = np.array([place[expansion.states[n]] for n in states], dtype=np.intp)
+    rows = np.array([list(expansion.lifting.states).index(n) for n in states], dtype=np.intp)
+    now, moved = start, values.copy()
+    for _ in range(MAX_STEPS):
+        if now == end:
+            return moved
+        known, functions = expansion.expansion_point(now, ORDER, before=end < start)
+        with np.errstate(all="ignore"):
+            taylor = system.run(k, moved[None], ORDER, known[None], functions[None], False)
+            series = taylor.states[0][:, rows]
+            step = _step(series)
+        if not (np.isfinite(series).all() and step > MIN_STEP * abs(end - start)):
+            return None
+        ahead = end - now
+        change = ahead if abs(ahead) <= step else float(np.copysign(step, ahead))
+        moved[columns] = np.polynomial.polynomial.polyval(change, series)
+        now = end if change == ahead else now + change
+    return moved if now == end else None
+
+
+def _step(series: ComplexArray) -> float:
+    """Return a step at which the last two terms are below the accuracy."""
+    sizes = np.abs(series)
+    scale = np.maximum(sizes[0], 1e-3 * sizes[0].max(initial=0.0)) + 1e-300
+    steps = []
+    for order in (ORDER - 1, ORDER):
+        worst = float((sizes[order] / scale).max(initial=0.0))
+        steps.append((ACCURACY / worst) ** (1 / order) if worst > 0 else np.inf)
+    return min(steps)
