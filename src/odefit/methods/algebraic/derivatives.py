@@ -183,7 +183,8 @@ class Derivatives:
                         f"experiment {expansion.condition.name!r}, {name}: the algebraic method "
                         f"needs its derivatives up to order {order}, which takes "
                         f"{order + 1 + SPARE} measurements at different times without events or "
-                        f"corners of inputs in between; there are {count}. Measure more, or take another method"
+                        f"corners of inputs in between; there are {count}. Measure more, "
+                        "or take another method"
                     )
 
     def interpolant(self, k: int, name: str, smoother: Smoother) -> Interpolant:
