@@ -174,7 +174,7 @@ def test_residuals_that_stay_large_slow_it_down_and_that_is_said() -> None:
     """Brown and Dennis: Gauss-Newton steps leave out a curvature that dominates here."""
     found = run(brown_dennis, [25.0, 5.0, -5.0, -1.0], evaluations=1000)
     assert 2 * cost(found) == pytest.approx(85822.2, rel=1e-2)
-    assert found.converged or found.message == "the cost hardly improves any more"
+    assert found.converged or found.message == "the fit hardly improves any more"
 
 
 @pytest.mark.parametrize(
