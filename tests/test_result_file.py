@@ -67,6 +67,25 @@ def test_a_result_comes_back_as_it_was(result: Result, tmp_path: Path) -> None:
         assert back.uncertainty.degrees_of_freedom == result.uncertainty.degrees_of_freedom
 
 
+@pytest.mark.parametrize("name", ["algebraic", "multiple-shooting", "outer-approximation"])
+def test_files_of_the_first_version_are_read_and_written_as_they_are(
+    name: str, tmp_path: Path
+) -> None:
+    """With completeness, with nodes, and with bounds, their history and a discretisation."""
+    path = Path(__file__).parent / "results-format-1" / f"{name}.json"
+    load_result(path).save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("value", ["[" * 700 + "]" * 700, '{"a":' * 700 + "1" + "}" * 700])
+@pytest.mark.parametrize("key", ["message", "solutions", "problem_definition", "unknowns"])
+def test_deep_nesting_is_refused(key: str, value: str, tmp_path: Path) -> None:
+    text = json.dumps(to_mapping(examples.failed()) | {key: "@"}).replace('"@"', value)
+    (tmp_path / "result.json").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=key):
+        load_result(tmp_path / "result.json")
+
+
 @pytest.mark.parametrize("result", RESULTS)
 def test_a_loaded_result_reports_the_same(result: Result, tmp_path: Path) -> None:
     save_result(result, tmp_path / "result.json")
@@ -210,7 +229,7 @@ def changed(path: list[str | int], value: Any) -> Callable[[dict[str, Any]], Non
         (["method"], None, "method: expected a text, got None"),
         (["seconds"], "long", "seconds: expected a number, got 'long'"),
         (["solutions"], {}, "solutions: expected a list"),
-        (["solutions", 0, "vector"], [1.0], r"solutions\[0\]\.vector: expected 5 numbers"),
+        (["solutions", 0, "vector"], [1.0], r"solutions\[0\]\.vector: expected the shape \(5,\)"),
         (["solutions", 0, "objective"], True, r"solutions\[0\]\.objective: expected a number"),
         (["starts", 3, "evaluations"], "x", r"starts\[3\]\.evaluations: expected a whole"),
         (["unknowns"], ["k"], "unknowns: are not those of problem_definition"),
@@ -218,6 +237,9 @@ def changed(path: list[str | int], value: Any) -> Callable[[dict[str, Any]], Non
         (["uncertainty", "covariance"], [[1.0]], "uncertainty.covariance: expected the shape"),
         (["uncertainty", "correlation"], [[1.0], []], "correlation: expected rows of equal"),
         (["uncertainty", "trouble"], {"p1": "lost"}, "trouble.p1: expected one of 'no effect'"),
+        (["starts", 0, "costs"], 1.0, r"starts\[0\]: unknown key costs"),
+        (["assessment", "proof"], {}, "assessment: unknown key proof"),
+        (["routes"], [], "unknown key routes"),
         (["assessment", "local"], 3, "assessment.local: expected an object, got 3"),
         (["problem_definition"], "x", "problem_definition: expected an object"),
         (["problem_definition", "ode", "x1"], "-(p1", "problem_definition: .*x1"),

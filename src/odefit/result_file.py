@@ -10,23 +10,38 @@ import json
 import math
 import os
 import secrets
-import types
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, fields, is_dataclass
-from enum import Enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import EnumType
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import numpy as np
 
-from odefit.assessment.parts import Assessment, Continuity, Local, Uncertainty
-from odefit.methods.estimate import Agreement, Certificate, Completeness, Start, Status
+from odefit.assessment.parts import Assessment
+from odefit.methods.estimate import Certificate
+from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
-from odefit.result_data import ResultData, Solution
+from odefit.result_data import ResultData
+
+if TYPE_CHECKING:
+    from cattrs import Converter
 
 FORMAT = 1
 """Version of the file format."""
+
+KEYS = (
+    "format", "problem", "method", "status", "message", "objective", "log_likelihood",
+    "parameters", "initial", "noise", "solutions", "assessment", "uncertainty", "warnings",
+    "seconds", "seed", "versions", "unknowns", "starts", "problem_definition",
+)  # fmt: skip
+"""The keys of a file, in their order. Those that are no attributes of :class:`ResultData` repeat
+what others say, for whoever reads the file without odefit."""
+
+BY_KEY = ("standard_errors", "intervals")
+"""Parts of the uncertainty that are written by the key of the unknown, to be looked up there."""
 
 REMEDY = "the file is damaged or no result of odefit; write it again with --json or result.save()"
 
@@ -63,8 +78,12 @@ def read_result(path: str | Path) -> ResultData:
     return from_mapping(data, str(path))
 
 
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")
+
+
 def _text(value: Any, indent: str = "") -> str:
-    """JSON with objects spread over lines, and lists of numbers on one."""
+    """Return JSON with objects spread over lines, and lists of numbers on one."""
     if isinstance(value, dict) and value:
         items = [f"{json.dumps(k)}: {_text(v, indent + '  ')}" for k, v in value.items()]
     elif isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
@@ -76,66 +95,43 @@ def _text(value: Any, indent: str = "") -> str:
     return f"{opening}\n{indent}  {inside}\n{indent}{closing}"
 
 
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
-
-
 def to_mapping(result: ResultData) -> dict[str, Any]:
-    """`result` as plain values: dicts, lists, strings, finite numbers, None."""
+    """Return `result` as plain values: dicts, lists, strings, finite numbers, None."""
     from odefit.problem.files import problem_to_mapping
 
-    best = result.solutions[0] if result.solutions else None
-    assessment = result.assessment
-    noise = {
-        u.key: _plain(float(best.vector[i])) if best else None
-        for i, u in enumerate(result.problem.unknowns)
-        if u.kind == "noise"
+    problem, plain = result.problem, _converter().unstructure(result)
+    best = plain["solutions"][0] if result.solutions else {"parameters": {}, "initial": {}}
+    vector = best.get("vector", [None] * len(problem.keys))
+    plain |= {key: best.get(key) for key in ("objective", "log_likelihood")}
+    plain |= {key: best[key] for key in ("parameters", "initial")}
+    plain["noise"] = {
+        u.key: v for u, v in zip(problem.unknowns, vector, strict=True) if u.kind == "noise"
     }
-    return {
-        "format": FORMAT,
-        "problem": result.problem.name,
-        "method": result.method,
-        "status": result.status.value,
-        "message": result.message,
-        "objective": _plain(best.objective) if best else None,
-        "log_likelihood": _plain(best.log_likelihood) if best else None,
-        "parameters": _plain(best.parameters) if best else {},
-        "initial": _plain(best.initial) if best else {},
-        "noise": noise,
-        "solutions": _plain(result.solutions),
-        "assessment": {
-            "local": _plain(assessment.local),
-            "complete": _plain(assessment.complete),
-            "global": _plain_bounds(assessment.bounds),
-            "discretisation": _plain(assessment.discretisation),
-            "continuity": _plain(assessment.continuity),
-        },
-        "uncertainty": _plain_uncertainty(result.uncertainty),
-        "warnings": _plain(result.warnings),
-        "seconds": _plain(result.seconds),
-        "seed": int(result.seed),
-        "versions": _plain(result.versions),
-        "unknowns": list(result.problem.keys),
-        "starts": _plain(result.starts),
-        "problem_definition": _plain(problem_to_mapping(result.problem)),
-    }
+    uncertainty = plain["uncertainty"]
+    for name in BY_KEY if uncertainty else ():
+        uncertainty[name] = dict(zip(uncertainty["keys"], uncertainty[name], strict=True))
+    plain |= {"format": FORMAT, "problem": problem.name, "unknowns": list(problem.keys)}
+    plain["problem_definition"] = _converter().unstructure(problem_to_mapping(problem))
+    return {key: plain[key] for key in KEYS}
 
 
 def from_mapping(data: Any, source: str = "result") -> ResultData:
-    """A result from the plain values of :func:`to_mapping`.
+    """Return the result whose plain values, those of :func:`to_mapping`, are given.
 
     Parameters
     ----------
     data
         The values.
     source
-        Where they come from, for messages.
+        Their origin, for messages.
 
     Raises
     ------
     InputError
-        They are no result of this format.
+        The values are no result of this format; the message says which, and what was expected.
     """
+    from cattrs import BaseValidationError
+
     if not isinstance(data, Mapping):
         raise InputError(f"{source}: expected an object; {REMEDY}")
     if data.get("format") != FORMAT:
@@ -143,38 +139,27 @@ def from_mapping(data: Any, source: str = "result") -> ResultData:
             f"{source}, format: expected {FORMAT}, got {data.get('format')!r}; "
             "it was written by another version of odefit, or is no result"
         )
-    problem = _problem(data, source)
-
-    def part(kind: Any, key: str) -> Any:
-        return _typed(kind, _item(data, key, source), f"{source}, {key}")
-
-    if part(tuple[str, ...], "unknowns") != problem.keys:
+    problem = _problem(data.get("problem_definition"), source)
+    if data.get("unknowns") != list(problem.keys):
         raise InputError(
             f"{source}, unknowns: are not those of problem_definition "
             f"({', '.join(problem.keys)}); {REMEDY}"
         )
-    result = ResultData(
-        problem=problem,
-        method=part(str, "method"),
-        status=part(Status, "status"),
-        message=part(str, "message"),
-        solutions=part(tuple[Solution, ...], "solutions"),
-        starts=part(tuple[Start, ...], "starts"),
-        assessment=_assessment(_item(data, "assessment", source), f"{source}, assessment"),
-        uncertainty=_uncertainty(_item(data, "uncertainty", source), f"{source}, uncertainty"),
-        warnings=part(tuple[str, ...], "warnings"),
-        seconds=part(float, "seconds"),
-        seed=part(int, "seed"),
-        versions=part(dict[str, str], "versions"),
-    )
-    _check_shapes(result, source)
+    repeated = {*KEYS} - {f.name for f in fields(ResultData)}
+    given = {key: value for key, value in data.items() if key not in repeated}
+    try:
+        if "uncertainty" in given:
+            given["uncertainty"] = _in_order(given["uncertainty"])
+        result: ResultData = _converter().structure(given | {"problem": problem}, ResultData)
+        _check_shapes(result)
+    except (BaseValidationError, ValueError) as error:
+        raise InputError(f"{source}, {_first(error)}; {REMEDY}") from error
     return result
 
 
-def _problem(data: Mapping[str, Any], source: str) -> Problem:
+def _problem(definition: Any, source: str) -> Problem:
     from odefit.problem.files import problem_from_mapping
 
-    definition = _item(data, "problem_definition", source)
     if not isinstance(definition, Mapping):
         raise InputError(f"{source}, problem_definition: expected an object; {REMEDY}")
     try:
@@ -184,191 +169,134 @@ def _problem(data: Mapping[str, Any], source: str) -> Problem:
         raise InputError(messages) from error
 
 
-def _assessment(data: Any, place: str) -> Assessment:
-    if not isinstance(data, Mapping):
-        raise InputError(f"{place}: expected an object, got {_shown(data)}; {REMEDY}")
-    return Assessment(
-        local=_typed(Local | None, data.get("local"), f"{place}.local"),
-        complete=_typed(Completeness | None, data.get("complete"), f"{place}.complete"),
-        bounds=_typed(Certificate | None, data.get("global"), f"{place}.global"),
-        discretisation=_typed(
-            Agreement | None, data.get("discretisation"), f"{place}.discretisation"
-        ),
-        continuity=_typed(Continuity | None, data.get("continuity"), f"{place}.continuity"),
-    )
-
-
-def _plain_bounds(bounds: Certificate | None) -> dict[str, Any] | None:
-    return None if bounds is None else {**_plain(bounds), "gap": _plain(bounds.gap)}
-
-
-def _plain_uncertainty(uncertainty: Uncertainty | None) -> dict[str, Any] | None:
-    """Standard errors and intervals by key: that is how a reader looks them up."""
-    if uncertainty is None:
-        return None
-    found: dict[str, Any] = _plain(uncertainty)
-    for name in ("standard_errors", "intervals"):
-        found[name] = dict(zip(uncertainty.keys, found[name], strict=True))
+def _in_order(uncertainty: Any) -> Any:
+    """Return the uncertainty with lists, in the order of its keys, in place of tables by key."""
+    if not isinstance(uncertainty, Mapping):
+        return uncertainty
+    keys, found = uncertainty.get("keys"), dict(uncertainty)
+    for name in BY_KEY:
+        table = found.get(name)
+        if not (isinstance(table, Mapping) and isinstance(keys, list) and [*table] == keys):
+            raise ValueError(f"uncertainty.{name}: expected a value for each unknown")
+        found[name] = [*table.values()]
     return found
 
 
-def _uncertainty(data: Any, place: str) -> Uncertainty | None:
-    if not isinstance(data, Mapping):
-        return None if data is None else _typed(Uncertainty, data, place)
-    listed = dict(data)
-    keys = _typed(tuple[str, ...], _item(data, "keys", place), f"{place}.keys")
-    for name in ("standard_errors", "intervals"):
-        table = _item(data, name, place)
-        if not isinstance(table, Mapping) or set(table) != set(keys):
-            raise InputError(f"{place}.{name}: expected a value for each unknown; {REMEDY}")
-        listed[name] = [table[key] for key in keys]
-    found: Uncertainty = _typed(Uncertainty, listed, place)
-    n = len(keys)
-    for name, shape in (("intervals", (n, 2)), ("covariance", (n, n)), ("correlation", (n, n))):
-        array = getattr(found, name)
-        if array.size != math.prod(shape):
-            raise InputError(f"{place}.{name}: expected the shape {shape}; {REMEDY}")
-        object.__setattr__(found, name, array.reshape(shape))  # [] does not say its width
-    return found
+def _check_shapes(result: ResultData) -> None:
+    n, u = len(result.problem.keys), result.uncertainty
+    shapes: list[tuple[str, Array, tuple[int, ...]]]
+    shapes = [(f"solutions[{i}].vector", s.vector, (n,)) for i, s in enumerate(result.solutions)]
+    for i, s in enumerate(result.starts):
+        shapes += [(f"starts[{i}].start", s.start, (n,)), (f"starts[{i}].vector", s.vector, (n,))]
+    if u is not None:
+        m = len(u.keys)
+        expected = {"standard_errors": (m,), "intervals": (m, 2), "covariance": (m, m)}
+        expected["correlation"] = (m, m)
+        shapes += [(f"uncertainty.{name}", getattr(u, name), s) for name, s in expected.items()]
+        if not {*u.keys} <= {*result.problem.keys}:
+            raise ValueError("uncertainty.keys: not all are unknowns")
+    for place, array, shape in shapes:
+        if array.shape != shape:
+            raise ValueError(f"{place}: expected the shape {shape}, got {array.shape}")
 
 
-def _check_shapes(result: ResultData, source: str) -> None:
-    n = len(result.problem.unknowns)
-    for i, solution in enumerate(result.solutions):
-        if solution.vector.shape != (n,):
-            raise InputError(f"{source}, solutions[{i}].vector: expected {n} numbers; {REMEDY}")
-    for i, start in enumerate(result.starts):
-        if start.start.shape != (n,) or start.vector.shape != (n,):
-            raise InputError(f"{source}, starts[{i}]: expected vectors of {n} numbers; {REMEDY}")
-    uncertainty = result.uncertainty
-    if uncertainty is not None and not set(uncertainty.keys) <= set(result.problem.keys):
-        raise InputError(f"{source}, uncertainty.keys: not all are unknowns; {REMEDY}")
+# Values and plain values -----------------------------------------------------------------------
 
 
-def _saved(kind: Any) -> list[Field[Any]]:
-    return [entry for entry in fields(kind) if entry.metadata.get("saved", True)]
+@cache
+def _converter() -> Converter:
+    """Return the rules by which values become plain, and come back.
 
-
-def _item(data: Mapping[str, Any], key: str, place: str) -> Any:
-    if key not in data:
-        raise InputError(f"{place}: {key!r} is missing; {REMEDY}")
-    return data[key]
-
-
-# Plain values ---------------------------------------------------------------------------------
-
-
-def _plain(value: Any) -> Any:
-    """Dataclasses, arrays and numbers as what JSON can hold."""
-    if value is None or isinstance(value, (str, bool)):
-        return value
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    if isinstance(value, (float, np.floating)):
-        number = float(value)
-        if math.isnan(number):
-            return None
-        return number if math.isfinite(number) else ("inf" if number > 0 else "-inf")
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if is_dataclass(value):
-        return {f.name: _plain(getattr(value, f.name)) for f in _saved(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, Sequence):
-        return [_plain(item) for item in value]
-    raise TypeError(f"expected plain values, arrays or dataclasses, got {type(value).__name__}")
-
-
-# Typed values ---------------------------------------------------------------------------------
-
-
-def _typed(kind: Any, value: Any, place: str) -> Any:
-    """`value`, as read from JSON, as the type `kind`.
-
-    Raises
-    ------
-    InputError
-        It is none.
+    cattrs goes through the dataclasses and keeps the place of what is wrong; the rules say how
+    numbers and arrays are written, and that nothing is taken for what it is not.
     """
-    origin = get_origin(kind)
-    if origin in (Union, types.UnionType):
-        if value is None:
-            return None
-        (kind,) = (k for k in get_args(kind) if k is not type(None))
-        return _typed(kind, value, place)
-    if origin is Literal:
-        if value in get_args(kind):
-            return value
-        raise _wrong(place, f"one of {', '.join(map(repr, get_args(kind)))}", value)
-    if kind is float:
-        return _number(value, place)
-    if origin is np.ndarray:
-        return _array(value, place)
-    if origin in (tuple, Sequence, list):
-        if not isinstance(value, list):
-            raise _wrong(place, "a list", value)
-        inner = get_args(kind)[0]
-        return tuple(_typed(inner, item, f"{place}[{i}]") for i, item in enumerate(value))
-    if origin in (dict, Mapping):
-        if not isinstance(value, Mapping):
-            raise _wrong(place, "an object", value)
-        inner = get_args(kind)[1]
-        return {key: _typed(inner, item, f"{place}.{key}") for key, item in value.items()}
-    if is_dataclass(kind):
-        return _instance(kind, value, place)
-    if issubclass(kind, Enum):
-        known = [member.value for member in kind]
-        if value in known:
-            return kind(value)
-        raise _wrong(place, f"one of {', '.join(map(repr, known))}", value)
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise _wrong(place, _NAMES.get(kind, kind.__name__), value)
-    return value
+    from cattrs import Converter, cols, gen
+
+    converter = Converter(unstruct_collection_overrides={Sequence: list})
+
+    def rules(kind: Any) -> dict[str, Any]:
+        hidden = [f.name for f in fields(kind) if not f.metadata.get("saved", True)]
+        renamed = {"bounds": gen.override(rename="global")} if kind is Assessment else {}
+        return renamed | {name: gen.override(omit=True) for name in hidden}
+
+    def read(kind: Any) -> Any:
+        strict = kind is not Certificate  # which has a gap, too
+        fields = gen.make_dict_structure_fn(
+            kind, converter, _cattrs_forbid_extra_keys=strict, **rules(kind)
+        )
+        return _only(Mapping, "an object", fields)
+
+    def write(kind: Any) -> Any:
+        plain = gen.make_dict_unstructure_fn(kind, converter, **rules(kind))
+        if kind is not Certificate:
+            return plain
+        return lambda bounds: plain(bounds) | {"gap": _plain_number(bounds.gap)}
+
+    def is_choice(kind: Any) -> bool:
+        return isinstance(kind, EnumType) or get_origin(kind) is Literal
+
+    def is_array(kind: Any) -> bool:
+        return np.ndarray in (kind, get_origin(kind))
+
+    tuples, objects = cols.homogenous_tuple_structure_factory, cols.mapping_structure_factory
+    converter.register_structure_hook_factory(is_dataclass, read)
+    converter.register_structure_hook_factory(
+        cols.is_sequence, lambda t: _only(list, "a list", tuples(t, converter))
+    )
+    converter.register_structure_hook_factory(
+        cols.is_mapping, lambda t: _only(Mapping, "an object", objects(t, converter))
+    )
+    for kind, words in ((str, "a text"), (int, "a whole number"), (bool, "true or false")):
+        converter.register_structure_hook(kind, _only(kind, words, lambda value, _: value))
+    converter.register_structure_hook_func(is_choice, _one_of)
+    converter.register_structure_hook(float, _number)
+    converter.register_structure_hook(Problem, lambda problem, _: problem)
+    converter.register_structure_hook_func(is_array, _only(list, "a list of numbers", _array))
+    converter.register_unstructure_hook_factory(is_dataclass, write)
+    converter.register_unstructure_hook(float, _plain_number)
+    converter.register_unstructure_hook(Problem, lambda problem: problem)
+    converter.register_unstructure_hook_func(is_array, lambda a: converter.unstructure(a.tolist()))
+    return converter
 
 
-_NAMES = {str: "a text", int: "a whole number", bool: "true or false"}
+def _only(kind: type, words: str, read: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return `read` for values of one kind alone; true and false are no whole numbers."""
+
+    def guarded(value: Any, target: Any) -> Any:
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise ValueError(f"expected {words}, got {_shown(value)}")
+        return read(value, target)
+
+    return guarded
 
 
-def _instance(kind: Any, value: Any, place: str) -> Any:
-    if not isinstance(value, Mapping):
-        raise _wrong(place, "an object", value)
-    hints = get_type_hints(kind)
-    given = {}
-    for entry in _saved(kind):
-        if entry.name in value:
-            at = f"{place}.{entry.name}"
-            given[entry.name] = _typed(hints[entry.name], value[entry.name], at)
-        elif entry.default is MISSING and entry.default_factory is MISSING:
-            raise InputError(f"{place}: {entry.name!r} is missing; {REMEDY}")
-    return kind(**given)
+def _plain_number(value: float) -> float | str | None:
+    if math.isfinite(value):
+        return float(value)
+    return None if math.isnan(value) else "inf" if value > 0 else "-inf"
 
 
-def _number(value: Any, place: str) -> float:
+def _number(value: Any, _: Any) -> float:
     if value is None:
         return math.nan
-    if isinstance(value, str) and value in ("inf", "-inf"):
-        return float(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _wrong(place, "a number", value)
+    if isinstance(value, bool) or not (isinstance(value, int | float) or value in ("inf", "-inf")):
+        raise ValueError(f"expected a number, got {_shown(value)}")
     return float(value)
 
 
-def _array(value: Any, place: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    if not isinstance(value, list):
-        raise _wrong(place, "a list of numbers", value)
+def _one_of(value: Any, kind: Any) -> Any:
+    known = {getattr(choice, "value", choice): choice for choice in get_args(kind) or kind}
+    if value not in [*known]:
+        raise ValueError(f"expected one of {', '.join(map(repr, known))}, got {_shown(value)}")
+    return known[value]
+
+
+def _array(value: list[Any], _: Any) -> Array:
     if any(isinstance(item, list) for item in value):
-        rows = [_array(item, f"{place}[{i}]") for i, item in enumerate(value)]
-        if len({row.shape for row in rows}) > 1:
-            raise InputError(f"{place}: expected rows of equal length; {REMEDY}")
-        return np.array(rows, dtype=float)
-    return np.array([_number(v, f"{place}[{i}]") for i, v in enumerate(value)], dtype=float)
-
-
-def _wrong(place: str, expected: str, value: Any) -> InputError:
-    return InputError(f"{place}: expected {expected}, got {_shown(value)}; {REMEDY}")
+        if len({len(item) if isinstance(item, list) else -1 for item in value}) > 1:
+            raise ValueError("expected rows of equal length")
+        return np.array([_array(item, _) for item in value])
+    return np.array([_number(item, _) for item in value], dtype=float)
 
 
 def _shown(value: Any) -> str:
@@ -376,7 +304,25 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-# Writing --------------------------------------------------------------------------------------
+def _first(error: Exception) -> str:
+    """Return the place and the reason of the first mistake."""
+    from cattrs import ClassValidationError, ForbiddenExtraKeysError, IterableValidationError
+
+    place = ""
+    while isinstance(error, ClassValidationError | IterableValidationError):
+        noted, others = error.group_exceptions()
+        note: object = noted[0][1] if noted else None
+        error = noted[0][0] if noted else others[0]
+        key = getattr(note, "name", getattr(note, "index", ""))
+        place += f"[{key}]" if isinstance(key, int) else f".{key}" if key else ""
+    if isinstance(error, ForbiddenExtraKeysError):
+        reason = f"unknown key {', '.join(sorted(error.extra_fields))}"
+    else:
+        reason = "is missing" if isinstance(error, KeyError) else str(error)
+    return f"{place.removeprefix('.')}: {reason}" if place else reason
+
+
+# Files -----------------------------------------------------------------------------------------
 
 
 def write_atomically(path: str | Path, text: str) -> None:
