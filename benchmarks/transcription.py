@@ -36,7 +36,7 @@ import numpy as np
 from common import machine, markdown, publish, seconds
 
 import odefit
-from odefit.discretisation.assembly import assembly
+from odefit.discretisation.assembly import assemble
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
 from odefit.discretisation.instance import Instance
@@ -44,7 +44,7 @@ from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.schemes import Collocation, Scheme, Trapezoid
 from odefit.methods.solvers.nl import PyomoAlgebra, write_nl
 from odefit.methods.solvers.nlpsol import Ipopt
-from odefit.methods.solvers.program import program
+from odefit.methods.solvers.program import nonlinear_program
 from odefit.methods.solvers.solver import Answer, Limits
 from odefit.problem.arrays import Array
 
@@ -88,7 +88,7 @@ def run(scheme: Scheme, steps: int) -> Run:
     """Build and solve."""
     began = time.perf_counter()
     d = Discretisation(DATA, scheme, UniformMesh(steps, FINAL))
-    program(d, Baseline())  # kept with the discretisation
+    nonlinear_program(d, Baseline())  # kept with the discretisation
     built = time.perf_counter()
     start = np.full(len(DATA.unknowns), RATE)
     instance = Instance(d, Baseline(), interpolated(d.times), start)
@@ -230,7 +230,7 @@ def beside_pyomo(steps: int, repeats: int) -> str:
             print(f"Pyomo, {name}", file=sys.stderr)
             own = [run(scheme, steps) for _ in range(repeats)]
             solved = own[0]
-            a = assembly(solved.discretisation, Baseline())
+            a = assemble(solved.discretisation, Baseline())
             at = interpolated(solved.discretisation.times)
             start = a.pack(at, np.full(len(DATA.unknowns), RATE))
             algebra = PyomoAlgebra("benchmark", smooth=True)

@@ -145,9 +145,9 @@ def scip(case: plan.Case, seconds: float) -> Mapping[str, Any]:
     """SCIP on the same discretised problem, from the best local answer."""
     from odefit.discretisation.formulations import Baseline
     from odefit.discretisation.instance import Instance
-    from odefit.discretisation.scales import spread
+    from odefit.discretisation.scales import data_variation
     from odefit.methods.control import Control
-    from odefit.methods.solvers.isolation import isolated
+    from odefit.methods.solvers.isolation import solve_isolated
     from odefit.methods.solvers.local_search import LocalSearch
     from odefit.methods.solvers.mesh_search import mesh_search
     from odefit.methods.solvers.scip import Scip
@@ -170,7 +170,7 @@ def scip(case: plan.Case, seconds: float) -> Mapping[str, Any]:
     warm, _ = mesh_search(method, forward, d, Control(seed=plan.SEED, jobs=1, deadline=share))
     values = None if warm is None else warm.values
     instance = Instance(d, Baseline(), values, None if warm is None else warm.unknowns)
-    absolute = ABSOLUTE_GAP * spread(d)
+    absolute = ABSOLUTE_GAP * data_variation(d)
     history: list[list[float]] = []
     if warm is not None and warm.success:
         history.append([time.perf_counter() - began, -math.inf, warm.objective])
@@ -183,7 +183,7 @@ def scip(case: plan.Case, seconds: float) -> Mapping[str, Any]:
 
     left = max(seconds - (time.perf_counter() - began), 1.0)
     limits = Limits(left, 1, case.gap, absolute)
-    answer = isolated(solver, instance, limits, note)
+    answer = solve_isolated(solver, instance, limits, note)
     known = [a for a in (answer, warm) if a is not None and a.success and a.unknowns is not None]
     if not known:
         return {"refused": f"no feasible point: {answer.message}"}
@@ -219,14 +219,14 @@ def gap(lower: float, upper: float) -> float | None:
 
 def nonlinear_size(case: plan.Case, problem: Problem) -> dict[str, int]:
     """Of the discretised problem."""
-    from odefit.discretisation.assembly import assembly
+    from odefit.discretisation.assembly import assemble
     from odefit.discretisation.discretisation import Discretisation
     from odefit.discretisation.formulations import Baseline
 
     discretised = case.discretisation()
     if discretised is None:
         return {}
-    written = assembly(Discretisation(problem, *discretised), Baseline())
+    written = assemble(Discretisation(problem, *discretised), Baseline())
     free = int((written.lower < written.upper).sum())
     return {"NLP variables": free, "NLP equations": written.linear.shape[0]}
 
@@ -235,7 +235,7 @@ def master_size(method: OuterApproximation, problem: Problem) -> dict[str, int]:
     """Of the first master problem, before bounds are contracted."""
     from odefit.discretisation.discretisation import Discretisation
     from odefit.discretisation.mesh import UniformMesh
-    from odefit.discretisation.scales import spread
+    from odefit.discretisation.scales import data_variation
     from odefit.discretisation.schemes import Collocation
     from odefit.methods.bounded_problem import finite_bounds
     from odefit.methods.outer_approximation.boxes import Box, state_bounds
@@ -248,7 +248,7 @@ def master_size(method: OuterApproximation, problem: Problem) -> dict[str, int]:
     d = Discretisation(
         problem, Collocation(method.points, "legendre"), UniformMesh(method.elements)
     )
-    cut = spread(d) if method.cut is None else method.cut
+    cut = data_variation(d) if method.cut is None else method.cut
     Box(unknowns, state_bounds(d, unknowns, method.bounds, cut)).applied(d)
     form = standard_form(d)
     try:

@@ -192,7 +192,7 @@ def start_of(
         return None, None
     import numpy as np
 
-    from odefit.discretisation.starting import from_data
+    from odefit.discretisation.starting import guess_from_data
 
     problem = discretisation.problem
     parameters = set(problem.model.parameters)
@@ -206,7 +206,7 @@ def start_of(
             series = condition.series.get(shown.get(key, ""))
             if series is not None:
                 unknowns[i] = np.clip(series.values[0], problem.lower[i], problem.upper[i])
-    return from_data(discretisation, unknowns), unknowns
+    return guess_from_data(discretisation, unknowns), unknowns
 
 
 def _formulation(c: Configuration) -> Formulation:
@@ -230,21 +230,20 @@ def solve(configuration: Configuration, seconds: float) -> dict[str, Any]:
     import time
 
     from odefit import library
-    from odefit.discretisation.scales import spread
-    from odefit.methods.solvers.isolation import isolated
-    from odefit.methods.solvers.solver import Limits
-    from odefit.methods.solvers.solver import cost as cost_of
+    from odefit.discretisation.scales import data_variation
+    from odefit.methods.solvers.isolation import solve_isolated
+    from odefit.methods.solvers.solver import Limits, penalised_objective
     from studies import study_metrics as metrics
 
     began = time.perf_counter()
     solver = _registry()[configuration.solver]
     instance = instance_of(configuration)
     d, problem = instance.discretisation, instance.discretisation.problem
-    absolute = metrics.ABSOLUTE_GAP * spread(d)
+    absolute = metrics.ABSOLUTE_GAP * data_variation(d)
     limits = Limits(seconds, 1, metrics.RELATIVE_GAP, absolute)
     # A global solver that overruns or dies leaves its best point and its bound behind.
     proves = solver.scope == "global"
-    a = isolated(solver, instance, limits) if proves else solver.solve(instance, limits)
+    a = solve_isolated(solver, instance, limits) if proves else solver.solve(instance, limits)
     taken = time.perf_counter() - began
     max_re = nrmse = cost = None
     unknowns: dict[str, float] = {}
@@ -252,7 +251,7 @@ def solve(configuration: Configuration, seconds: float) -> dict[str, Any]:
         reference = library.reference(configuration.problem)
         max_re = metrics.max_relative_error(problem, reference, a.unknowns)
         nrmse = metrics.normalised_error(problem, d.predictions(a.values, a.unknowns))
-        cost = cost_of(instance, a.values, a.unknowns)
+        cost = penalised_objective(instance, a.values, a.unknowns)
         unknowns = dict(zip(problem.keys, map(float, a.unknowns), strict=True))
     meet = cost is not None and metrics.certified(cost, a.lower_bound, absolute)
     return {

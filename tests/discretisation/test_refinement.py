@@ -11,10 +11,10 @@ from odefit import Event, Experiment, InputError, Model, Problem
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.mesh import GivenMesh, Mesh, UniformMesh
 from odefit.discretisation.refinement import (
-    PIECES,
+    MAX_SPLIT,
     AdaptiveMesh,
-    carried_over,
-    refined,
+    interpolate_solution,
+    refine_mesh,
     step_errors,
 )
 from odefit.discretisation.schemes import SCHEMES
@@ -43,7 +43,7 @@ def solved(problem: Problem, scheme: str, mesh: Mesh, k: float = RATE) -> Solved
 
 def own_errors(d: Discretisation, values: Array) -> Array:
     """What each step of `decays` adds to the exact solution through its beginning, relative."""
-    at = d.places[0].first + d.places[0].segment.relations.boundary
+    at = d.segments[0].first + d.segments[0].segment.relations.boundary
     x, t = values[at, 0], d.times[at]
     return np.asarray(np.abs(x[1:] - x[:-1] * np.exp(-RATE * np.diff(t))) / x.max())
 
@@ -114,7 +114,7 @@ def test_a_step_is_split_where_its_error_is_too_large_and_nowhere_else() -> None
     """At local order 3, eight times the tolerance asks for two pieces, 27 times for three."""
     d = Discretisation(decays(), SCHEMES["trapezoid"], UniformMesh(4))
     errors = np.array([8.0, 1.0, 0.0, 26.9]) * 1e-3
-    finer = refined(d, [errors], AdaptiveMesh(1e-3))
+    finer = refine_mesh(d, [errors], AdaptiveMesh(1e-3))
     assert finer is not None
     (times,) = finer.times.values()
     thirds = [1.5 + 0.5 / 3, 1.5 + 1.0 / 3]
@@ -123,26 +123,26 @@ def test_a_step_is_split_where_its_error_is_too_large_and_nowhere_else() -> None
 
 def test_old_points_stay_to_the_last_bit() -> None:
     d = Discretisation(decays(), SCHEMES["trapezoid"], UniformMesh(7))
-    finer = refined(d, [np.geomspace(1e-6, 1.0, 7)], AdaptiveMesh(1e-4))
+    finer = refine_mesh(d, [np.geomspace(1e-6, 1.0, 7)], AdaptiveMesh(1e-4))
     assert finer is not None
     (times,) = finer.times.values()
-    assert set(d.places[0].segment.mesh) <= set(times)
+    assert set(d.segments[0].segment.mesh) <= set(times)
     assert np.all(np.diff(times) > 0)
 
 
 def test_a_step_is_split_into_no_more_than_a_few_pieces_at_once() -> None:
     d = Discretisation(decays(), SCHEMES["trapezoid"], UniformMesh(2))
-    finer = refined(d, [np.array([np.inf, 1e-9])], AdaptiveMesh(1e-4))
+    finer = refine_mesh(d, [np.array([np.inf, 1e-9])], AdaptiveMesh(1e-4))
     assert finer is not None
     (times,) = finer.times.values()
-    assert len(times) == PIECES + 2
+    assert len(times) == MAX_SPLIT + 2
 
 
 def test_more_steps_than_allowed_are_no_mesh() -> None:
     d = Discretisation(decays(), SCHEMES["trapezoid"], UniformMesh(4))
     errors = [np.full(4, 8e-3)]
-    assert refined(d, errors, AdaptiveMesh(1e-3, most=8)) is not None
-    assert refined(d, errors, AdaptiveMesh(1e-3, most=7)) is None
+    assert refine_mesh(d, errors, AdaptiveMesh(1e-3, most=8)) is not None
+    assert refine_mesh(d, errors, AdaptiveMesh(1e-3, most=7)) is None
 
 
 def dosed() -> Problem:
@@ -159,10 +159,10 @@ def dosed() -> Problem:
 
 def test_experiments_and_events_are_refined_each_for_itself() -> None:
     d = Discretisation(dosed(), SCHEMES["trapezoid"], UniformMesh(4))
-    errors = [np.zeros(len(p.segment.mesh) - 1) for p in d.places]
-    after = next(k for k, p in enumerate(d.places) if p.segment.mesh[0] == 1.0)
+    errors = [np.zeros(len(p.segment.mesh) - 1) for p in d.segments]
+    after = next(k for k, p in enumerate(d.segments) if p.segment.mesh[0] == 1.0)
     errors[after][0] = 8e-3
-    finer = refined(d, errors, AdaptiveMesh(1e-3))
+    finer = refine_mesh(d, errors, AdaptiveMesh(1e-3))
     assert finer is not None
     assert finer.times["a"] == pytest.approx([0, 0.5, 1, 1.5, 2])
     assert finer.times["b"] == pytest.approx([0, 0.5, 1, 1.25, 1.5, 2])
@@ -195,20 +195,20 @@ def test_a_polynomial_is_carried_over_exactly(scheme: str, degree: int) -> None:
     assert coarse.interpolated
     assert fine.interpolated
     values = coarse.times[:, None] ** degree
-    found = carried_over(coarse, values, np.array([1.0]), fine)
+    found = interpolate_solution(coarse, values, np.array([1.0]), fine)
     assert found[:, 0] == pytest.approx(fine.times**degree, abs=1e-13)
 
 
 def test_a_jump_is_carried_over_as_a_jump() -> None:
     problem = dosed()
     d, values, vector = solved(problem, "radau", UniformMesh(8))
-    finer = refined(
-        d, [np.full(len(p.segment.mesh) - 1, 1e-3) for p in d.places], AdaptiveMesh(1e-4)
+    finer = refine_mesh(
+        d, [np.full(len(p.segment.mesh) - 1, 1e-3) for p in d.segments], AdaptiveMesh(1e-4)
     )
     assert finer is not None
     target, own, _ = solved(problem, "radau", finer)
     assert target.steps > d.steps
-    assert carried_over(d, values, vector, target) == pytest.approx(own, abs=1e-4)
+    assert interpolate_solution(d, values, vector, target) == pytest.approx(own, abs=1e-4)
 
 
 def test_algebraic_variables_are_straight_lines_between_mesh_points() -> None:
@@ -221,7 +221,7 @@ def test_algebraic_variables_are_straight_lines_between_mesh_points() -> None:
     coarse = Discretisation(problem, SCHEMES["trapezoid"], UniformMesh(2))
     fine = Discretisation(problem, SCHEMES["trapezoid"], UniformMesh(4))
     values = np.column_stack([coarse.times, [0.0, 1.0, 3.0]])
-    found = carried_over(coarse, values, np.array([1.0, 1.0]), fine)
+    found = interpolate_solution(coarse, values, np.array([1.0, 1.0]), fine)
     assert found[:, 1].tolist() == [0.0, 0.5, 1.0, 2.0, 3.0]
 
 

@@ -8,7 +8,13 @@ import pytest
 from odefit import Experiment, Model, Problem
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.mesh import UniformMesh
-from odefit.discretisation.scales import OBJECTIVE, Scales, row_sizes, sizes, spread
+from odefit.discretisation.scales import (
+    SCALED_OBJECTIVE,
+    Scales,
+    data_variation,
+    row_sizes,
+    variable_sizes,
+)
 from odefit.discretisation.schemes import SCHEMES
 from tests.discretisation.test_discretisation import CASES
 
@@ -32,20 +38,20 @@ def test_the_spread_is_the_sum_over_series_of_squares_about_their_means() -> Non
         noise={"x": {"sd": 1.0}, "y": {"sd": 2.0}},
         experiments=experiments,
     )
-    assert spread(discretised(problem)) == pytest.approx(2.0 + 8.0 / 4.0)
+    assert data_variation(discretised(problem)) == pytest.approx(2.0 + 8.0 / 4.0)
 
 
 def test_the_spread_counts_standard_deviations() -> None:
     data = {"t": [0.0, 1.0, 2.0], "x": [1.0, 2.0, 3.0]}
     noise = {"x": {"sd": 0.1}}
     problem = Problem(Model(ode={"x": "-k*x"}), data, {"k": {}}, {"x": {}}, noise=noise)
-    assert spread(discretised(problem)) == pytest.approx(200.0)
+    assert data_variation(discretised(problem)) == pytest.approx(200.0)
 
 
 def test_data_without_spread_count_as_one() -> None:
     data = {"t": [0.0, 1.0], "x": [3.0, 3.0]}
     problem = Problem(Model(ode={"x": "-k*x"}), data, {"k": {}}, {"x": {}})
-    assert spread(discretised(problem)) == 1.0
+    assert data_variation(discretised(problem)) == 1.0
 
 
 def test_the_objective_of_constant_predictions_is_scaled_to_a_hundred() -> None:
@@ -54,7 +60,7 @@ def test_the_objective_of_constant_predictions_is_scaled_to_a_hundred() -> None:
     d = discretised(Problem(Model(ode={"x": "0*k"}), data, {"k": {}}, {"x": {}}))
     mean = np.full((d.points, 1), 3e-7)
     assert d.objective(mean, np.array([1.0, 3e-7])) / Scales.of(d).objective == pytest.approx(
-        OBJECTIVE
+        SCALED_OBJECTIVE
     )
 
 
@@ -76,7 +82,7 @@ def test_a_size_is_the_largest_value_of_the_data_of_its_own_experiment() -> None
     ]
     problem = Problem(MODEL, parameters={"k": {}}, initial={"x": {}}, experiments=experiments)
     d = discretised(problem)
-    found = sizes(d)[:, 0]
+    found = variable_sizes(d)[:, 0]
     assert set(found[d.condition_of == 0]) == {2.0}
     assert set(found[d.condition_of == 1]) == {30.0}  # no size of its own: that of all data
     assert Scales.of(d).unknowns.tolist() == [1.0, 30.0]
@@ -89,7 +95,7 @@ def test_a_state_that_is_not_measured_has_the_size_of_its_initial_value_or_of_th
         {"k": {}},
         {"x": 3.0, "u": -40.0, "v": 0.0},
     )
-    assert sizes(discretised(problem))[0].tolist() == [3.0, 40.0, 3.0]
+    assert variable_sizes(discretised(problem))[0].tolist() == [3.0, 40.0, 3.0]
 
 
 def test_a_row_has_the_size_of_its_variable() -> None:
@@ -100,7 +106,7 @@ def test_a_row_has_the_size_of_its_variable() -> None:
         {"x": {}, "u": 5e4},
     )
     d = discretised(problem)
-    found = row_sizes(d, sizes(d))
+    found = row_sizes(d, variable_sizes(d))
     assert set(found) == {3e-6, 5e4}
     per_state = d.rows.dynamic.sum() // 2
     assert np.sum(found[d.rows.dynamic] == 3e-6) == per_state == 4

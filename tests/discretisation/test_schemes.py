@@ -22,7 +22,7 @@ from odefit.discretisation.schemes import (
     RungeKutta,
     Scheme,
     Simpson,
-    Start,
+    StartUp,
     Trapezoid,
 )
 from odefit.problem.arrays import Array
@@ -71,7 +71,7 @@ def solved(
     """The scheme's values at all its points, by Newton's method; `first` are known ones."""
     relations = scheme.relations(mesh)
     t, k = relations.times, len(first)
-    A, B = relations.states[k - 1 :], relations.slopes[k - 1 :]
+    A, B = relations.states[k - 1 :], relations.rhs[k - 1 :]
     fixed = diags_array(np.ones(k), shape=(k, len(t)))
     x = guess(t)
     for _ in range(20):
@@ -144,7 +144,7 @@ def test_a_multistep_method_is_of_fourth_order_unless_the_trapezoid_starts_it(
     start: str, mesher: Mesher
 ) -> None:
     """The start-up's errors of third order stay; Simpson's fourth order needs even steps too."""
-    block: Start = "block" if start == "block" else "trapezoid"
+    block: StartUp = "block" if start == "block" else "trapezoid"
     adams, simpson = ORDERS[start, mesher]
     three, two = (3, 2) if start == "exact" else (1, 1)
     assert measured(AdamsMoulton(block), mesher, three) == pytest.approx(adams, abs=0.25)
@@ -157,7 +157,7 @@ def test_a_multistep_method_is_of_fourth_order_unless_the_trapezoid_starts_it(
 def rows(scheme: Scheme, steps: int) -> tuple[Array, Array]:
     """A and B with unit steps."""
     relations = scheme.relations(np.arange(steps + 1.0))
-    return relations.states.toarray(), relations.slopes.toarray()
+    return relations.states.toarray(), relations.rhs.toarray()
 
 
 def test_one_step_methods_have_the_published_coefficients() -> None:
@@ -252,7 +252,7 @@ GAUSS: dict[int, tuple[list[float], list[list[float]], list[float]]] = {
 @pytest.mark.parametrize("points", RADAU)
 def test_radau_collocation_is_radau_iia(points: int) -> None:
     scheme, (c, table) = Collocation(points), RADAU[points]
-    assert scheme.places == pytest.approx(c, rel=1e-14)
+    assert scheme.nodes == pytest.approx(c, rel=1e-14)
     assert butcher(scheme)[:, 1:] == pytest.approx(np.array(table), rel=1e-13)
     assert not butcher(scheme)[:, 0].any()
 
@@ -260,7 +260,7 @@ def test_radau_collocation_is_radau_iia(points: int) -> None:
 @pytest.mark.parametrize("points", GAUSS)
 def test_legendre_collocation_is_gauss(points: int) -> None:
     scheme, (c, table, b) = Collocation(points, "legendre"), GAUSS[points]
-    assert scheme.places == pytest.approx(c, rel=1e-14)
+    assert scheme.nodes == pytest.approx(c, rel=1e-14)
     found = butcher(scheme)
     assert found[:-1, 1:-1] == pytest.approx(np.array(table), rel=1e-12)
     assert found[-1, 1:-1] == pytest.approx(b, rel=1e-12)
@@ -314,7 +314,7 @@ def test_polynomials_of_the_schemes_degree_satisfy_its_equations(
     relations = scheme.relations(mesh)
     x, f = p(relations.times), p.deriv()(relations.times)
     size = 1 + np.abs(coefficients).sum() * max(1.0, np.abs(mesh).max()) ** degree(scheme)
-    defects = relations.states @ x - relations.slopes @ f
+    defects = relations.states @ x - relations.rhs @ f
     assert defects == pytest.approx(np.zeros(len(defects)), abs=1e-11 * size)
     assert len(defects) == len(relations.times) - 1
 
@@ -356,7 +356,7 @@ def decay(scheme: Scheme, rate: float, steps: int = 10) -> Array:
     """x' = -rate x from 1, at mesh points a tenth apart."""
     mesh = np.linspace(0.0, steps / 10, steps + 1)
     relations = scheme.relations(mesh)
-    A = (relations.states + rate * relations.slopes).toarray()
+    A = (relations.states + rate * relations.rhs).toarray()
     x = np.linalg.solve(A[:, 1:], -A[:, 0])
     return np.append(1.0, x)[relations.boundary]
 

@@ -9,7 +9,7 @@ from odefit import Event, Experiment, ForwardMap, Model, Problem
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.schemes import SCHEMES
-from odefit.discretisation.starting import WILD, from_data, from_simulation
+from odefit.discretisation.starting import DIVERGENCE_RATIO, guess_from_data, guess_from_simulation
 from odefit.problem.state_guesses import data_size
 from tests.methods.problems import explosive
 
@@ -41,18 +41,18 @@ def chain() -> Problem:
 
 def test_measured_states_are_straight_lines_between_their_measurements() -> None:
     d = discretised(chain())
-    values = from_data(d, np.array([0.7, 3.0]))
+    values = guess_from_data(d, np.array([0.7, 3.0]))
     assert values[:, d.variables.index("x")].tolist() == [4.0, 3.5, 3.0, 2.5, 2.0]
 
 
 def test_an_algebraic_variable_that_is_measured_has_its_measurements() -> None:
     d = discretised(chain())
-    assert from_data(d, np.array([0.7, 3.0]))[:, d.variables.index("z")].tolist() == [1.0] * 5
+    assert guess_from_data(d, np.array([0.7, 3.0]))[:, d.variables.index("z")].tolist() == [1.0] * 5
 
 
 def test_states_that_are_not_measured_as_they_are_keep_their_initial_values() -> None:
     d = discretised(chain())
-    values = from_data(d, np.array([0.7, 3.0]))
+    values = guess_from_data(d, np.array([0.7, 3.0]))
     assert values[:, d.variables.index("u")] == pytest.approx(1.4)
     assert values[:, d.variables.index("v")] == pytest.approx(0.5)
 
@@ -65,20 +65,20 @@ def test_an_initial_value_that_is_not_finite_is_the_size_of_the_data() -> None:
         {"x": 1.0, "u": "1/k"},
     )
     d = discretised(problem)
-    assert from_data(d, np.array([0.0]))[:, 1].tolist() == [7.0] * 5
+    assert guess_from_data(d, np.array([0.0]))[:, 1].tolist() == [7.0] * 5
 
 
 def test_values_before_the_first_and_after_the_last_measurement_are_those() -> None:
     times = {"t": [0.0, 1.0, 2.0, 4.0], "x": [NAN, 5.0, 3.0, NAN], "y": [1.0, 1.0, 1.0, 1.0]}
     model = Model(ode={"x": "-k*x"}, observables={"x": "x", "y": "2*x"})
     d = discretised(Problem(model, times, {"k": {}}, {"x": {}}))
-    assert from_data(d, np.ones(2))[:, 0].tolist() == [5.0, 5.0, 3.0, 3.0, 3.0]
+    assert guess_from_data(d, np.ones(2))[:, 0].tolist() == [5.0, 5.0, 3.0, 3.0, 3.0]
 
 
 def test_of_measurements_at_one_time_a_line_goes_through_one() -> None:
     data = {"t": [0.0, 1.0, 1.0, 2.0], "x": [4.0, 3.0, 2.0, 1.0]}
     d = discretised(Problem(Model(ode={"x": "-k*x"}), data, {"k": {}}, {"x": {}}), 2)
-    assert from_data(d, np.ones(2))[:, 0].tolist() == [4.0, 3.0, 1.0]
+    assert guess_from_data(d, np.ones(2))[:, 0].tolist() == [4.0, 3.0, 1.0]
 
 
 def test_experiments_start_at_their_own_data() -> None:
@@ -90,7 +90,7 @@ def test_experiments_start_at_their_own_data() -> None:
         Model(ode={"x": "-k*x"}), parameters={"k": {}}, initial={"x": {}}, experiments=experiments
     )
     d = discretised(problem, 1)
-    assert from_data(d, np.ones(2))[:, 0].tolist() == [2.0, 2.0, 50.0, 50.0]
+    assert guess_from_data(d, np.ones(2))[:, 0].tolist() == [2.0, 2.0, 50.0, 50.0]
 
 
 def test_a_simulation_is_the_exact_solution_at_every_point() -> None:
@@ -106,7 +106,7 @@ def test_a_simulation_is_the_exact_solution_at_every_point() -> None:
         ],
     )
     d = discretised(problem, 7)
-    found = from_simulation(d, ForwardMap(problem), np.array([0.9, 1.5]))
+    found = guess_from_simulation(d, ForwardMap(problem), np.array([0.9, 1.5]))
     assert found is not None
     assert d.variables == ("x", "k")
     moving = np.where(d.condition_of == 0, d.times, np.minimum(d.times, 1.0))
@@ -116,7 +116,7 @@ def test_a_simulation_is_the_exact_solution_at_every_point() -> None:
 def test_a_simulation_has_the_algebraic_variables_too() -> None:
     problem = chain()
     d = discretised(problem)
-    found = from_simulation(d, ForwardMap(problem), np.array([0.7, 3.0]))
+    found = guess_from_simulation(d, ForwardMap(problem), np.array([0.7, 3.0]))
     assert found is not None
     x, z = found[:, d.variables.index("x")], found[:, d.variables.index("z")]
     assert x == pytest.approx(3 * np.exp(-0.7 * d.times), rel=1e-7)
@@ -126,8 +126,8 @@ def test_a_simulation_has_the_algebraic_variables_too() -> None:
 def test_what_cannot_be_integrated_is_no_start() -> None:
     problem = explosive()
     d = discretised(problem)
-    assert from_simulation(d, ForwardMap(problem), np.array([0.1])) is not None
-    assert from_simulation(d, ForwardMap(problem), np.array([2.0])) is None
+    assert guess_from_simulation(d, ForwardMap(problem), np.array([0.1])) is not None
+    assert guess_from_simulation(d, ForwardMap(problem), np.array([2.0])) is None
 
 
 def test_what_grows_far_beyond_the_data_is_no_start() -> None:
@@ -135,10 +135,10 @@ def test_what_grows_far_beyond_the_data_is_no_start() -> None:
         Model(ode={"x": "k*x"}), {"t": [0.0, 1.0], "x": [-2.0, 1.0]}, {"k": {}}, {"x": 1.0}
     )
     d = discretised(problem)
-    limit = np.log(2.0 * WILD)
+    limit = np.log(2.0 * DIVERGENCE_RATIO)
     forward = ForwardMap(problem)
-    assert from_simulation(d, forward, np.array([limit - 0.01])) is not None
-    assert from_simulation(d, forward, np.array([limit + 0.01])) is None
+    assert guess_from_simulation(d, forward, np.array([limit - 0.01])) is not None
+    assert guess_from_simulation(d, forward, np.array([limit + 0.01])) is None
 
 
 def test_data_that_are_all_zero_have_size_one() -> None:

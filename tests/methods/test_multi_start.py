@@ -60,7 +60,7 @@ def test_processes_give_the_same_result_as_none() -> None:
 
 
 def test_own_processes_give_the_same_result_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "PATIENCE", 0.0)
+    monkeypatch.setattr(workers, "POOL_AFTER_SECONDS", 0.0)
     method = MultiStart(screening=4, hits=3)
     found = method.solve(oscillator(), Control(seed=1, jobs=2))
     assert essence(found) == essence(serial(oscillator(), method))

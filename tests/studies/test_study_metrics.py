@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from odefit import library
-from odefit.methods.solvers.solver import cost
+from odefit.methods.solvers.solver import penalised_objective
 from studies import study_metrics as metrics
 from studies.study_plan import Configuration, instance_of
 
@@ -85,11 +85,11 @@ def test_soft_constraints_cost_their_penalty() -> None:
     values = np.tile([1.0, 0.0], (d.points, 1))
     unknowns = np.array([2.0, 4.0, 1.0, 0.0])
     plain = d.objective(values, unknowns)
-    found = cost(soft, values, unknowns)
+    found = penalised_objective(soft, values, unknowns)
     assert found - plain == pytest.approx(1e3 * 230 * 0.01 / 4.0)
     hard = instance_of(Configuration("harmonic", "Euler", "Baseline", 0.0, 230, "Ipopt"))
-    assert cost(hard, values, unknowns) == plain
+    assert penalised_objective(hard, values, unknowns) == plain
     # A slack of the size of a solver's tolerance costs nothing.
     values[1:, 0] += 5e-7
     unknowns = np.array([2.0, 1e9, 1.0, 0.0])
-    assert cost(soft, values, unknowns) == d.objective(values, unknowns)
+    assert penalised_objective(soft, values, unknowns) == d.objective(values, unknowns)

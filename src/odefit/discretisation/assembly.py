@@ -149,7 +149,7 @@ Terms = tuple[npt.NDArray[Any], Array]
 """Numbers of variables, and their coefficients."""
 
 
-def assembly(discretisation: Discretisation, formulation: Formulation) -> Assembly:
+def assemble(discretisation: Discretisation, formulation: Formulation) -> Assembly:
     """`discretisation` under `formulation`."""
     d = discretisation
     c = formulation.constraints(d.rows.dynamic)

@@ -99,7 +99,7 @@ class Equations:
         self._problem = problem
         self._noise_index = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
 
-    def slope_block(self, points: IntArray, times: Array, inputs: Array) -> Block:
+    def rhs_block(self, points: IntArray, times: Array, inputs: Array) -> Block:
         """Right-hand sides at `points`."""
 
         def evaluate(
@@ -109,7 +109,7 @@ class Equations:
 
         return self._of_motion(points, times, inputs, len(self.field.states), evaluate)
 
-    def constraint_block(self, points: IntArray, times: Array, inputs: Array) -> Block:
+    def algebraic_block(self, points: IntArray, times: Array, inputs: Array) -> Block:
         """Algebraic equations at `points`."""
 
         def evaluate(
@@ -147,7 +147,7 @@ class Equations:
         data = np.zeros((1, 0))
         return Block(None, (), self._active(bounds), (), data, len(bounds), evaluate)
 
-    def jump_block(self, point: int, time: float, expressions: Sequence[Expression]) -> Block:
+    def event_block(self, point: int, time: float, expressions: Sequence[Expression]) -> Block:
         """New values of an event from those at `point`."""
         names = {n for e in expressions for n in e.names}
         columns = (TIME, *(n for n in self.condition.inputs if n in names))

@@ -25,7 +25,7 @@ from odefit.problem.expressions import Expression
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
 
-SNAP = 1e-9
+MESH_TIME_TOLERANCE = 1e-9
 """Of a segment's length: a data time this close to a mesh point is that point."""
 
 
@@ -53,7 +53,7 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class PlacedSegment:
     """Where one segment is among the points.
 
     Attributes
@@ -90,18 +90,18 @@ class Discretisation:
         switch.
     times, condition_of
         Time and number of the condition of every point, shape (P,).
-    places
+    segments
         The segments, in the order of conditions and time.
     interpolated
-        Points at data times between mesh points: the place, the points and their times.
+        Points at data times between mesh points: the placed, the points and their times.
     lower, upper
         Bounds of the variables at points, shape (P, variables): equal where a value is known.
     blocks
         Expressions that the rows use.
     rows
         The equality constraints.
-    slopes
-        By the first point of a place, the number of its block of right-hand sides, and the points
+    rhs_blocks
+        By the first point of a placed, the number of its block of right-hand sides, and the points
         at which that is evaluated.
     residuals
         Blocks whose first output is a weighted residual, its square part of the objective; a
@@ -132,7 +132,7 @@ class Discretisation:
         """Pickle what it is made of, with the mesh as it has become; it is built anew elsewhere."""
         times: dict[str, Array] = {}
         for number, condition in enumerate(self.problem.conditions):
-            own = [p.segment.mesh for p in self.places if p.segment.condition == number]
+            own = [p.segment.mesh for p in self.segments if p.segment.condition == number]
             times[condition.name] = np.unique(np.concatenate(own))
         return Discretisation, (self.problem, self.scheme, GivenMesh(times))
 
@@ -148,39 +148,41 @@ class Discretisation:
     # Points -----------------------------------------------------------------------------------
 
     def _lay_out(self, mesh: Mesh) -> None:
-        self.places: list[Place] = []
+        self.segments: list[PlacedSegment] = []
         self.measured: list[IntArray] = []  # by condition, the point of every data time
         times: list[Array] = []
         owners: list[Array] = []
-        self.interpolated: list[tuple[Place, IntArray, Array]] = []
+        self.interpolated: list[tuple[PlacedSegment, IntArray, Array]] = []
         count = 0
         for number, condition in enumerate(self.problem.conditions):
             at = np.zeros(len(condition.times), dtype=np.intp)
             for segment in segments(number, condition, self.field.inputs, self.scheme, mesh):
-                place = Place(segment, count, len(segment.relations.times))
-                self.places.append(place)
+                placed = PlacedSegment(segment, count, len(segment.relations.times))
+                self.segments.append(placed)
                 times.append(segment.relations.times)
-                count += place.count
-                rows, between = self._locate(condition, place, at)
+                count += placed.count
+                rows, between = self._locate(condition, placed, at)
                 if len(rows):
                     extra = np.arange(count, count + len(rows))
                     at[rows] = extra
                     times.append(between)
                     count += len(rows)
-                    self.interpolated.append((place, extra, between))
+                    self.interpolated.append((placed, extra, between))
             self.measured.append(at)
             owners.append(np.full(count - sum(map(len, owners)), number, dtype=np.intp))
         self.times = np.concatenate(times)
         self.condition_of = np.concatenate(owners)
-        self.steps = sum(len(p.segment.mesh) - 1 for p in self.places)
+        self.steps = sum(len(p.segment.mesh) - 1 for p in self.segments)
 
-    def _locate(self, condition: Condition, place: Place, at: IntArray) -> tuple[IntArray, Array]:
+    def _locate(
+        self, condition: Condition, placed: PlacedSegment, at: IntArray
+    ) -> tuple[IntArray, Array]:
         """Data times within a segment: those on its mesh are noted in `at`, the others returned."""
-        mesh, relations = place.segment.mesh, place.segment.relations
+        mesh, relations = placed.segment.mesh, placed.segment.relations
         t = condition.times
         if len(t) and t[0] == condition.t0:
             at[0] = next(
-                p.first for p in self.places if p.segment.condition == place.segment.condition
+                p.first for p in self.segments if p.segment.condition == placed.segment.condition
             )
         inside = np.flatnonzero((t > mesh[0]) & (t <= mesh[-1]))
         if not len(inside):
@@ -188,37 +190,37 @@ class Discretisation:
         nearest = np.searchsorted(mesh, t[inside])
         left = np.abs(t[inside] - mesh[nearest - 1]) < np.abs(t[inside] - mesh[nearest])
         nearest = nearest - left
-        snapped = np.abs(t[inside] - mesh[nearest]) <= SNAP * (mesh[-1] - mesh[0])
+        snapped = np.abs(t[inside] - mesh[nearest]) <= MESH_TIME_TOLERANCE * (mesh[-1] - mesh[0])
         snapped &= nearest > 0
-        at[inside[snapped]] = place.first + relations.boundary[nearest[snapped]]
+        at[inside[snapped]] = placed.first + relations.boundary[nearest[snapped]]
         return inside[~snapped], t[inside[~snapped]]
 
     # Constraints ------------------------------------------------------------------------------
 
     def _constrain(self) -> None:
         self.blocks: list[Block] = []
-        self.slopes: dict[int, tuple[int, IntArray]] = {}
+        self.rhs_blocks: dict[int, tuple[int, IntArray]] = {}
         self.lower = np.full((self.points, len(self.variables)), -np.inf)
         self.upper = np.full((self.points, len(self.variables)), np.inf)
         rows = _RowBuilder(self)
-        previous: Place | None = None
-        for place in self.places:
-            same = previous is not None and previous.segment.condition == place.segment.condition
+        previous: PlacedSegment | None = None
+        for placed in self.segments:
+            same = previous is not None and previous.segment.condition == placed.segment.condition
             if same:
                 assert previous is not None
-                self._jump(rows, previous, place)
+                self._jump(rows, previous, placed)
             else:
-                self._begin(rows, place)
-            self._move(rows, place)
-            previous = place
-        for place, points, times in self.interpolated:
-            self._interpolate(rows, place, points, times)
+                self._begin(rows, placed)
+            self._move(rows, placed)
+            previous = placed
+        for placed, points, times in self.interpolated:
+            self._interpolate(rows, placed, points, times)
         self._close(rows)
         self.rows = rows.finish(self.blocks)
 
-    def _begin(self, rows: _RowBuilder, place: Place) -> None:
+    def _begin(self, rows: _RowBuilder, placed: PlacedSegment) -> None:
         """Initial values: known, an unknown, or an expression in unknowns."""
-        equations = self.equations[place.segment.condition]
+        equations = self.equations[placed.segment.condition]
         condition = equations.condition
         bounds = [condition.initial[s] for s in self.field.states]
         bounds += [0.0] * len(self.field.algebraic)
@@ -227,9 +229,9 @@ class Discretisation:
         for k, bound in enumerate(bounds):
             if self.variables[k] in self.field.algebraic:
                 continue
-            column = self.index(place.first, k)
+            column = self.index(placed.first, k)
             if isinstance(bound, float):
-                self.lower[place.first, k] = self.upper[place.first, k] = bound
+                self.lower[placed.first, k] = self.upper[placed.first, k] = bound
             elif isinstance(bound, Expression):
                 computed.append((column, bound))
             else:
@@ -238,14 +240,14 @@ class Discretisation:
             block = equations.initial_block([b for _, b in computed])
             self._assign(rows, block, [c for c, _ in computed])
 
-    def _jump(self, rows: _RowBuilder, before: Place, after: Place) -> None:
+    def _jump(self, rows: _RowBuilder, before: PlacedSegment, after: PlacedSegment) -> None:
         """What happens between two segments; without an event, nothing."""
         source = before.first + before.segment.relations.boundary[-1]
         assign = after.segment.assign
         assigned = [n for n in self.variables if n in assign]
         if assigned:
             equations = self.equations[after.segment.condition]
-            block = equations.jump_block(
+            block = equations.event_block(
                 source, float(self.times[source]), [assign[n] for n in assigned]
             )
             targets = [self.index(after.first, self.variables.index(n)) for n in assigned]
@@ -259,48 +261,50 @@ class Discretisation:
         for output, column in enumerate(columns):
             rows.add([(column, 1.0)], [], [(len(self.blocks) - 1, output, -1.0)])
 
-    def _move(self, rows: _RowBuilder, place: Place) -> None:
+    def _move(self, rows: _RowBuilder, placed: PlacedSegment) -> None:
         """The scheme's equations."""
-        relations = place.segment.relations
+        relations = placed.segment.relations
         if not relations.states.shape[0]:
             return
-        used = np.unique(relations.slopes.indices).astype(np.intp)
-        self.blocks.append(self._slope_block(place, used))
+        used = np.unique(relations.rhs.indices).astype(np.intp)
+        self.blocks.append(self._rhs_block(placed, used))
         number = len(self.blocks) - 1
-        self.slopes[place.first] = number, used
-        rows.relate(place.first, relations.states, relations.slopes, used, number)
+        self.rhs_blocks[placed.first] = number, used
+        rows.relate(placed.first, relations.states, relations.rhs, used, number)
 
-    def _slope_block(self, place: Place, used: IntArray) -> Block:
-        segment = place.segment
+    def _rhs_block(self, placed: PlacedSegment, used: IntArray) -> Block:
+        segment = placed.segment
         equations = self.equations[segment.condition]
         inputs = segment.inputs(segment.relations.times[used])
-        return equations.slope_block(place.first + used, segment.relations.times[used], inputs)
+        return equations.rhs_block(placed.first + used, segment.relations.times[used], inputs)
 
-    def _interpolate(self, rows: _RowBuilder, place: Place, points: IntArray, times: Array) -> None:
+    def _interpolate(
+        self, rows: _RowBuilder, placed: PlacedSegment, points: IntArray, times: Array
+    ) -> None:
         """Values at data times between mesh points, by the scheme's polynomial."""
-        segment = place.segment
+        segment = placed.segment
         states, slopes = self.scheme.interpolation(segment.mesh, segment.relations, times)
         used = np.unique(slopes.indices).astype(np.intp)
-        number, have = self.slopes[place.first]
+        number, have = self.rhs_blocks[placed.first]
         if not np.isin(used, have).all():
-            self.blocks.append(self._slope_block(place, used))
+            self.blocks.append(self._rhs_block(placed, used))
             number, have = len(self.blocks) - 1, used
-        rows.relate(place.first, states, slopes, have, number, minus=points, dynamic=False)
+        rows.relate(placed.first, states, slopes, have, number, minus=points, dynamic=False)
 
     def _close(self, rows: _RowBuilder) -> None:
         """Algebraic equations at all points."""
         if not self.field.algebraic:
             return
         inputs = np.zeros((self.points, len(self.field.inputs)))
-        for place in self.places:
-            own = slice(place.first, place.first + place.count)
-            inputs[own] = place.segment.inputs(self.times[own])
-        for place, points, times in self.interpolated:
-            inputs[points] = place.segment.inputs(times)
+        for placed in self.segments:
+            own = slice(placed.first, placed.first + placed.count)
+            inputs[own] = placed.segment.inputs(self.times[own])
+        for placed, points, times in self.interpolated:
+            inputs[points] = placed.segment.inputs(times)
         for number, equations in enumerate(self.equations):
             points = np.flatnonzero(self.condition_of == number)
             self.blocks.append(
-                equations.constraint_block(points, self.times[points], inputs[points])
+                equations.algebraic_block(points, self.times[points], inputs[points])
             )
             rows.hold(len(self.blocks) - 1, len(points), len(self.field.algebraic))
 
@@ -402,7 +406,7 @@ class _RowBuilder:
         a, b = coo_array(states), coo_array(slopes)
         a_row, a_column = (c.astype(np.intp) for c in a.coords)
         b_row, b_column = (c.astype(np.intp) for c in b.coords)
-        place = np.searchsorted(used, b_column)
+        placed = np.searchsorted(used, b_column)
         n = len(d.field.states)
         for i, k in enumerate(differential):
             rows = self._count + a_row * m + i
@@ -410,10 +414,10 @@ class _RowBuilder:
             if minus is not None:
                 rows = self._count + np.arange(count) * m + i
                 self._values.append((rows, d.index(minus, k), np.full(count, -1.0)))
-            if i < n and len(place):
+            if i < n and len(placed):
                 sign = -1.0 if minus is None else 1.0
                 rows = self._count + b_row * m + i
-                self._note(block, rows, place * n + i, sign * b.data)
+                self._note(block, rows, placed * n + i, sign * b.data)
         kind = np.zeros((count, m), dtype=bool)
         kind[:, :n] = dynamic
         self._close(kind.ravel())

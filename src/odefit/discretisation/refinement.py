@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from odefit.discretisation.discretisation import Discretisation, Place
+from odefit.discretisation.discretisation import Discretisation, PlacedSegment
 from odefit.discretisation.mesh import GivenMesh
-from odefit.discretisation.scales import sizes
+from odefit.discretisation.scales import variable_sizes
 from odefit.problem.arrays import Array
 from odefit.problem.option_checks import number, whole
 
-ROUNDING = 1e-10
+ZERO_VALUE = 1e-10
 """Values this small, relative to the size of their variable, are what solvers leave of zero."""
 
-PIECES = 8
+MAX_SPLIT = 8
 """A step is split into so many at most in one refinement."""
 
 
@@ -61,10 +61,10 @@ def step_errors(d: Discretisation, values: Array, unknowns: Array) -> list[Array
     nodes, weights = np.polynomial.legendre.leggauss(5)
     slopes = _slopes(d, values, unknowns)
     n = len(d.field.states)
-    largest = np.maximum(np.abs(values), ROUNDING * sizes(d))[:, :n]
+    largest = np.maximum(np.abs(values), ZERO_VALUE * variable_sizes(d))[:, :n]
     size = [largest[d.condition_of == c].max(axis=0) for c in range(len(d.problem.conditions))]
     found = []
-    for place in d.places:
+    for place in d.segments:
         mesh = place.segment.mesh
         h = np.diff(mesh)
         if not len(h):
@@ -82,11 +82,11 @@ def step_errors(d: Discretisation, values: Array, unknowns: Array) -> list[Array
     return found
 
 
-def refined(d: Discretisation, errors: list[Array], mesh: AdaptiveMesh) -> GivenMesh | None:
+def refine_mesh(d: Discretisation, errors: list[Array], mesh: AdaptiveMesh) -> GivenMesh | None:
     """The mesh with steps split where the error is too large; None if that is not allowed."""
     points: dict[str, list[Array]] = {}
     total = 0
-    for place, error in zip(d.places, errors, strict=True):
+    for place, error in zip(d.segments, errors, strict=True):
         own = points.setdefault(d.problem.conditions[place.segment.condition].name, [])
         grid = place.segment.mesh
         own.append(grid[:1])
@@ -94,7 +94,7 @@ def refined(d: Discretisation, errors: list[Array], mesh: AdaptiveMesh) -> Given
             continue
         ratio = np.minimum(error / mesh.tolerance, 1e12)
         pieces = np.ceil(ratio ** (1.0 / d.scheme.local_order))
-        pieces = np.clip(np.where(ratio <= 1, 1, pieces), 1, PIECES).astype(int)
+        pieces = np.clip(np.where(ratio <= 1, 1, pieces), 1, MAX_SPLIT).astype(int)
         total += int(pieces.sum())
         if total > mesh.most:
             return None
@@ -106,24 +106,24 @@ def refined(d: Discretisation, errors: list[Array], mesh: AdaptiveMesh) -> Given
     return GivenMesh({name: np.unique(np.concatenate(parts)) for name, parts in points.items()})
 
 
-def carried_over(
+def interpolate_solution(
     source: Discretisation, values: Array, unknowns: Array, target: Discretisation
 ) -> Array:
     """Values of `source` at the points of `target`, by the scheme's polynomial."""
     slopes = _slopes(source, values, unknowns)
     found = np.empty((target.points, len(target.variables)))
-    for old, new in zip(source.places, target.places, strict=True):
+    for old, new in zip(source.segments, target.segments, strict=True):
         own = slice(new.first, new.first + new.count)
         found[own] = _interpolated(source, old, values, slopes, target.times[own])
     for place, points, times in target.interpolated:
-        old = source.places[target.places.index(place)]
+        old = source.segments[target.segments.index(place)]
         found[points] = _interpolated(source, old, values, slopes, times)
     return found
 
 
 def _interpolated(
     d: Discretisation,
-    place: Place,
+    place: PlacedSegment,
     values: Array,
     slopes: Array,
     times: Array,
@@ -151,15 +151,17 @@ def _times(matrix: csr_array, x: Array) -> Array:
 def _slopes(d: Discretisation, values: Array, unknowns: Array) -> Array:
     """Right-hand sides at all points of all places, zero for what has none."""
     found = np.zeros(values.shape)
-    for place in d.places:
+    for place in d.segments:
         own = slice(place.first, place.first + place.count)
         slopes = _field(d, place, values[own], unknowns, d.times[own])
         found[own, : slopes.shape[1]] = slopes
     return found
 
 
-def _field(d: Discretisation, place: Place, values: Array, unknowns: Array, times: Array) -> Array:
+def _field(
+    d: Discretisation, place: PlacedSegment, values: Array, unknowns: Array, times: Array
+) -> Array:
     equations = d.equations[place.segment.condition]
     points = np.arange(len(times))
-    block = equations.slope_block(points, times, place.segment.inputs(times))
+    block = equations.rhs_block(points, times, place.segment.inputs(times))
     return np.column_stack(d.outputs(block, values, unknowns))

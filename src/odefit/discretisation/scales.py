@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.discretisation.discretisation import Discretisation
-from odefit.discretisation.starting import from_data
+from odefit.discretisation.starting import guess_from_data
 from odefit.problem.arrays import Array
 from odefit.problem.start_ranges import ranges
 from odefit.problem.state_guesses import data_size
 
-OBJECTIVE = 100.0
+SCALED_OBJECTIVE = 100.0
 """What the objective of constant predictions is scaled to."""
 
 
@@ -54,18 +54,18 @@ class Scales:
     @classmethod
     def of(cls, d: Discretisation) -> Scales:
         """The same for every start of a problem."""
-        values = sizes(d)
+        values = variable_sizes(d)
         unknowns = np.ones(len(d.problem.unknowns))
         for k, unknown in enumerate(d.problem.unknowns):
             if unknown.kind == "initial":
                 unknowns[k] = values[:, d.variables.index(unknown.name)].max()
-        return cls(values, unknowns, row_sizes(d, values), spread(d) / OBJECTIVE)
+        return cls(values, unknowns, row_sizes(d, values), data_variation(d) / SCALED_OBJECTIVE)
 
 
-def sizes(d: Discretisation) -> Array:
+def variable_sizes(d: Discretisation) -> Array:
     """Size of every variable at every point, the same at all points of a condition."""
     top = np.array([float(r.at(np.array(1.0))) for r in ranges(d.problem)])
-    rough = np.abs(from_data(d, top))
+    rough = np.abs(guess_from_data(d, top))
     found = np.empty(rough.shape)
     for number, condition in enumerate(d.problem.conditions):
         own = d.condition_of == number
@@ -84,7 +84,7 @@ def row_sizes(d: Discretisation, values: Array) -> Array:
     return found
 
 
-def spread(d: Discretisation) -> float:
+def data_variation(d: Discretisation) -> float:
     """What a fit has to explain: the weighted data's sum of squares about their means.
 
     1 if that is zero or not finite.

@@ -22,11 +22,11 @@ from odefit.problem.option_checks import whole
 Weights = tuple[csr_array, csr_array]
 """Coefficients of values and of slopes at the points, one row a result."""
 
-Window = tuple[IntArray, int, tuple[int, ...]]
+Stencil = tuple[IntArray, int, tuple[int, ...]]
 """Steps, the point from which each goes, and the points whose slopes it uses, both counted
 from the left end of the step."""
 
-Start = Literal["trapezoid", "block"]
+StartUp = Literal["trapezoid", "block"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Relations:
     times: Array
     boundary: IntArray
     states: csr_array
-    slopes: csr_array
+    rhs: csr_array
 
 
 class Scheme(Protocol):
@@ -158,7 +158,7 @@ def _step_of(mesh: Array, times: Array) -> IntArray:
 class _Multistep:
     """x(target) = x(base) + the integral of the polynomial through slopes at nearby points."""
 
-    def windows(self, steps: int) -> list[Window]:
+    def windows(self, steps: int) -> list[Stencil]:
         """How the steps are made, every step in exactly one window."""
         raise NotImplementedError
 
@@ -220,7 +220,7 @@ class Euler(_Multistep):
     local_order: int = 2
     least_steps: int = 1
 
-    def windows(self, steps: int) -> list[Window]:
+    def windows(self, steps: int) -> list[Stencil]:
         """The slope at the left end of each step."""
         return [(np.arange(steps), 0, (0,))]
 
@@ -234,7 +234,7 @@ class Trapezoid(_Multistep):
     local_order: int = 3
     least_steps: int = 1
 
-    def windows(self, steps: int) -> list[Window]:
+    def windows(self, steps: int) -> list[Stencil]:
         """The slopes at both ends of each step."""
         return [(np.arange(steps), 0, (0, 1))]
 
@@ -256,7 +256,7 @@ class AdamsMoulton(_Multistep):
         `start` is none of these.
     """
 
-    start: Start = "trapezoid"
+    start: StartUp = "trapezoid"
     name: str = "Adams-Moulton"
     local_order: int = 5
     least_steps: int = 3
@@ -269,7 +269,7 @@ class AdamsMoulton(_Multistep):
         """3 with the paper's start-up, else 4."""
         return 3 if self.start == "trapezoid" else 4
 
-    def windows(self, steps: int) -> list[Window]:
+    def windows(self, steps: int) -> list[Stencil]:
         """Four slopes, those at the ends of the step and two before."""
         rest = (np.arange(2, steps), 0, (-2, -1, 0, 1))
         if self.start == "block" and steps > 2:
@@ -298,7 +298,7 @@ class Simpson(_Multistep):
         `start` is none of these.
     """
 
-    start: Start = "trapezoid"
+    start: StartUp = "trapezoid"
     name: str = "Simpson"
     local_order: int = 4
     least_steps: int = 2
@@ -311,7 +311,7 @@ class Simpson(_Multistep):
         """3 with the paper's start-up, else 4."""
         return 3 if self.start == "trapezoid" else 4
 
-    def windows(self, steps: int) -> list[Window]:
+    def windows(self, steps: int) -> list[Stencil]:
         """Three slopes, the base one step before."""
         block = self.start == "block" and steps > 1
         first = (np.arange(min(1, steps)), 0, (0, 1, 2) if block else (0, 1))
@@ -432,7 +432,7 @@ class Collocation:
         return 1
 
     @cached_property
-    def places(self) -> Array:
+    def nodes(self) -> Array:
         """Collocation points in an element [0, 1], shape (K,), increasing."""
         from scipy.special import roots_jacobi
 
@@ -445,7 +445,7 @@ class Collocation:
     @cached_property
     def _basis(self) -> list[np.polynomial.Polynomial]:
         """Lagrange polynomials of the element's start and the collocation points."""
-        nodes = np.append(0.0, self.places)
+        nodes = np.append(0.0, self.nodes)
         return [
             np.polynomial.Polynomial.fromroots(np.delete(nodes, k))
             / float(np.prod(nodes[k] - np.delete(nodes, k)))
@@ -459,10 +459,10 @@ class Collocation:
         start = size * np.arange(len(h))
         times = np.empty(size * len(h) + 1)
         times[start], times[-1] = mesh[:-1], mesh[-1]
-        for j, c in enumerate(self.places[: size - 1], start=1):
+        for j, c in enumerate(self.nodes[: size - 1], start=1):
             times[start + j] = mesh[:-1] + c * h
         rows = _Builder(len(times))
-        for j, c in enumerate(self.places):
+        for j, c in enumerate(self.nodes):
             derivative = [(start + k, np.array(b.deriv()(c))) for k, b in enumerate(self._basis)]
             rows.add(start + j, derivative, [(start + j + 1, h)])
         if self.kind == "legendre":

@@ -11,16 +11,16 @@ from odefit.problem.arrays import Array
 from odefit.problem.state_guesses import data_size, states_from_data
 from odefit.simulation import Failure, ForwardMap
 
-States = Literal["data", "simulation", "zero"]
+StateGuess = Literal["data", "simulation", "zero"]
 
-WILD = 1e3
+DIVERGENCE_RATIO = 1e3
 """A simulated value larger than this, relative to the data, is not used."""
 
 
-def from_data(d: Discretisation, unknowns: Array) -> Array:
+def guess_from_data(d: Discretisation, unknowns: Array) -> Array:
     """Measured states by straight lines between their measurements.
 
-    States that are not measured have their initial value throughout, or the size of the data
+    StateGuess that are not measured have their initial value throughout, or the size of the data
     where that is not known.
 
     Returns
@@ -34,9 +34,9 @@ def from_data(d: Discretisation, unknowns: Array) -> Array:
     return values
 
 
-def from_simulation(d: Discretisation, forward: ForwardMap, unknowns: Array) -> Array | None:
+def guess_from_simulation(d: Discretisation, forward: ForwardMap, unknowns: Array) -> Array | None:
     """The true trajectories; None if they cannot be integrated or grow beyond measure."""
-    values = from_data(d, unknowns)
+    values = guess_from_data(d, unknowns)
     n = len(d.field.states)
     for number, condition in enumerate(d.problem.conditions):
         own = np.flatnonzero(d.condition_of == number)
@@ -44,7 +44,7 @@ def from_simulation(d: Discretisation, forward: ForwardMap, unknowns: Array) -> 
         path = forward.trajectory(unknowns, condition.name, times, sensitivities=False)
         if isinstance(path, Failure) or not np.isfinite(path.states).all():
             return None
-        if np.abs(path.states).max(initial=0.0) > WILD * data_size(condition):
+        if np.abs(path.states).max(initial=0.0) > DIVERGENCE_RATIO * data_size(condition):
             return None
         values[own, :n] = path.states[back]
         if path.algebraic.shape[1]:
@@ -54,7 +54,7 @@ def from_simulation(d: Discretisation, forward: ForwardMap, unknowns: Array) -> 
     return values
 
 
-def near(d: Discretisation, forward: ForwardMap, unknowns: Array) -> Array:
+def guess_states(d: Discretisation, forward: ForwardMap, unknowns: Array) -> Array:
     """The true trajectories, or the data where these cannot be had."""
-    values = from_simulation(d, forward, unknowns)
-    return from_data(d, unknowns) if values is None else values
+    values = guess_from_simulation(d, forward, unknowns)
+    return guess_from_data(d, unknowns) if values is None else values

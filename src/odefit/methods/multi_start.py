@@ -42,13 +42,13 @@ class LocalMethod(Protocol):
         """Start number `index` from `start`, natural units, to its end; never raises for it."""
 
 
-BLOCK = 4
+STARTS_PER_DESIGN = 4
 """Starts that are designed together."""
 
-FURTHER = 10**6
+RESERVE_DESIGN = 10**6
 """Number of the first block of points for starts that fail; of multiples, for further chances."""
 
-CHANCES = 3
+MAX_RETRIES = 3
 """Further chances of a start that ends at bounds."""
 
 SEARCH_TOLERANCE = 1e-6
@@ -141,17 +141,17 @@ class MultiStart:
 
         An end at a bound is often a trap: a rate that has run to its bound can no longer turn
         back. Such unknowns, with those that belong to the same experiment, are drawn anew, the
-        others kept, and the start gets another chance, up to :data:`CHANCES` while that helps.
+        others kept, and the start gets another chance, up to :data:`MAX_RETRIES` while that helps.
         """
         forward.engines.reset()
         best = self.method.run(forward, index, self.start_point(forward, index, control), control)
-        for chance in range(CHANCES):
+        for chance in range(MAX_RETRIES):
             loose = _trapped(forward.problem, best)
             if best.exact or best.status is Status.FAILED or not loose.any():
                 break
             if control.should_stop():
                 break
-            points = self._sample(forward.problem, FURTHER * (2 + chance) + index, control)
+            points = self._sample(forward.problem, RESERVE_DESIGN * (2 + chance) + index, control)
             points[:, ~loose] = best.vector[~loose]
             point, _ = self._screen(forward, points, control)
             again = self.method.run(forward, index, point, control)
@@ -178,14 +178,14 @@ class MultiStart:
             if index == 0:
                 return given
             index -= 1
-        size = BLOCK * self.screening
-        points = sample(problem, index // BLOCK, size, control.seed, self.design)
-        first = (index % BLOCK) * self.screening
+        size = STARTS_PER_DESIGN * self.screening
+        points = sample(problem, index // STARTS_PER_DESIGN, size, control.seed, self.design)
+        first = (index % STARTS_PER_DESIGN) * self.screening
         mine = points[first : first + self.screening]
         best, lowest = self._screen(forward, mine, control)
         if math.isinf(lowest):
             # Where most points fail, look further before the start counts as failed.
-            more = self._sample(problem, FURTHER + index, control)
+            more = self._sample(problem, RESERVE_DESIGN + index, control)
             best, _ = self._screen(forward, more, control)
         return best
 

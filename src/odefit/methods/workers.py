@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-IDLE = 30.0
+IDLE_SECONDS = 30.0
 """Seconds without work after which a worker process ends."""
 
-PATIENCE = 3.0
+POOL_AFTER_SECONDS = 3.0
 """Seconds of work in this process after which more processes are started (each costs one)."""
 
 
@@ -33,7 +33,7 @@ class Workers:
     ----------
     control
         With a user's executor it is used from the start and left open; otherwise processes
-        are started once the work in this process has taken :data:`PATIENCE` seconds.
+        are started once the work in this process has taken :data:`POOL_AFTER_SECONDS` seconds.
     """
 
     def __init__(self, control: Control) -> None:
@@ -53,12 +53,12 @@ class Workers:
         """Where the next piece of work should go; None for this process."""
         if self._given is not None:
             return self._given
-        if self._own is None and self._jobs > 1 and self._spent > PATIENCE:
+        if self._own is None and self._jobs > 1 and self._spent > POOL_AFTER_SECONDS:
             from loky import ProcessPoolExecutor
 
             # Idle workers end by themselves, so that none outlives a parent that was killed.
             self._own = ProcessPoolExecutor(
-                max_workers=self._jobs, timeout=IDLE, initializer=_leave_interrupts
+                max_workers=self._jobs, timeout=IDLE_SECONDS, initializer=_leave_interrupts
             )
         return self._own
 

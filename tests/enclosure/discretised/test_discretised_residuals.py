@@ -262,7 +262,7 @@ def test_linear_equations_with_whole_boxes_of_solutions(scheme: str) -> None:
         {"x": {}},
     )
     grid = SCHEMES[scheme].relations(np.linspace(0.0, 2.0, 5))
-    a, b = grid.states.toarray(), grid.slopes.toarray()
+    a, b = grid.states.toarray(), grid.rhs.toarray()
     enclosure = DiscretisedEnclosure(problem, SCHEMES[scheme], UniformMesh(4))
     order = [problem.keys.index(key) for key in ("k", "c", "x")]
     rng = np.random.default_rng(1)

@@ -76,7 +76,7 @@ def stiff() -> tuple[Problem, Array, Rates]:
 def residuals(problem: Problem, scheme: str, mesh: Array, rates: Rates, point: Array) -> Array:
     """At one point, from powers of the scheme's own step."""
     relations = SCHEMES[scheme].relations(mesh[:2])
-    a, b = relations.states.toarray(), relations.slopes.toarray()
+    a, b = relations.states.toarray(), relations.rhs.toarray()
     matrix, constant = rates(point)
     n, q = len(constant), len(a)
     left = np.kron(a, np.eye(n)) - np.kron(b, matrix)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from odefit import Model, Problem
-from odefit.discretisation.starting import from_data
+from odefit.discretisation.starting import guess_from_data
 from odefit.methods.outer_approximation.equations import completed, standard_form
 from odefit.methods.outer_approximation.functions import lines
 from odefit.methods.outer_approximation.master import Master, Partition
@@ -114,7 +114,7 @@ def planted(name: str, noise: float = 0.02, seed: int = 0, elements: int = 2) ->
     free = d.lower < d.upper
     d.lower, d.upper = np.where(free, a, d.lower), np.where(free, b, d.upper)
     truth = own.vector(CHOICES[name]["truth"])
-    start = Instance(d, Baseline(), from_data(d, truth), truth)
+    start = Instance(d, Baseline(), guess_from_data(d, truth), truth)
     answer = Ipopt().solve(start, Limits())
     assert answer.success
     assert answer.values is not None

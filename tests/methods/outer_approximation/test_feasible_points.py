@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 import odefit
 from odefit import Model, Problem
-from odefit.discretisation.starting import near
+from odefit.discretisation.starting import guess_states
 from odefit.enclosure.intervals import Interval, real_product, relational_quotient
 from odefit.enclosure.rounding import UNIT_ROUNDOFF
 from odefit.methods.bounded_problem import with_bounds
@@ -37,7 +37,7 @@ from odefit.methods.outer_approximation.relaxation import (
     univariate_rows,
 )
 from odefit.methods.outer_approximation.standard_form import Bounds, StandardForm, Univariate
-from odefit.methods.solvers.reduced import Reduced
+from odefit.methods.solvers.reduced import ReducedSpace
 from odefit.methods.solvers.solver import Answer, Outcome
 from odefit.methods.transcription import Collocation, Discretisation, UniformMesh
 from odefit.problem.arrays import Array
@@ -328,10 +328,10 @@ def cloud(name: str, seed: int, count: int = 100, width: float = 1.0) -> Cloud:
     box = np.column_stack([low + u * (high - low), low + v * (high - low)])
     d = Discretisation(problem, Collocation(points, "legendre"), UniformMesh(elements))
     forward = ForwardMap(problem)
-    reduced = Reduced(forward, d)
+    reduced = ReducedSpace(forward, d)
     found = []
     for unknowns in drawn(random, (box[:, 0], box[:, 1]), count):
-        solved = reduced.solve(unknowns, near(d, forward, unknowns))
+        solved = reduced.solve(unknowns, guess_states(d, forward, unknowns))
         if solved is not None:
             found.append((solved.values, unknowns))
     states = np.array([v for v, _ in found])

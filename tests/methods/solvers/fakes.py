@@ -12,7 +12,7 @@ import numpy as np
 
 from odefit.discretisation.instance import Instance
 from odefit.methods.solvers.isolation import Progress
-from odefit.methods.solvers.solver import Answer, Limits, Outcome, answer
+from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
 from odefit.problem.errors import InputError
 
 
@@ -52,7 +52,7 @@ class Trouble:
         if self.kind == "refuse":
             raise InputError(["no", "and no"])
         values = np.full((d.points, len(d.variables)), 0.25)
-        return answer(
+        return make_answer(
             instance, Outcome.SOLVED, values, np.full(1, 0.25), 0.125, 0.0, d.described(), 7
         )
 
@@ -71,7 +71,7 @@ class Shy:
         d = instance.discretisation
         point = np.ones((d.points, len(d.variables)))
         unknowns = np.ones(len(d.problem.unknowns))
-        return answer(instance, Outcome.SOLVED, point, unknowns, 0.25, 0.0, "in peace")
+        return make_answer(instance, Outcome.SOLVED, point, unknowns, 0.25, 0.0, "in peace")
 
     def follow(self, instance: Instance, limits: Limits, progress: Progress | None) -> Answer:
         os.abort()

@@ -15,7 +15,7 @@ from odefit.discretisation.formulations import SoftCons
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.mesh import DataMesh, UniformMesh
 from odefit.discretisation.schemes import SCHEMES
-from odefit.methods.solvers.isolation import isolated
+from odefit.methods.solvers.isolation import solve_isolated
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.solver import Answer, Limits, Outcome
 from odefit.problem.errors import InputError
@@ -31,7 +31,7 @@ def best_reported(found: Answer) -> bool:
 def test_a_solver_answers_from_its_own_process_as_it_does_here() -> None:
     instance = decay(formulation=SoftCons(1e3), start=True)
     here = Ipopt().solve(instance, Limits(20))
-    there = isolated(Ipopt(), instance, Limits(20))
+    there = solve_isolated(Ipopt(), instance, Limits(20))
     assert there.outcome is Outcome.SOLVED
     assert there.objective == here.objective
     assert there.iterations == here.iterations
@@ -40,7 +40,7 @@ def test_a_solver_answers_from_its_own_process_as_it_does_here() -> None:
 def test_what_a_solver_reports_reaches_the_parent() -> None:
     seen: list[tuple[float, float]] = []
     instance = decay()
-    found = isolated(
+    found = solve_isolated(
         Trouble("fine"), instance, Limits(5), lambda best, bound: seen.append((best, bound))
     )
     assert (found.outcome, found.lower_bound, found.iterations) == (Outcome.SOLVED, 0.125, 7)
@@ -51,7 +51,7 @@ def test_what_a_solver_reports_reaches_the_parent() -> None:
 
 def test_a_solver_that_hangs_is_ended_and_its_best_point_is_the_answer() -> None:
     began = time.monotonic()
-    found = isolated(Trouble("hang"), decay(), Limits(0.2), grace=0.3)
+    found = solve_isolated(Trouble("hang"), decay(), Limits(0.2), grace=0.3)
     assert time.monotonic() - began < 10
     assert found.outcome is Outcome.LIMIT
     assert best_reported(found)
@@ -70,28 +70,28 @@ def test_a_solver_that_hangs_is_ended_and_its_best_point_is_the_answer() -> None
 def test_a_solver_that_crashes_fails_with_a_reason_and_its_best_point(
     kind: str, words: str
 ) -> None:
-    found = isolated(Trouble(kind), decay(), Limits(5))
+    found = solve_isolated(Trouble(kind), decay(), Limits(5))
     assert found.outcome is Outcome.FAILED
     assert best_reported(found)
     assert words in found.message
 
 
 def test_a_solver_that_dies_while_it_is_watched_is_asked_once_more_unwatched() -> None:
-    found = isolated(Shy(), decay(), Limits(30))
+    found = solve_isolated(Shy(), decay(), Limits(30))
     assert found.outcome is Outcome.SOLVED
     assert found.message == "in peace"
     assert found.lower_bound == 0.25
 
 
 def test_a_crash_before_any_report_leaves_no_point_and_no_bound() -> None:
-    found = isolated(Trouble("abort", reports=False), decay(), Limits(5))
+    found = solve_isolated(Trouble("abort", reports=False), decay(), Limits(5))
     assert (found.values, found.unknowns, found.lower_bound) == (None, None, None)
     assert not found.success
 
 
 def test_a_refusal_is_raised_here_with_all_its_messages() -> None:
     with pytest.raises(InputError) as caught:
-        isolated(Trouble("refuse"), decay(), Limits(5))
+        solve_isolated(Trouble("refuse"), decay(), Limits(5))
     assert caught.value.messages == ("no", "and no")
 
 
@@ -102,7 +102,7 @@ def test_an_interrupt_ends_the_process_and_keeps_the_best_point() -> None:
         if bound == 0.375:
             stop.set()
 
-    found = isolated(Trouble("hang"), decay(), Limits(60), report, stop)
+    found = solve_isolated(Trouble("hang"), decay(), Limits(60), report, stop)
     assert found.outcome is Outcome.LIMIT
     assert found.message == "interrupted"
     assert best_reported(found)
@@ -113,7 +113,7 @@ def test_ctrl_c_ends_the_process_and_keeps_the_best_point() -> None:
         if bound == 0.375:
             raise KeyboardInterrupt
 
-    found = isolated(Trouble("hang"), decay(), Limits(60), report)
+    found = solve_isolated(Trouble("hang"), decay(), Limits(60), report)
     assert found.outcome is Outcome.LIMIT
     assert best_reported(found)
 

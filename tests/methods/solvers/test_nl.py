@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from odefit import library
-from odefit.discretisation.assembly import assembly
+from odefit.discretisation.assembly import assemble
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline, ExtraTol, Formulation, SoftCons
 from odefit.discretisation.instance import Instance
@@ -98,7 +98,7 @@ def test_a_likelihood_is_written_with_its_logarithms(tmp_path: Path) -> None:
         np.clip(random.uniform(0.5, 1.5, d.lower.shape), d.lower, d.upper),
         np.clip(random.uniform(0.2, 0.9, len(problem.unknowns)), problem.lower, problem.upper),
     )
-    a = assembly(d, Baseline())
+    a = assemble(d, Baseline())
     start = a.start(instance)
     columns = write_nl(a, start, tmp_path / "p.nl", PyomoAlgebra("any", smooth=False))
     builder = ca.NlpBuilder()
@@ -111,7 +111,7 @@ def test_a_likelihood_is_written_with_its_logarithms(tmp_path: Path) -> None:
 def test_a_solver_without_a_time_limit_of_its_own_is_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(nl, "GRACE", 0.1)
+    monkeypatch.setattr(nl, "GRACE_PERIOD", 0.1)
     found = AmplSolver("ipopt", {"sleep": 1}).solve(decay(start=True), Limits(0.2))
     assert found.outcome is Outcome.LIMIT
     assert "at its time limit" in found.message

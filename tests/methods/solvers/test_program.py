@@ -24,8 +24,8 @@ from odefit.discretisation.schemes import (
     Trapezoid,
 )
 from odefit.methods.solvers.nlpsol import Ipopt
-from odefit.methods.solvers.program import Program, program
-from odefit.methods.solvers.solver import Limits, Outcome, violated
+from odefit.methods.solvers.program import NonlinearProgram, nonlinear_program
+from odefit.methods.solvers.solver import Limits, Outcome, constraint_violation
 from odefit.problem.arrays import Array
 from tests.methods.transcription.exact import exact_values, reference_of
 from tests.simulation.zoo import NOISE, ZOO, Case
@@ -44,7 +44,7 @@ def dense(matrix: Any) -> Array:
     return np.asarray(ca.DM(matrix).full())
 
 
-def derivatives(nlp: Program, w: Array, lam_f: float, lam_g: Array) -> dict[str, Array]:
+def derivatives(nlp: NonlinearProgram, w: Array, lam_f: float, lam_g: Array) -> dict[str, Array]:
     """By the program's own functions."""
     gradient = nlp.gradient(w, [])
     jacobian = nlp.jacobian(w, [])
@@ -59,7 +59,7 @@ def derivatives(nlp: Program, w: Array, lam_f: float, lam_g: Array) -> dict[str,
     }
 
 
-def by_casadi(nlp: Program, w: Array, lam_f: float, lam_g: Array) -> dict[str, Array]:
+def by_casadi(nlp: NonlinearProgram, w: Array, lam_f: float, lam_g: Array) -> dict[str, Array]:
     """By differentiating objective and constraints as a whole."""
     x = ca.MX.sym("x", nlp.size)
     f, g = nlp.objective(x, ca.MX(0, 1)), nlp.equations(x)
@@ -71,7 +71,7 @@ def by_casadi(nlp: Program, w: Array, lam_f: float, lam_g: Array) -> dict[str, A
 
 
 def check_derivatives(d: Discretisation, vector: Array, formulation: Formulation) -> None:
-    nlp = program(d, formulation)
+    nlp = nonlinear_program(d, formulation)
     random = np.random.default_rng(1)
     w = nlp.pack(*beside(d, vector))
     lam_f, lam_g = 0.7, random.normal(size=len(nlp.assembly.constraints.rows))
@@ -113,7 +113,7 @@ def test_derivatives_are_right_for_every_scheme_and_formulation(
 def test_derivatives_of_library_problems_are_finite_differences(name: str) -> None:
     problem, vector = reference_of(name)
     d = Discretisation(problem, Trapezoid(), DataMesh(20))
-    nlp = program(d, Baseline(), scaled=False)
+    nlp = nonlinear_program(d, Baseline(), scaled=False)
     w = nlp.pack(*beside(d, vector))
     random = np.random.default_rng(2)
     lam_g = random.normal(size=len(nlp.assembly.constraints.rows))
@@ -146,7 +146,7 @@ def test_the_program_has_the_discretisation_s_objective_and_rows(name: str) -> N
     """CasADi and NumPy evaluate the same expressions."""
     problem, vector = CASES[name]()
     d = Discretisation(problem, Simpson(), UniformMesh(7))
-    nlp = program(d, Baseline(), scaled=False)
+    nlp = nonlinear_program(d, Baseline(), scaled=False)
     values, unknowns = beside(d, vector)
     w = nlp.pack(values, unknowns)
     assert float(nlp.objective(w, [])) == pytest.approx(d.objective(values, unknowns), rel=1e-12)
@@ -158,7 +158,7 @@ def test_the_program_has_the_discretisation_s_objective_and_rows(name: str) -> N
 def test_packing_and_unpacking_give_the_same(formulation: Formulation) -> None:
     problem, vector = ZOO["doses and switches"]()
     d = Discretisation(problem, Collocation(2), UniformMesh(5))
-    nlp = program(d, formulation, scaled=False)
+    nlp = nonlinear_program(d, formulation, scaled=False)
     values, unknowns = beside(d, vector)
     w = nlp.pack(values, unknowns)
     assert w.shape == nlp.lower.shape == nlp.upper.shape == (nlp.size,)
@@ -170,7 +170,7 @@ def test_packing_and_unpacking_give_the_same(formulation: Formulation) -> None:
 def test_the_slacks_of_packing_are_the_smallest_that_are_feasible() -> None:
     problem, vector = ZOO["doses and switches"]()
     d = Discretisation(problem, Trapezoid(), UniformMesh(5))
-    nlp = program(d, SoftCons(7.0), scaled=False)
+    nlp = nonlinear_program(d, SoftCons(7.0), scaled=False)
     values, unknowns = beside(d, vector)
     w = nlp.pack(values, unknowns)
     slacks = w[-nlp.assembly.constraints.slacks :]
@@ -182,7 +182,7 @@ def test_the_slacks_of_packing_are_the_smallest_that_are_feasible() -> None:
 def test_known_values_and_the_user_s_bounds_are_bounds_of_the_variables() -> None:
     problem = library.load("alpha-pinene")
     d = Discretisation(problem, Trapezoid(), UniformMesh(4))
-    nlp = program(d, SoftCons(), scaled=False)
+    nlp = nonlinear_program(d, SoftCons(), scaled=False)
     lower, unknowns = nlp.unpack(nlp.lower)
     upper, most = nlp.unpack(nlp.upper)
     assert lower[0].tolist() == upper[0].tolist() == [100, 0, 0, 0, 0]
@@ -195,7 +195,7 @@ def test_known_values_and_the_user_s_bounds_are_bounds_of_the_variables() -> Non
 def test_the_jacobian_is_sparse() -> None:
     """A row of the trapezoid has two points and the unknowns."""
     d = Discretisation(library.load("alpha-pinene"), Trapezoid(), UniformMesh(1000))
-    nlp = program(d, Baseline(), scaled=False)
+    nlp = nonlinear_program(d, Baseline(), scaled=False)
     assert nlp.jacobian.nnz_out(1) < 10 * len(nlp.assembly.constraints.rows)
     assert nlp.hessian.nnz_out(0) < 10 * nlp.size
 
@@ -208,7 +208,10 @@ def test_the_jacobian_is_sparse() -> None:
 def test_a_scaled_program_is_the_same_program(name: str, formulation: Formulation) -> None:
     problem, vector = reference_of(name)
     d = Discretisation(problem, Trapezoid(), DataMesh())
-    scaled, natural = program(d, formulation), program(d, formulation, scaled=False)
+    scaled, natural = (
+        nonlinear_program(d, formulation),
+        nonlinear_program(d, formulation, scaled=False),
+    )
     values, unknowns = beside(d, vector)
     w, v = scaled.pack(values, unknowns), natural.pack(values, unknowns)
     assert scaled.unpack(w)[0] == pytest.approx(values, rel=1e-14)
@@ -233,7 +236,7 @@ def test_a_solution_does_not_depend_on_the_unit_of_the_states(size: float) -> No
     answer = Ipopt().solve(instance, Limits())
     assert answer.success
     assert answer.unknowns == pytest.approx([0.5607686], rel=1e-6)
-    assert not violated(instance, np.full((d.points, 1), size), np.array([5.0])) < 0.1
+    assert not constraint_violation(instance, np.full((d.points, 1), size), np.array([5.0])) < 0.1
 
 
 # Solutions --------------------------------------------------------------------------------------

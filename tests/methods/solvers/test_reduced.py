@@ -11,12 +11,12 @@ import pytest
 
 from odefit import Event, Experiment, Model, Problem, library
 from odefit.discretisation.schemes import SCHEMES, Scheme
-from odefit.discretisation.starting import near
+from odefit.discretisation.starting import guess_states
 from odefit.methods import Control
 from odefit.methods.solvers.local_search import LocalSearch
 from odefit.methods.solvers.mesh_search import mesh_search
-from odefit.methods.solvers.nlpsol import NEARBY
-from odefit.methods.solvers.reduced import Reduced
+from odefit.methods.solvers.nlpsol import WARM_START_IPOPT
+from odefit.methods.solvers.reduced import ReducedSpace
 from odefit.methods.transcription import (
     Baseline,
     Collocation,
@@ -70,7 +70,7 @@ PROBLEMS = {"decay": decay, "algebraic": algebraic, "dosed": dosed}
 def reduced(problem: Problem, scheme: Scheme | None = None, mesh: int = 3) -> tuple[Any, ...]:
     forward = ForwardMap(problem)
     d = Discretisation(problem, scheme or Collocation(3, "legendre"), UniformMesh(mesh))
-    return forward, d, Reduced(forward, d)
+    return forward, d, ReducedSpace(forward, d)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -81,7 +81,7 @@ def test_the_equations_hold_and_derivatives_are_right(name: str, scheme: str) ->
     forward, d, own = reduced(problem, chosen)
     assert own.determined
     vector = np.linspace(0.6, 0.8, len(problem.unknowns))
-    solved = own.solve(vector, near(d, forward, vector))
+    solved = own.solve(vector, guess_states(d, forward, vector))
     assert solved is not None
     assert np.abs(d.defects(solved.values, vector)).max() < 1e-12
     found = own.evaluate(solved)
@@ -102,8 +102,8 @@ def test_its_minimum_is_that_of_the_whole_program(name: str) -> None:
     forward, d, own = reduced(problem)
     vector = np.linspace(0.6, 0.8, len(problem.unknowns))
     found = own.refined(vector, None, lambda: False)
-    values = near(d, forward, vector)
-    whole = NEARBY.solve(Instance(d, Baseline(), values, vector), Limits())
+    values = guess_states(d, forward, vector)
+    whole = WARM_START_IPOPT.solve(Instance(d, Baseline(), values, vector), Limits())
     assert found.success
     assert found.violation < 1e-9
     assert found.objective == pytest.approx(whole.objective, rel=1e-5)

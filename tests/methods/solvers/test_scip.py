@@ -10,7 +10,7 @@ import pytest
 
 from odefit.discretisation.formulations import Baseline, ExtraTol, Formulation, SoftCons
 from odefit.discretisation.instance import Instance
-from odefit.discretisation.scales import spread
+from odefit.discretisation.scales import data_variation
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.scip import Scip
 from odefit.methods.solvers.solver import Limits, Outcome
@@ -48,7 +48,7 @@ def test_no_local_solution_of_a_formulation_is_below_the_bound(formulation: Form
 def test_a_small_objective_is_resolved_on_its_own_scale() -> None:
     d, local = harmonic()
     found = Scip().solve(Instance(d, Baseline()), Limits(30))
-    assert local.objective < 2e-5 * spread(d)
+    assert local.objective < 2e-5 * data_variation(d)
     assert found.outcome is Outcome.SOLVED
     assert found.lower_bound is not None
     assert found.lower_bound == pytest.approx(local.objective, rel=2e-3)

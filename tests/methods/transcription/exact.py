@@ -7,9 +7,9 @@ from scipy.sparse import csc_array
 from scipy.sparse.linalg import spsolve
 
 from odefit import ForwardMap, Problem, library
-from odefit.discretisation.discretisation import Discretisation, Place
+from odefit.discretisation.discretisation import Discretisation, PlacedSegment
 from odefit.discretisation.formulations import Baseline
-from odefit.methods.solvers.program import program
+from odefit.methods.solvers.program import nonlinear_program
 from odefit.problem.algebras import NUMPY
 from odefit.problem.arrays import Array
 from odefit.problem.binding import Binding
@@ -30,7 +30,7 @@ def exact_values(d: Discretisation, forward: ForwardMap, vector: Array) -> Array
         times = d.times[own].copy()
         first = int(np.flatnonzero(own)[0])
         between = []
-        for k, place in enumerate(p for p in d.places if p.segment.condition == number):
+        for k, place in enumerate(p for p in d.segments if p.segment.condition == number):
             if k and place.count == 1:
                 between.append(place)
             elif k:  # what an event leaves behind
@@ -54,7 +54,7 @@ def exact_values(d: Discretisation, forward: ForwardMap, vector: Array) -> Array
     return values
 
 
-def _between_events(d: Discretisation, place: Place, values: Array, vector: Array) -> None:
+def _between_events(d: Discretisation, place: PlacedSegment, values: Array, vector: Array) -> None:
     """Several events at one time: what the first of them leave, from the point before."""
     condition = d.problem.conditions[place.segment.condition]
     known = {n: Binding([b], condition.scalars)(vector)[0] for n, b in condition.scalars.items()}
@@ -67,7 +67,7 @@ def _between_events(d: Discretisation, place: Place, values: Array, vector: Arra
 
 def discrete_solution(d: Discretisation, vector: Array, start: Array) -> Array:
     """What the discretised equations make of the unknowns, by Newton's method from `start`."""
-    nlp = program(d, Baseline(), scaled=False)
+    nlp = nonlinear_program(d, Baseline(), scaled=False)
     values = np.clip(start, d.lower, d.upper)
     free = np.flatnonzero((d.lower < d.upper).ravel())
     for _ in range(30):

@@ -29,7 +29,7 @@ from odefit import (
 )
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.instance import Instance
-from odefit.discretisation.refinement import refined, step_errors
+from odefit.discretisation.refinement import refine_mesh, step_errors
 from odefit.methods import workers
 from odefit.methods.checkpoint import ForeignCheckpointError
 from odefit.methods.estimate import Estimate
@@ -252,7 +252,7 @@ def test_the_same_seed_gives_the_same_result() -> None:
 def test_threads_and_processes_give_the_same_result_as_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(workers, "PATIENCE", 0.0)
+    monkeypatch.setattr(workers, "POOL_AFTER_SECONDS", 0.0)
     method = Transcription(starts=4, screening=2)
     alone = method.solve(oscillator(), Control(seed=1, jobs=1))
     with ThreadPoolExecutor(3) as executor:
@@ -367,9 +367,9 @@ def test_a_mesh_is_sharpened_where_the_true_trajectories_contradict_it(
 
     def noted(d: Discretisation, errors: list[Array], mesh: AdaptiveMesh) -> Any:
         meshes.append((d.steps, mesh.tolerance))
-        return refined(d, errors, mesh)
+        return refine_mesh(d, errors, mesh)
 
-    monkeypatch.setattr(module, "refined", noted)
+    monkeypatch.setattr(module, "refine_mesh", noted)
     start = {"w": 2.3, "y": 0.0}
     coarse = AdaptiveMesh(1.0, steps=0)
     found = estimated(

@@ -77,7 +77,7 @@ class Block:
 def blocks(segment: Segment) -> Iterator[Block]:
     """In the order of time: as few equations as determine their points."""
     relations = segment.relations
-    states, slopes = relations.states, relations.slopes
+    states, slopes = relations.states, relations.rhs
     rows = states.shape[0]
     last = np.zeros(rows, dtype=np.intp)
     used: list[set[int]] = []

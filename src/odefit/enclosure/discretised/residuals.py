@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from odefit.discretisation.discretisation import SNAP
+from odefit.discretisation.discretisation import MESH_TIME_TOLERANCE
 from odefit.discretisation.mesh import Mesh, Segment, segments
 from odefit.discretisation.schemes import Scheme
 from odefit.enclosure.affine_maps import Composition, Powers, affine
@@ -278,7 +278,7 @@ class _Part:
     def _values(self) -> Array:
         """Values at all points, of the first one and all slopes, shape (P, 1 + P)."""
         relations = self._segment.relations
-        states, slopes = relations.states.toarray(), relations.slopes.toarray()
+        states, slopes = relations.states.toarray(), relations.rhs.toarray()
         known = np.hstack([-states[:, :1], slopes])
         first = np.eye(1, known.shape[1])
         return np.vstack([first, np.linalg.solve(states[:, 1:], known)])
@@ -388,6 +388,6 @@ def _snapped(segment: Segment, time: float) -> int | None:
     """The mesh point that a measurement is taken at, as the transcription does it, if any."""
     mesh = segment.mesh
     nearest = 1 + int(np.argmin(np.abs(mesh[1:] - time)))
-    if abs(time - mesh[nearest]) <= SNAP * (mesh[-1] - mesh[0]):
+    if abs(time - mesh[nearest]) <= MESH_TIME_TOLERANCE * (mesh[-1] - mesh[0]):
         return int(segment.relations.boundary[nearest])
     return None

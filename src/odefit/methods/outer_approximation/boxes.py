@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.discretisation.assembly import assembly
+from odefit.discretisation.assembly import assemble
 from odefit.discretisation.blocks import Block
-from odefit.discretisation.discretisation import Discretisation, Place
+from odefit.discretisation.discretisation import Discretisation, PlacedSegment
 from odefit.discretisation.formulations import Baseline
 from odefit.methods.bounded_problem import MIN_POSITIVE_SHARE, PROPOSAL_FACTOR, GivenBounds
 from odefit.methods.domains import Domains
@@ -137,7 +137,7 @@ Slopes = tuple[Terms, list[Affine]]
 
 def _slopes(d: Discretisation, number: int) -> list[Slopes]:
     """Right-hand sides in standard form at some points of a condition."""
-    a = assembly(d, Baseline())
+    a = assemble(d, Baseline())
     names = [a.name(k) for k in range(a.size)]
     found = []
     blocks = [(block, place) for place, block in _motion(d) if place.segment.condition == number]
@@ -157,11 +157,11 @@ def _slopes(d: Discretisation, number: int) -> list[Slopes]:
     return found
 
 
-def _motion(d: Discretisation) -> Iterator[tuple[Place, Block]]:
+def _motion(d: Discretisation) -> Iterator[tuple[PlacedSegment, Block]]:
     """The block of right-hand sides of each place."""
-    for place in d.places:
-        if place.first in d.slopes:
-            yield place, d.blocks[d.slopes[place.first][0]]
+    for place in d.segments:
+        if place.first in d.rhs_blocks:
+            yield place, d.blocks[d.rhs_blocks[place.first][0]]
 
 
 def _initial(d: Discretisation, number: int, unknowns: Array) -> Array:

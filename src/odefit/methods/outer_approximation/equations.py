@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from odefit.discretisation.assembly import Assembly, assembly
+from odefit.discretisation.assembly import Assembly, assemble
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
 from odefit.methods.outer_approximation.reformulation import Affine, AffineAlgebra, Terms
@@ -22,7 +22,7 @@ def standard_form(d: Discretisation) -> StandardForm:
     InputError
         An expression is not defined at values that are known.
     """
-    a = assembly(d, Baseline())
+    a = assemble(d, Baseline())
     terms = Terms([a.name(k) for k in range(a.size)])
     algebra = AffineAlgebra(terms)
     w = [
@@ -113,7 +113,7 @@ def _elements(a: Assembly, terms: Terms) -> IntArray:
     found[:, 0], found[:, 1] = -1, np.iinfo(np.intp).max
     width = len(d.variables)
     for number in range(len(d.problem.conditions)):
-        own = [p.segment.mesh for p in d.places if p.segment.condition == number]
+        own = [p.segment.mesh for p in d.segments if p.segment.condition == number]
         mesh = np.unique(np.concatenate(own))
         for point in np.flatnonzero(d.condition_of == number).tolist():
             time = d.times[point]

@@ -18,7 +18,7 @@ from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.mesh import UniformMesh
-from odefit.discretisation.scales import spread
+from odefit.discretisation.scales import data_variation
 from odefit.discretisation.schemes import Collocation
 from odefit.methods.bounded_problem import BoundedProblem, GivenBounds, check_bounds
 from odefit.methods.control import Control, Progress, interruptible
@@ -32,9 +32,8 @@ from odefit.methods.solvers.agreement import measure_agreement
 from odefit.methods.solvers.local_search import LocalSearch, as_start
 from odefit.methods.solvers.mesh_search import mesh_search
 from odefit.methods.solvers.nlpsol import Ipopt
-from odefit.methods.solvers.reduced import Reduced
-from odefit.methods.solvers.solver import Answer, Limits, Outcome
-from odefit.methods.solvers.solver import answer as to_answer
+from odefit.methods.solvers.reduced import ReducedSpace
+from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 from odefit.problem.option_checks import number, whole
@@ -237,7 +236,7 @@ class OuterApproximation:
         control: Control,
     ) -> tuple[Search, Box]:
         """The algorithm with its problem in standard form and all its variables bounded."""
-        reach = spread(d)
+        reach = data_variation(d)
         if self.cut is not None:
             reach = self.cut
         elif warm is not None and warm.success:
@@ -248,7 +247,7 @@ class OuterApproximation:
         box.applied(d)
         form = standard_form(d)
 
-        reduced = Reduced(forward, d)
+        reduced = ReducedSpace(forward, d)
 
         def slave(w: Array) -> Answer:
             """Step 3, from the states of the master and from those that follow its parameters."""
@@ -278,7 +277,7 @@ class OuterApproximation:
             form.upper,
             slave,
             reach,
-            self.absolute_gap * spread(d),
+            self.absolute_gap * data_variation(d),
             control.should_stop,
             lambda: max(deadline - time.time(), 0.0),
             _teller(control),
@@ -319,7 +318,7 @@ def _confirmed(d: Discretisation, warm: Answer, slave: Slave) -> Answer | None:
         return None
     instance = Instance(d, Baseline(), warm.values, warm.unknowns)
     seconds, words = warm.seconds, warm.message
-    same = to_answer(instance, warm.outcome, warm.values, warm.unknowns, None, seconds, words)
+    same = make_answer(instance, warm.outcome, warm.values, warm.unknowns, None, seconds, words)
     if same.success:
         return same
     again = slave(np.concatenate([warm.values.ravel(), warm.unknowns]))
@@ -333,7 +332,7 @@ def _vector(warm: Answer, bounds: Array) -> Array:
 def _nothing(d: Discretisation, search: Search) -> Answer:
     """No answer: the cut is below everything that was found."""
     instance = Instance(d, Baseline())
-    return to_answer(instance, Outcome.FAILED, None, None, search.lower, 0.0, "no answer")
+    return make_answer(instance, Outcome.FAILED, None, None, search.lower, 0.0, "no answer")
 
 
 def _teller(control: Control) -> Tell | None:

@@ -14,16 +14,16 @@ from typing import Any, Protocol, runtime_checkable
 
 from odefit.discretisation.instance import Instance
 from odefit.methods.process import Child, Message, Send
-from odefit.methods.solvers.solver import Answer, Limits, Outcome, Report, Solver, answer
+from odefit.methods.solvers.solver import Answer, Limits, Outcome, Report, Solver, make_answer
 from odefit.problem.arrays import Array
 
-STARTING = 120.0
+START_UP_SECONDS = 120.0
 """Seconds that the process has to import what it needs and to discretise the problem."""
 
-GRACE = 30.0
+GRACE_PERIOD = 30.0
 """Seconds past the time limit, for a solver's preparation and its farewell."""
 
-LEAST_AGAIN = 1.0
+LEAST_RETRY_SECONDS = 1.0
 """Seconds that must be left for another attempt after a crash."""
 
 Progress = Callable[[Array | None, Array | None, float | None], None]
@@ -46,13 +46,13 @@ class ReportingSolver(Protocol):
         """Solve, calling `progress`."""
 
 
-def isolated(
+def solve_isolated(
     solver: Solver,
     instance: Instance,
     limits: Limits,
     report: Report | None = None,
     interrupted: Event | None = None,
-    grace: float = GRACE,
+    grace: float = GRACE_PERIOD,
     memory: int = 0,
 ) -> Answer:
     """Return what `solver` answers in a process of its own.
@@ -100,7 +100,7 @@ def isolated(
     found = once(limits, watched)
     left = None if limits.seconds is None else limits.seconds - (time.monotonic() - began)
     crashed = found.outcome is Outcome.FAILED and "died of" in found.message
-    if crashed and watched and (left is None or left > LEAST_AGAIN):
+    if crashed and watched and (left is None or left > LEAST_RETRY_SECONDS):
         # Watching is known to bring down SCIP now and then: once more, unwatched.
         again = once(replace(limits, seconds=left), watched=False)
         if again.outcome is not Outcome.FAILED:
@@ -123,7 +123,7 @@ class _Run:
         self._objective = math.inf
         self._bound: float | None = None
         self._began = time.monotonic()
-        self._deadline = self._began + STARTING
+        self._deadline = self._began + START_UP_SECONDS
 
     def listen(self, child: Child, interrupted: Event | None) -> Answer:
         """Return the answer of the process, or the best so far if it has to be ended."""
@@ -151,7 +151,7 @@ class _Run:
         """Return the best point and bound so far."""
         seconds = time.monotonic() - self._began
         point = self._values, self._unknowns
-        return answer(self._instance, outcome, *point, self._bound, seconds, message)
+        return make_answer(self._instance, outcome, *point, self._bound, seconds, message)
 
     def _note(self, sent: tuple[Any, ...] | None) -> None:
         if sent is None:  # the solver starts now
@@ -171,8 +171,8 @@ class _Run:
 
     def _overdue(self) -> str:
         seconds = time.monotonic() - self._began
-        if self._limits.seconds is None or self._deadline == self._began + STARTING:
-            return f"the solver process did not start within {STARTING:g} s"
+        if self._limits.seconds is None or self._deadline == self._began + START_UP_SECONDS:
+            return f"the solver process did not start within {START_UP_SECONDS:g} s"
         return (
             f"the solver did not stop at its time limit of {self._limits.seconds:g} s; "
             f"its process was ended after {seconds:.1f} s"

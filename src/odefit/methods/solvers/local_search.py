@@ -14,36 +14,41 @@ from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline, Formulation
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.mesh import DataMesh, Mesh
-from odefit.discretisation.refinement import AdaptiveMesh, carried_over, refined, step_errors
-from odefit.discretisation.scales import spread
+from odefit.discretisation.refinement import (
+    AdaptiveMesh,
+    interpolate_solution,
+    refine_mesh,
+    step_errors,
+)
+from odefit.discretisation.scales import data_variation
 from odefit.discretisation.schemes import Scheme
-from odefit.discretisation.starting import States, from_data, near
+from odefit.discretisation.starting import StateGuess, guess_from_data, guess_states
 from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Agreement, Start, Status
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.solvers.agreement import measure_agreement
-from odefit.methods.solvers.nlpsol import NEARBY, Ipopt
+from odefit.methods.solvers.nlpsol import WARM_START_IPOPT, Ipopt
 from odefit.methods.solvers.solver import Answer, Limits, Solver
 from odefit.methods.starts import guess
 from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap
 from odefit.simulation.engines import EngineName
 
-CONTRADICTED = 1.05
+COARSE_MESH_RATIO = 1.05
 """Objective on the true trajectories over that of the discretised problem from which the mesh is
 taken for too coarse."""
 
-CONTRADICTED_LIKELIHOOD = 0.1
+COARSE_MESH_DIFFERENCE = 0.1
 """Difference of the two costs from which it is, where standard deviations are estimated."""
 
-SHARPER = 1e-2
+MESH_TOLERANCE_FACTOR = 1e-2
 """Factor on the mesh tolerance where the true trajectories contradict the mesh."""
 
-EXPLAINED = 0.5
+NO_FIT_RATIO = 0.5
 """Objective over that of constant predictions from which an answer counts as no fit at all."""
 
-CLOSE = 1e-4
+ZERO_RESIDUAL = 1e-4
 """Residuals this small, relative to the data, count as zero where nothing is polished."""
 
 POLISHING = SingleShooting(evaluations=300, tolerance=1e-8, step=1e-7, patience=30)
@@ -67,7 +72,7 @@ class LocalSearch:
     mesh: Mesh | AdaptiveMesh
     formulation: Formulation = field(default_factory=Baseline)
     solver: Solver = field(default_factory=lambda: Ipopt(iterations=300))
-    states: States = "data"
+    states: StateGuess = "data"
     guessed: bool = False
     polish: bool = True
     shooting: bool = True
@@ -105,7 +110,7 @@ class LocalSearch:
             direct = POLISHING.run(forward, index, start, control)
             if direct.cost < end.cost:
                 end = replace(direct, seconds=time.perf_counter() - began)
-        if self.polish and answer.objective > EXPLAINED * spread(d):
+        if self.polish and answer.objective > NO_FIT_RATIO * data_variation(d):
             return end  # a finer mesh will not make a fit of it
         tolerance = self.mesh.tolerance if isinstance(self.mesh, AdaptiveMesh) else None
         while tolerance is not None and answer.success and not control.should_stop():
@@ -117,7 +122,7 @@ class LocalSearch:
                 end = again
             if not fine or not self.polish:
                 break
-            tolerance *= SHARPER
+            tolerance *= MESH_TOLERANCE_FACTOR
             if tolerance < 1e-10:
                 break
         return end
@@ -128,8 +133,8 @@ class LocalSearch:
         An adaptive mesh is refined to its tolerance; None if no solution is found.
         """
         d = self.discretisation(forward)
-        instance = Instance(d, self.formulation, near(d, forward, vector), vector)
-        answer = NEARBY.solve(instance, Limits.until(control))
+        instance = Instance(d, self.formulation, guess_states(d, forward, vector), vector)
+        answer = WARM_START_IPOPT.solve(instance, Limits.until(control))
         if isinstance(self.mesh, AdaptiveMesh) and answer.success:
             d, answer, _ = self._refined(d, answer, self.mesh.tolerance, control)
         if answer.unknowns is None or answer.values is None or not answer.success:
@@ -160,13 +165,13 @@ class LocalSearch:
             errors = step_errors(d, answer.values, answer.unknowns)
             if max(float(e.max(initial=0.0)) for e in errors) <= tolerance:
                 return d, answer, True
-            mesh = refined(d, errors, wanted)
+            mesh = refine_mesh(d, errors, wanted)
             if mesh is None or control.should_stop():
                 break
             finer = Discretisation(d.problem, self.scheme, mesh)
-            values = carried_over(d, answer.values, answer.unknowns, finer)
+            values = interpolate_solution(d, answer.values, answer.unknowns, finer)
             instance = Instance(finer, self.formulation, values, answer.unknowns)
-            again = NEARBY.solve(instance, Limits.until(control))
+            again = WARM_START_IPOPT.solve(instance, Limits.until(control))
             if not again.success:
                 break
             d, answer = finer, again
@@ -178,8 +183,8 @@ class LocalSearch:
         if self.states == "zero":
             return np.zeros((d.points, len(d.variables)))
         if self.states == "simulation" or guessed:
-            return near(d, forward, unknowns)
-        return from_data(d, unknowns)
+            return guess_states(d, forward, unknowns)
+        return guess_from_data(d, unknowns)
 
 
 def as_start(
@@ -231,7 +236,7 @@ def as_start(
             time.perf_counter() - began,
             cost,
             {},
-            cost <= CostTolerance.of(forward).zero(CLOSE),
+            cost <= CostTolerance.of(forward).zero(ZERO_RESIDUAL),
         )
     end = POLISHING.run(forward, index, vector, control)
     return replace(
@@ -247,8 +252,8 @@ def _contradicted(forward: ForwardMap, end: Start, answer: Answer) -> bool:
     """Return whether the true trajectories are clearly worse than the mesh promises."""
     promised = 0.5 * answer.objective
     if forward.likelihood:
-        return end.cost > promised + CONTRADICTED_LIKELIHOOD
-    return end.cost > CONTRADICTED * promised
+        return end.cost > promised + COARSE_MESH_DIFFERENCE
+    return end.cost > COARSE_MESH_RATIO * promised
 
 
 _kept: WeakKeyDictionary[ForwardMap, dict[Any, Discretisation]] = WeakKeyDictionary()

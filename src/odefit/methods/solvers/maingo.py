@@ -16,12 +16,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from odefit.discretisation.assembly import Assembly, assembly
+from odefit.discretisation.assembly import Assembly, assemble
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
 from odefit.discretisation.instance import Instance
-from odefit.discretisation.scales import spread
-from odefit.methods.solvers.solver import Answer, Limits, Outcome, answer
+from odefit.discretisation.scales import data_variation
+from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
 from odefit.problem.algebras import NUMPY
 from odefit.problem.arrays import Array, IntArray
 from odefit.problem.errors import InputError
@@ -35,7 +35,7 @@ OUTCOMES = {
 }
 """What MAiNGO's return codes mean; all others are failures."""
 
-SMOOTH = frozenset("exp log sqrt sin cos tan asin acos atan sinh cosh tanh".split())
+SMOOTH_FUNCTIONS = frozenset("exp log sqrt sin cos tan asin acos atan sinh cosh tanh".split())
 
 
 class MaingoAlgebra:
@@ -62,7 +62,7 @@ class MaingoAlgebra:
         x = arguments[0]
         if function == "log10":
             return self.call("log", [x]) / math.log(10.0)
-        if function in SMOOTH:
+        if function in SMOOTH_FUNCTIONS:
             return (
                 float(NUMPY.call(function, [x]))
                 if isinstance(x, float)
@@ -111,7 +111,7 @@ class Maingo:
             raise InputError(reason)
         import maingopy
 
-        a = assembly(instance.discretisation, instance.formulation)
+        a = assemble(instance.discretisation, instance.formulation)
         order = None
         if isinstance(instance.formulation, Baseline):
             order = explicit_order(instance.discretisation)
@@ -119,7 +119,7 @@ class Maingo:
             space: _Reduced | _Full = _Full(a, instance)
         else:
             space = _Reduced(a, order, instance)
-        scale = spread(instance.discretisation)
+        scale = data_variation(instance.discretisation)
         model = _model(maingopy, space, scale)  # MAiNGO does not keep it alive
         run = maingopy.MAiNGO(model)
         settings: dict[str, Any] = {
@@ -148,7 +148,7 @@ class Maingo:
                 ) from error
             seconds = time.perf_counter() - began
             words = " ".join(str(error).split())
-            return answer(instance, Outcome.FAILED, None, None, None, seconds, words)
+            return make_answer(instance, Outcome.FAILED, None, None, None, seconds, words)
         seconds = time.perf_counter() - began
         values = unknowns = None
         if status in {"GLOBALLY_OPTIMAL", "FEASIBLE_POINT", "BOUND_TARGETS"}:
@@ -159,7 +159,7 @@ class Maingo:
         words = status.lower().replace("_", " ")
         outcome = OUTCOMES.get(status, Outcome.FAILED)
         iterations = int(run.get_iterations())
-        return answer(instance, outcome, values, unknowns, bound, seconds, words, iterations)
+        return make_answer(instance, outcome, values, unknowns, bound, seconds, words, iterations)
 
 
 def _bound(bound: float, resolution: float, scale: float, likelihood: bool) -> float | None:

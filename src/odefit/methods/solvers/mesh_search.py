@@ -15,33 +15,32 @@ from dataclasses import replace
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
 from odefit.discretisation.instance import Instance
-from odefit.discretisation.starting import near
+from odefit.discretisation.starting import guess_states
 from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Start, Status
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.solvers.local_search import POLISHING, LocalSearch
-from odefit.methods.solvers.nlpsol import NEARBY, Ipopt
-from odefit.methods.solvers.reduced import Reduced
-from odefit.methods.solvers.solver import SHORTEST, Answer, Limits, Outcome
-from odefit.methods.solvers.solver import answer as to_answer
+from odefit.methods.solvers.nlpsol import WARM_START_IPOPT, Ipopt
+from odefit.methods.solvers.reduced import ReducedSpace
+from odefit.methods.solvers.solver import LEAST_SECONDS, Answer, Limits, Outcome, make_answer
 from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap
 
 SHOOTING_SHARE = 0.55
 """Of the time, for starts on the true trajectories."""
 
-SHARE = 0.2
+TRANSCRIPTION_SHARE = 0.2
 """The same of starts of the discretised problem, with improvement on the true trajectories and
 without."""
 
-STARTS = 5
+TRANSCRIPTION_STARTS = 5
 """Starts of the discretised problem alone."""
 
-GENERAL_SHARE = 0.1
+NLP_SHARE = 0.1
 """The same of the general solver, from what these find."""
 
-BASINS = 6
+MAX_MINIMA = 6
 """Different levels of each search, from the lowest, that are followed on the mesh."""
 
 
@@ -91,15 +90,15 @@ class _Search:
     ) -> None:
         self._local, self._search = local, search
         self._forward, self._d, self._control = forward, d, control
-        self._reduced = Reduced(forward, d)
+        self._reduced = ReducedSpace(forward, d)
         self._tolerance = CostTolerance.of(forward)
         self._followed: list[Start] = []
         self._best: Answer | None = None
         self._true: Start | None = None
         assert control.deadline is not None, "a search needs a deadline"
         self._deadline = control.deadline
-        self._seconds = max(control.deadline - time.time(), SHORTEST)
-        self._general = GENERAL_SHARE * self._seconds
+        self._seconds = max(control.deadline - time.time(), LEAST_SECONDS)
+        self._general = NLP_SHARE * self._seconds
 
     def run(self) -> tuple[Answer | None, Start | None]:
         """All phases."""
@@ -115,8 +114,10 @@ class _Search:
             if self._control.should_stop():
                 break
             local = replace(self._local, solver=Ipopt(iterations=300), polish=polish)
-            search = replace(self._search, method=local, starts=starts if polish else STARTS)
-            ends = search.solve(problem, self._limited(SHARE)).starts
+            search = replace(
+                self._search, method=local, starts=starts if polish else TRANSCRIPTION_STARTS
+            )
+            ends = search.solve(problem, self._limited(TRANSCRIPTION_SHARE)).starts
             self._follow(ends, true=polish)
         if self._best is None and self._true is not None:
             self._best = self._as_it_is(self._true.vector)
@@ -136,7 +137,7 @@ class _Search:
             self._followed = []  # their costs are those of the mesh
         count = 0
         for end in usable:
-            if count == BASINS or self._control.should_stop():
+            if count == MAX_MINIMA or self._control.should_stop():
                 break
             if any(self._tolerance.same(end, other) for other in self._followed):
                 continue
@@ -152,9 +153,11 @@ class _Search:
             return
         # With the states free it may come to another minimum, on meshes that are very coarse.
         began = time.monotonic()
-        instance = Instance(self._d, Baseline(), near(self._d, self._forward, vector), vector)
-        left = max(self._deadline - time.time(), SHORTEST)
-        found = NEARBY.solve(instance, Limits(min(self._general, left), stop=stop))
+        instance = Instance(
+            self._d, Baseline(), guess_states(self._d, self._forward, vector), vector
+        )
+        left = max(self._deadline - time.time(), LEAST_SECONDS)
+        found = WARM_START_IPOPT.solve(instance, Limits(min(self._general, left), stop=stop))
         self._note(found)
         if found is self._best and found.unknowns is not None:
             self._note(self._reduced.refined(found.unknowns, found.values, stop))
@@ -163,8 +166,8 @@ class _Search:
     def _as_it_is(self, vector: Array) -> Answer:
         """No answer of the discretised problem, but where one may be near."""
         instance = Instance(self._d, Baseline())
-        values = near(self._d, self._forward, vector)
-        return to_answer(instance, Outcome.LIMIT, values, vector, None, 0.0, "interrupted")
+        values = guess_states(self._d, self._forward, vector)
+        return make_answer(instance, Outcome.LIMIT, values, vector, None, 0.0, "interrupted")
 
     def _note(self, found: Answer | None) -> None:
         if found is None or not found.success:

@@ -19,19 +19,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from odefit.discretisation.assembly import Assembly, assembly
+from odefit.discretisation.assembly import Assembly, assemble
 from odefit.discretisation.instance import Instance
 from odefit.methods.process import ONE_THREAD, OUTPUT_TAIL, exit_reason
-from odefit.methods.solvers.solver import Answer, Limits, Outcome, answer
+from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 
-GRACE = 10.0
+GRACE_PERIOD = 10.0
 """Seconds past the time limit after which a solver is ended from outside."""
 
 NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
 
-SMOOTH = frozenset("exp log log10 sqrt sin cos tan asin acos atan sinh cosh tanh".split())
+SMOOTH_FUNCTIONS = frozenset("exp log log10 sqrt sin cos tan asin acos atan sinh cosh tanh".split())
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Executable:
 _GUROBI = Executable("global", "timelim={}", "threads={}", bound=rf"best bound {NUMBER}")
 _KNITRO = Executable("local", "maxtime_real={}", "numthreads={}")
 
-PROGRAMS: Mapping[str, Executable] = {
+KNOWN_EXECUTABLES: Mapping[str, Executable] = {
     # CPU time, which all versions of IPOPT know; on one thread it is the wall time.
     "ipopt": Executable("local", "max_cpu_time={}"),
     "bonmin": Executable("local", "bonmin.time_limit={}"),
@@ -85,8 +85,8 @@ PROGRAMS: Mapping[str, Executable] = {
 
 
 def available() -> tuple[str, ...]:
-    """Those of :data:`PROGRAMS` that are on the PATH."""
-    return tuple(name for name in PROGRAMS if shutil.which(name) is not None)
+    """Those of :data:`KNOWN_EXECUTABLES` that are on the PATH."""
+    return tuple(name for name in KNOWN_EXECUTABLES if shutil.which(name) is not None)
 
 
 class PyomoAlgebra:
@@ -111,7 +111,7 @@ class PyomoAlgebra:
         return base**exponent
 
     def call(self, function: str, arguments: Sequence[Any]) -> Any:
-        if function in SMOOTH:
+        if function in SMOOTH_FUNCTIONS:
             import pyomo.environ
 
             return getattr(pyomo.environ, function)(arguments[0])
@@ -136,8 +136,8 @@ class AmplSolver:
     Attributes
     ----------
     executable
-        Its name on the PATH, or a path; see :data:`PROGRAMS` for those whose time limit, threads
-        and bound are known.
+        Its name on the PATH, or a path; see :data:`KNOWN_EXECUTABLES` for those whose time limit,
+        threads and bound are known.
     options
         Words ``name=value`` of its command line.
     """
@@ -157,7 +157,7 @@ class AmplSolver:
 
     @property
     def _known(self) -> Executable:
-        return PROGRAMS.get(self.name, Executable())
+        return KNOWN_EXECUTABLES.get(self.name, Executable())
 
     def missing(self) -> str | None:
         """Without the executable, or without Pyomo, which writes the ``.nl`` file."""
@@ -180,7 +180,7 @@ class AmplSolver:
         """
         if (reason := self.missing()) is not None:
             raise InputError(reason)
-        a = assembly(instance.discretisation, instance.formulation)
+        a = assemble(instance.discretisation, instance.formulation)
         with tempfile.TemporaryDirectory(prefix="odefit-") as folder:
             path = Path(folder) / "problem.nl"
             smooth = self.scope == "global"
@@ -190,7 +190,7 @@ class AmplSolver:
             seconds = time.perf_counter() - began
             if code is None:
                 words = f"{self.name} was ended after {seconds:.1f} s, at its time limit"
-                return answer(instance, Outcome.LIMIT, None, None, None, seconds, words)
+                return make_answer(instance, Outcome.LIMIT, None, None, None, seconds, words)
             found = self._read(instance, a, path.with_suffix(".sol"), columns, code, words, seconds)
         late = limits.seconds is not None and seconds >= limits.seconds
         if found.solved and self.scope == "global" and late:
@@ -212,7 +212,7 @@ class AmplSolver:
                 name, text = known.file
                 (path.parent / name).write_text(text.format(seconds), encoding="utf-8")
             if known.seconds is not None or known.file is not None:
-                timeout += GRACE
+                timeout += GRACE_PERIOD
         if known.threads is not None:
             arguments.append(known.threads.format(limits.threads))
         environment = dict(os.environ) | dict.fromkeys(ONE_THREAD, str(limits.threads))
@@ -251,7 +251,7 @@ class AmplSolver:
                 message += f" ({error})"
             if words.strip():
                 message += f"; it wrote: {' '.join(words.split())[-OUTPUT_TAIL:]}"
-            return answer(instance, Outcome.FAILED, None, None, None, seconds, message)
+            return make_answer(instance, Outcome.FAILED, None, None, None, seconds, message)
         outcome = _outcome(result, message)
         values = unknowns = None
         if len(x) == len(columns):
@@ -261,7 +261,7 @@ class AmplSolver:
         elif outcome is Outcome.SOLVED:
             outcome, message = Outcome.FAILED, f"{message} (without a point)"
         bound = self._bound(f"{words}\n{message}")
-        return answer(instance, outcome, values, unknowns, bound, seconds, message)
+        return make_answer(instance, outcome, values, unknowns, bound, seconds, message)
 
     def _bound(self, words: str) -> float | None:
         pattern = self._known.bound

@@ -13,8 +13,8 @@ import casadi as ca
 import numpy as np
 
 from odefit.discretisation.instance import Instance
-from odefit.methods.solvers.program import Program, program
-from odefit.methods.solvers.solver import Answer, Limits, Outcome, answer
+from odefit.methods.solvers.program import NonlinearProgram, nonlinear_program
+from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
 from odefit.problem.errors import InputError
 from odefit.simulation.casadi_engine import OUTPUT
 
@@ -74,7 +74,7 @@ class Ipopt:
 
     def solve(self, instance: Instance, limits: Limits) -> Answer:
         """Improve the instance's start (all zero, moved within bounds, without one)."""
-        nlp = program(instance.discretisation, instance.formulation, self.scaled)
+        nlp = nonlinear_program(instance.discretisation, instance.formulation, self.scaled)
         options: dict[str, Any] = {
             "tol": self.tolerance,
             "max_iter": self.iterations,
@@ -94,7 +94,9 @@ class Ipopt:
         return _run("ipopt", self.name, settings, nlp, instance)
 
 
-NEARBY = Ipopt(iterations=300, options={"mu_init": 1e-7, "bound_push": 1e-9, "bound_frac": 1e-9})
+WARM_START_IPOPT = Ipopt(
+    iterations=300, options={"mu_init": 1e-7, "bound_push": 1e-9, "bound_frac": 1e-9}
+)
 """From a start that is next to the solution: IPOPT's default barrier would push it away, and on
 FitzHugh-Nagumo into another basin."""
 
@@ -126,7 +128,7 @@ class Bonmin:
 
     def solve(self, instance: Instance, limits: Limits) -> Answer:
         """Improve the instance's start (all zero, moved within bounds, without one)."""
-        nlp = program(instance.discretisation, instance.formulation)
+        nlp = nonlinear_program(instance.discretisation, instance.formulation)
         options: dict[str, Any] = {"print_level": 0, "sb": "yes", **self.options}
         if limits.seconds is not None:
             # the one for BONMIN, the other for the IPOPT within
@@ -161,7 +163,7 @@ class Uno:
 
     def solve(self, instance: Instance, limits: Limits) -> Answer:
         """Improve the instance's start (all zero, moved within bounds, without one)."""
-        nlp = program(instance.discretisation, instance.formulation)
+        nlp = nonlinear_program(instance.discretisation, instance.formulation)
         options: dict[str, Any] = {"logger": "SILENT", **self.options}
         if limits.seconds is not None:
             options["time_limit"] = max(limits.seconds, 1e-3)
@@ -171,7 +173,7 @@ class Uno:
 class _Watch(ca.Callback):
     """Asks between iterations whether to stop; Python then also sees Ctrl-C."""
 
-    def __init__(self, nlp: Program, stop: Callable[[], bool]) -> None:
+    def __init__(self, nlp: NonlinearProgram, stop: Callable[[], bool]) -> None:
         ca.Callback.__init__(self)
         w, g = nlp.size, len(nlp.lower_g)
         self._sizes = {"x": w, "f": 1, "g": g, "lam_x": w, "lam_g": g, "lam_p": 0}
@@ -191,7 +193,7 @@ class _Watch(ca.Callback):
         return [int(self._stop())]
 
 
-def _derivatives(nlp: Program) -> dict[str, Any]:
+def _derivatives(nlp: NonlinearProgram) -> dict[str, Any]:
     """Those of the program, in place of what CasADi would derive."""
     return {
         "grad_f": nlp.gradient,
@@ -207,7 +209,7 @@ def _prefixed(plugin: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _run(
-    plugin: str, name: str, settings: Mapping[str, Any], nlp: Program, instance: Instance
+    plugin: str, name: str, settings: Mapping[str, Any], nlp: NonlinearProgram, instance: Instance
 ) -> Answer:
     w = ca.MX.sym("w", nlp.size)
     problem = {"x": w, "f": nlp.objective(w, ca.MX(0, 1)), "g": nlp.equations(w)}
@@ -233,7 +235,7 @@ def _run(
         if f"No such {plugin.upper()} option" in words:  # BONMIN looks at them only now
             raise InputError(refused + words) from error
         seconds = time.perf_counter() - began
-        return answer(instance, Outcome.FAILED, None, None, None, seconds, words)
+        return make_answer(instance, Outcome.FAILED, None, None, None, seconds, words)
     seconds = time.perf_counter() - began
     stats = solver.stats()
     words = str(stats.get("return_status", ""))
@@ -241,7 +243,7 @@ def _run(
     outcome = OUTCOMES.get(words, Outcome.LIMIT if limited else Outcome.FAILED)
     values, unknowns = nlp.unpack(np.asarray(found["x"]).ravel())
     iterations = int(stats.get("iter_count", -1))
-    return answer(
+    return make_answer(
         instance, outcome, values, unknowns, None, seconds, words.replace("_", " "), iterations
     )
 

@@ -14,7 +14,7 @@ import casadi as ca
 import numpy as np
 from scipy.sparse import coo_array, csc_array, csr_array
 
-from odefit.discretisation.assembly import Assembly, assembly
+from odefit.discretisation.assembly import Assembly, assemble
 from odefit.discretisation.blocks import Block
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Formulation
@@ -24,7 +24,7 @@ from odefit.simulation.casadi_engine import CasadiAlgebra
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class NonlinearProgram:
     """min f(w) subject to lower_g <= g(w) <= upper_g, lower <= w <= upper.
 
     The variables w are those at points, the unknowns, and slack variables.
@@ -72,20 +72,20 @@ class Program:
         return self.assembly.unpack(w * self.scale)
 
 
-def program(
+def nonlinear_program(
     discretisation: Discretisation, formulation: Formulation, scaled: bool = True
-) -> Program:
+) -> NonlinearProgram:
     """The program of `discretisation` under `formulation`, built once and kept with it."""
     key = formulation, scaled
     if key not in discretisation.programs:
         scales = (Scales.of if scaled else Scales.none)(discretisation)
         discretisation.programs[key] = _built(discretisation, formulation, scales)
-    kept: Program = discretisation.programs[key]
+    kept: NonlinearProgram = discretisation.programs[key]
     return kept
 
 
-def _built(d: Discretisation, formulation: Formulation, scales: Scales) -> Program:
-    parts = assembly(d, formulation)
+def _built(d: Discretisation, formulation: Formulation, scales: Scales) -> NonlinearProgram:
+    parts = assemble(d, formulation)
     constraints, size = parts.constraints, parts.size
     hard = size - constraints.slacks
     rows = scales.rows[constraints.rows]
@@ -124,7 +124,7 @@ def _built(d: Discretisation, formulation: Formulation, scales: Scales) -> Progr
         hessian.add(block.hessian(w, multipliers), *block.hessian_places)
     p = ca.MX.sym("p", 0)
     grad = ca.densify(gradient.matrix())
-    return Program(
+    return NonlinearProgram(
         parts,
         scale,
         scales.objective,

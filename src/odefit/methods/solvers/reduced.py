@@ -19,22 +19,22 @@ from scipy.sparse.linalg import SuperLU, splu
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
 from odefit.discretisation.instance import Instance
-from odefit.discretisation.starting import near
+from odefit.discretisation.starting import guess_states
 from odefit.methods.scaling import Scaling
-from odefit.methods.solvers.program import Program, program
-from odefit.methods.solvers.solver import Answer, Outcome, answer
+from odefit.methods.solvers.program import NonlinearProgram, nonlinear_program
+from odefit.methods.solvers.solver import Answer, Outcome, make_answer
 from odefit.methods.trust_region import Tolerances, minimise
 from odefit.problem.arrays import Array, IntArray
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.trajectory import Trajectory
 
-ITERATIONS = 25
+MAX_NEWTON_STEPS = 25
 """Of Newton's method, at most."""
 
-CONVERGED = 1e-10
+NEWTON_TOLERANCE = 1e-10
 """Step of Newton's method, relative to the sizes of the variables, that is the last."""
 
-HALVINGS = 6
+MAX_HALVINGS = 6
 """Of a step that does not lessen the defects."""
 
 TOLERANCES = Tolerances(cost=1e-9, step=1e-9, evaluations=200, patience=30)
@@ -63,7 +63,7 @@ class _Stage:
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class DiscreteSolution:
     """A solution of the discretised equations.
 
     Attributes
@@ -81,7 +81,7 @@ class Solved:
     sensitivities: Array
 
 
-class Reduced:
+class ReducedSpace:
     """Residuals of a discretised problem as functions of its unknowns.
 
     Points between mesh points, where there are only measurements, are computed after the others.
@@ -101,7 +101,7 @@ class Reduced:
 
     def __init__(self, forward: ForwardMap, d: Discretisation) -> None:
         self._forward, self._d = forward, d
-        self._program: Program = program(d, Baseline())
+        self._program: NonlinearProgram = nonlinear_program(d, Baseline())
         sparsity = self._program.jacobian.sparsity_out(1)
         rows, columns = (np.array(part, dtype=np.intp) for part in sparsity.get_triplet())
         places = np.arange(len(rows), dtype=np.intp)
@@ -143,7 +143,7 @@ class Reduced:
         starts = np.searchsorted(c[order], np.arange(len(mine) + 1))
         return csc_array((places[inside][order], r[order], starts), shape=(len(chosen), len(mine)))
 
-    def solve(self, unknowns: Array, values: Array) -> Solved | None:
+    def solve(self, unknowns: Array, values: Array) -> DiscreteSolution | None:
         """The states for some unknowns, by Newton's method from `values`, shape (P, v).
 
         None where that does not converge.
@@ -172,12 +172,12 @@ class Reduced:
         slopes /= scale[at_points : at_points + n]
         if not (np.isfinite(values).all() and np.isfinite(slopes).all()):
             return None
-        return Solved(unknowns, values, slopes.reshape(d.points, len(d.variables), n))
+        return DiscreteSolution(unknowns, values, slopes.reshape(d.points, len(d.variables), n))
 
     def _newton(self, stage: _Stage, w: Array) -> tuple[Array, Array, SuperLU] | None:
         w = w.copy()
         defects, entries = self._evaluated(stage, w)
-        for _ in range(ITERATIONS):
+        for _ in range(MAX_NEWTON_STEPS):
             factors = _factors(_matrix(stage.own, entries))
             if factors is None:
                 return None
@@ -185,11 +185,11 @@ class Reduced:
             size = float(np.max(np.abs(step) / np.maximum(1.0, np.abs(w[stage.columns]))))
             if not np.isfinite(size):
                 return None
-            if size <= CONVERGED:
+            if size <= NEWTON_TOLERANCE:
                 w[stage.columns] -= step
                 return w, entries, factors
             part, norm = 1.0, float(np.abs(factors.solve(defects)).sum())
-            for _ in range(HALVINGS):
+            for _ in range(MAX_HALVINGS):
                 trial = w.copy()
                 trial[stage.columns] -= part * step
                 again, more = self._evaluated(stage, trial)
@@ -208,7 +208,7 @@ class Reduced:
         defects, jacobian = self._program.jacobian(w, [])
         return np.asarray(defects).ravel()[stage.rows], np.asarray(jacobian.nonzeros())
 
-    def evaluate(self, solved: Solved) -> Evaluation | None:
+    def evaluate(self, solved: DiscreteSolution) -> Evaluation | None:
         """Residuals and their derivatives."""
         d = self._d
         n = len(d.field.states)
@@ -269,7 +269,7 @@ class Reduced:
         if not isinstance(found.evaluation, _Point):
             return None
         solved = found.evaluation.solved
-        return answer(
+        return make_answer(
             Instance(self._d, Baseline()),
             Outcome.SOLVED if found.converged else Outcome.LIMIT,
             solved.values,
@@ -288,18 +288,18 @@ class _Point:
     cost: float
     residuals: Array
     jacobian: Array
-    solved: Solved
+    solved: DiscreteSolution
 
 
 class _Walk:
     """The cost as the method goes along: each solution begins at that of a neighbour."""
 
     def __init__(
-        self, reduced: Reduced, forward: ForwardMap, d: Discretisation, values: Array | None
+        self, reduced: ReducedSpace, forward: ForwardMap, d: Discretisation, values: Array | None
     ) -> None:
         self._reduced, self._forward, self._d = reduced, forward, d
         self._first = values
-        self._last: Solved | None = None
+        self._last: DiscreteSolution | None = None
         self.scaling = Scaling.of(d.problem)
 
     def __call__(self, coordinates: Array) -> _Point | None:
@@ -320,7 +320,7 @@ class _Walk:
         return self._last.values + self._last.sensitivities @ (vector - self._last.unknowns)
 
     def _simulated(self, vector: Array) -> Array | None:
-        return near(self._d, self._forward, vector)
+        return guess_states(self._d, self._forward, vector)
 
 
 def _matrix(pattern: csc_array, entries: Array) -> csc_array:

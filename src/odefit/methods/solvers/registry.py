@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from odefit.methods.solvers.maingo import Maingo
-from odefit.methods.solvers.nl import PROGRAMS, AmplSolver
+from odefit.methods.solvers.nl import KNOWN_EXECUTABLES, AmplSolver
 from odefit.methods.solvers.nlpsol import Bonmin, Ipopt, Uno
 from odefit.methods.solvers.scip import Scip
 from odefit.methods.solvers.solver import Solver
@@ -23,8 +23,8 @@ SHIPPED: Mapping[str, Callable[[], Solver]] = {
 
 SOLVERS: Mapping[str, Callable[[], Solver]] = {
     **SHIPPED,
-    **{name: partial(AmplSolver, name) for name in PROGRAMS if name not in SHIPPED},
-    **{f"ampl:{name}": partial(AmplSolver, name) for name in PROGRAMS},
+    **{name: partial(AmplSolver, name) for name in KNOWN_EXECUTABLES if name not in SHIPPED},
+    **{f"ampl:{name}": partial(AmplSolver, name) for name in KNOWN_EXECUTABLES},
 }
 """All by name. ``ampl:NAME`` is the executable NAME with an AMPL interface; so is NAME alone where
 it is not a solver that ships with odefit or one of its extras."""

@@ -16,11 +16,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from odefit.discretisation.assembly import assembly
+from odefit.discretisation.assembly import assemble
 from odefit.discretisation.instance import Instance
-from odefit.discretisation.scales import spread
+from odefit.discretisation.scales import data_variation
 from odefit.methods.solvers.isolation import Progress
-from odefit.methods.solvers.solver import Answer, Limits, Outcome, answer
+from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 
@@ -42,7 +42,7 @@ OUTCOMES = {
 }
 """What SCIP's words mean; all others are failures."""
 
-REPORT_EVERY = 0.5
+REPORT_INTERVAL = 0.5
 """Seconds between reports of a bound; a new best point is reported at once."""
 
 
@@ -144,7 +144,7 @@ class Scip:
         return found
 
 
-HARMLESS = "without GMP"
+HARMLESS_WARNING = "without GMP"
 """In what SoPlex, SCIP's linear solver, writes whenever SCIP asks for more than it has."""
 
 
@@ -178,7 +178,7 @@ class _Diversion:
             self._log.seek(0)
             lines = self._log.read().decode("utf-8", errors="replace").splitlines(keepends=True)
             self._log.close()
-            sys.stderr.write("".join(line for line in lines if HARMLESS not in line))
+            sys.stderr.write("".join(line for line in lines if HARMLESS_WARNING not in line))
 
 
 _DIVERSION = _Diversion()
@@ -230,7 +230,7 @@ class _Model:
         self._solver = solver
         self._instance = instance
         self._progress = progress
-        self._assembly = assembly(instance.discretisation, instance.formulation)
+        self._assembly = assemble(instance.discretisation, instance.formulation)
         self._start = self._packed_start()
         self.scale = self._scale()
         self.model = pyscipopt.Model()
@@ -355,7 +355,7 @@ class _Model:
         )
 
     def _scale(self) -> float:
-        scale = spread(self._assembly.discretisation)
+        scale = data_variation(self._assembly.discretisation)
         if self._start is not None:
             objective = self._start_objective()
             if math.isfinite(objective):
@@ -388,11 +388,11 @@ class _Model:
         except Exception as error:  # noqa: BLE001 - PySCIPOpt raises Exception itself
             seconds = time.perf_counter() - began
             words = f"SCIP failed: {error}"
-            return answer(self._instance, Outcome.FAILED, None, None, None, seconds, words)
+            return make_answer(self._instance, Outcome.FAILED, None, None, None, seconds, words)
         seconds = time.perf_counter() - began
         status = str(model.getStatus())
         values, unknowns = self.best()
-        return answer(
+        return make_answer(
             self._instance,
             OUTCOMES.get(status, Outcome.FAILED),
             values,
@@ -448,7 +448,7 @@ def _watch(run: _Model, scip: Any, progress: Progress) -> None:
             if found or (not self.told and self.model.getNSols() > 0):
                 self.told = True  # a start is not an event
                 progress(*run.best(), run.bound())
-            elif now - self.last >= REPORT_EVERY:
+            elif now - self.last >= REPORT_INTERVAL:
                 self.last = now
                 progress(None, None, run.bound())
 

@@ -16,16 +16,16 @@ from odefit.discretisation.scales import Scales, row_sizes
 from odefit.methods.control import Control
 from odefit.problem.arrays import Array
 
-FEASIBLE = 1e-5
+FEASIBILITY_TOLERANCE = 1e-5
 """Violation of a constraint, relative to the size of its variable, that counts as none."""
 
 
-NO_SLACK = 1e-6
+SLACK_TOLERANCE = 1e-6
 """A violation of a soft constraint up to which no slack is charged: solvers take as much for
 feasible in the other formulations, and P = 1e5 times their rounding errors is not small."""
 
 
-SHORTEST = 0.01
+LEAST_SECONDS = 0.01
 """Seconds that a solver is given at least, however late it is."""
 
 
@@ -57,7 +57,7 @@ class Limits:
         """Return the limits of one run of a solver in this process: deadline and interruption."""
         seconds = None
         if control.deadline is not None:
-            seconds = max(control.deadline - time.time(), SHORTEST)
+            seconds = max(control.deadline - time.time(), LEAST_SECONDS)
         return cls(seconds, stop=control.interrupted.is_set)
 
     def met(self, upper: float, lower: float) -> bool:
@@ -120,7 +120,7 @@ class Answer:
     def success(self) -> bool:
         """The paper's SUCCESS: no trouble, and a feasible point."""
         fine = self.outcome in (Outcome.SOLVED, Outcome.LIMIT)
-        return fine and self.values is not None and self.violation <= FEASIBLE
+        return fine and self.values is not None and self.violation <= FEASIBILITY_TOLERANCE
 
 
 Report = Callable[[float, float], None]
@@ -145,7 +145,7 @@ class Solver(Protocol):
         """Solve; never raises for what the solver does."""
 
 
-def answer(
+def make_answer(
     instance: Instance,
     outcome: Outcome,
     values: Array | None,
@@ -161,7 +161,7 @@ def answer(
         d = instance.discretisation
         if np.isfinite(values).all() and np.isfinite(unknowns).all():
             objective = d.objective(values, unknowns)
-            violation = violated(instance, values, unknowns)
+            violation = constraint_violation(instance, values, unknowns)
         else:
             values = unknowns = None
     return Answer(
@@ -169,18 +169,18 @@ def answer(
     )
 
 
-def cost(instance: Instance, values: Array, unknowns: Array) -> float:
+def penalised_objective(instance: Instance, values: Array, unknowns: Array) -> float:
     """What the formulation minimises: the objective, and P times the sum of the slacks."""
     d = instance.discretisation
     total = d.objective(values, unknowns)
     constraints = instance.formulation.constraints(d.rows.dynamic)
     if constraints.slacks:
         slacks = np.abs(d.defects(values, unknowns)[d.rows.dynamic])
-        total += constraints.penalty * float(slacks[slacks > NO_SLACK].sum())
+        total += constraints.penalty * float(slacks[slacks > SLACK_TOLERANCE].sum())
     return total
 
 
-def violated(instance: Instance, values: Array, unknowns: Array) -> float:
+def constraint_violation(instance: Instance, values: Array, unknowns: Array) -> float:
     """Largest violation of constraints and bounds, each relative to the size of its variable."""
     d = instance.discretisation
     scales = Scales.of(d)
@@ -188,7 +188,7 @@ def violated(instance: Instance, values: Array, unknowns: Array) -> float:
     rows = d.defects(values, unknowns)[constraints.rows]
     bound = constraints.slack < 0  # a slack variable takes any violation
     over = np.maximum(rows - constraints.upper, constraints.lower - rows)
-    over /= np.maximum(scales.rows, largest_rows(d, values))[constraints.rows]
+    over /= np.maximum(scales.rows, row_magnitudes(d, values))[constraints.rows]
     outside = np.maximum(d.problem.lower - unknowns, unknowns - d.problem.upper)
     parts = [
         (np.maximum(d.lower - values, values - d.upper) / scales.values).ravel(),
@@ -198,7 +198,7 @@ def violated(instance: Instance, values: Array, unknowns: Array) -> float:
     return max(float(np.max(part, initial=0.0)) for part in parts)
 
 
-def largest_rows(d: Discretisation, values: Array) -> Array:
+def row_magnitudes(d: Discretisation, values: Array) -> Array:
     """Largest value of the variable that each row is about."""
     top = np.empty(values.shape)
     for number in range(len(d.problem.conditions)):

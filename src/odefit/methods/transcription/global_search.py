@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from odefit.discretisation.instance import Instance
-from odefit.discretisation.scales import spread
+from odefit.discretisation.scales import data_variation
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import Certificate, Estimate, Status
 from odefit.methods.solvers.agreement import measure_agreement
-from odefit.methods.solvers.isolation import isolated
+from odefit.methods.solvers.isolation import solve_isolated
 from odefit.methods.solvers.local_search import LocalSearch, as_start
 from odefit.methods.solvers.mesh_search import mesh_search
 from odefit.methods.solvers.nlpsol import Ipopt
-from odefit.methods.solvers.solver import Answer, Limits, Outcome, Report, cost
+from odefit.methods.solvers.solver import Answer, Limits, Outcome, Report, penalised_objective
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
 
@@ -77,10 +77,10 @@ class GlobalSearch:
             if warm is not None and warm.unknowns is not None:
                 start = warm.unknowns
                 instance = replace(instance, values=warm.values, unknowns=warm.unknowns)
-            absolute_gap = self.absolute_gap * spread(d)
+            absolute_gap = self.absolute_gap * data_variation(d)
             limits = Limits(self._seconds(control), 1, self.gap, absolute_gap)
             report = self._report(control)
-            answer = isolated(solver, instance, limits, report, control.interrupted)
+            answer = solve_isolated(solver, instance, limits, report, control.interrupted)
             if answer.unknowns is None and warm is not None:
                 answer = replace(
                     warm,
@@ -113,7 +113,7 @@ class GlobalSearch:
             return None
         upper = math.inf
         if answer.values is not None and answer.unknowns is not None:
-            upper = cost(instance, answer.values, answer.unknowns)
+            upper = penalised_objective(instance, answer.values, answer.unknowns)
         lower = min(answer.lower_bound, upper)
         d, formulation = instance.discretisation, instance.formulation.name
         form = "" if formulation == "Baseline" else f", {formulation}"

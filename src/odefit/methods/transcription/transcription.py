@@ -17,7 +17,7 @@ from odefit.discretisation.formulations import Baseline, Formulation
 from odefit.discretisation.mesh import Mesh, UniformMesh
 from odefit.discretisation.refinement import AdaptiveMesh
 from odefit.discretisation.schemes import SCHEMES, Scheme
-from odefit.discretisation.starting import States
+from odefit.discretisation.starting import StateGuess
 from odefit.methods.control import Control, interruptible
 from odefit.methods.estimate import Estimate
 from odefit.methods.multi_start import MultiStart
@@ -93,7 +93,7 @@ class Transcription:
     mesh: Mesh | AdaptiveMesh | int = field(default_factory=AdaptiveMesh)
     formulation: Formulation = field(default_factory=Baseline)
     solver: Solver | str = field(default_factory=lambda: Ipopt(iterations=300))
-    states: States = "data"
+    states: StateGuess = "data"
     start: Mapping[str, float] | None = None
     polish: bool = True
     shooting: bool = True
