@@ -10,11 +10,10 @@ import numpy as np
 
 from odefit import Model, Problem
 from odefit.discretisation.starting import guess_from_data
-from odefit.methods.outer_approximation.equations import completed, standard_form
-from odefit.methods.outer_approximation.functions import lines
-from odefit.methods.outer_approximation.master import Master, Partition
-from odefit.methods.outer_approximation.propagation import Propagation
-from odefit.methods.outer_approximation.standard_form import StandardForm
+from odefit.methods.outer_approximation.fbbt import FBBT
+from odefit.methods.outer_approximation.master_problem import MasterProblem, Partition
+from odefit.methods.outer_approximation.standard_form import StandardForm, standard_form
+from odefit.methods.outer_approximation.supporting_lines import supporting_lines
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.transcription import (
     Baseline,
@@ -120,8 +119,8 @@ def planted(name: str, noise: float = 0.02, seed: int = 0, elements: int = 2) ->
     assert answer.values is not None
     assert answer.unknowns is not None
     form = standard_form(d)
-    low, high = Propagation(form)(form.lower, form.upper)
-    return Planted(own, d, form, low, high, completed(form, answer.values, answer.unknowns))
+    low, high = FBBT(form).tighten(form.lower, form.upper)
+    return Planted(own, d, form, low, high, form.lifted(answer.values, answer.unknowns))
 
 
 def in_pieces(
@@ -129,7 +128,7 @@ def in_pieces(
     low: Array,
     high: Array,
     points: Array,
-    program: Master,
+    program: MasterProblem,
     partition: Partition,
 ) -> Array:
     """Points of the relaxation with the columns of the pieces, as (31)-(37) have them.
@@ -160,7 +159,7 @@ def in_pieces(
                 break
     for t in form.univariate:
         if t.argument in active and all(
-            lines(t.function, *ends, t.exponent) for ends in pairwise(partition[t.argument])
+            supporting_lines(t.function, *ends) for ends in pairwise(partition[t.argument])
         ):
             place, count = active[t.argument]
             found[rows, at + place] = points[:, t.argument] - partition[t.argument][0]

@@ -20,30 +20,33 @@ from odefit.discretisation.starting import guess_states
 from odefit.enclosure.intervals import Interval, real_product, relational_quotient
 from odefit.enclosure.rounding import UNIT_ROUNDOFF
 from odefit.methods.bounded_problem import with_bounds
-from odefit.methods.outer_approximation.algorithm import Search
+from odefit.methods.outer_approximation.bound_tightening import BoundTightening
 from odefit.methods.outer_approximation.boxes import Box, state_bounds
-from odefit.methods.outer_approximation.contraction import Contraction
-from odefit.methods.outer_approximation.decomposition import group_cuts
-from odefit.methods.outer_approximation.equations import completed, standard_form
-from odefit.methods.outer_approximation.functions import domain
+from odefit.methods.outer_approximation.fbbt import FBBT
 from odefit.methods.outer_approximation.linear_programs import Polyhedron
-from odefit.methods.outer_approximation.master import Partition, master, partitioned, pieces
-from odefit.methods.outer_approximation.mixed_integer import Highs, Workshop
-from odefit.methods.outer_approximation.propagation import Propagation
+from odefit.methods.outer_approximation.master_problem import (
+    Partition,
+    master_problem,
+    uniform_partition,
+    variables_to_partition,
+)
+from odefit.methods.outer_approximation.mixed_integer import Highs, SolverProcess
+from odefit.methods.outer_approximation.reformulation import UnivariateTerm
 from odefit.methods.outer_approximation.relaxation import (
     HyperPlanes,
+    linear_relaxation,
     mccormick,
-    relaxed,
     univariate_rows,
 )
-from odefit.methods.outer_approximation.standard_form import Bounds, StandardForm, Univariate
+from odefit.methods.outer_approximation.standard_form import Bounds, StandardForm, standard_form
+from odefit.methods.outer_approximation.temporal_decomposition import strengthening_cuts
+from odefit.methods.outer_approximation.univariate import Univariate
 from odefit.methods.solvers.reduced import ReducedSpace
-from odefit.methods.solvers.solver import Answer, Outcome
 from odefit.methods.transcription import Collocation, Discretisation, UniformMesh
 from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap
 from tests.methods.outer_approximation.problems import in_pieces
-from tests.methods.outer_approximation.test_functions import CASES
+from tests.methods.outer_approximation.test_univariate import CASES, label
 
 BOXES, EACH = 250, 400
 """Terms, and points of each: 100,000."""
@@ -93,7 +96,7 @@ def drawn(random: np.random.Generator, box: Bounds, count: int = EACH) -> Array:
 
 
 def form_of(
-    size: int, bilinear: Array | None = None, univariate: tuple[Univariate, ...] = ()
+    size: int, bilinear: Array | None = None, univariate: tuple[UnivariateTerm, ...] = ()
 ) -> StandardForm:
     """Terms without equations; the residuals are their results."""
     terms = np.zeros((0, 3), dtype=np.intp) if bilinear is None else bilinear.astype(np.intp)
@@ -178,7 +181,7 @@ def fractions(seed: int) -> Terms:
     return Terms(form, low, high, np.hstack([*inside, inside[0] / inside[1]]))
 
 
-FUNCTIONS = {
+NUMPY_FUNCTIONS = {
     "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tan": np.tan,
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
     "tanh": np.tanh, "abs": np.abs,
@@ -186,27 +189,25 @@ FUNCTIONS = {
 """As NumPy has them, which need not be as the relaxation computes them."""
 
 
-def univariate(function: str, exponent: float, seed: int = 0, terms: int = BOXES) -> Terms:
+def univariate(f: Univariate, seed: int = 0, terms: int = BOXES) -> Terms:
     """``w_k = f(w_i)`` (24), (25)."""
     random = np.random.default_rng(seed)
-    least, most = domain(function, exponent)
-    if function in ("exp", "sinh", "cosh"):
+    least, most = f.domain
+    if f.name in ("exp", "sinh", "cosh"):
         least, most = -30.0, 30.0
-    if function == "log" or (function == "power" and exponent < 0):
+    if f.name == "log" or (f.name == "power" and f.exponent < 0):
         least = max(least, 1e-4)  # no value at zero
-    if function in ("sin", "cos"):
+    if f.name in ("sin", "cos"):
         least, most = -20.0, 20.0
-    if function == "tan":
+    if f.name == "tan":
         least, most = -1.5, 1.5
     x = boxes(random, terms, least, most)
     inside = drawn(random, x, BOXES * EACH // terms)
     with np.errstate(all="ignore"):
-        found = inside**exponent if function == "power" else FUNCTIONS[function](inside)
+        found = inside**f.exponent if f.name == "power" else NUMPY_FUNCTIONS[f.name](inside)
     assert np.isfinite(found).all()
     k = range(terms)
-    form = form_of(
-        2 * terms, univariate=tuple(Univariate(terms + i, i, function, exponent) for i in k)
-    )
+    form = form_of(2 * terms, univariate=tuple(UnivariateTerm(terms + i, i, f) for i in k))
     margin = 16 * UNIT_ROUNDOFF * np.abs(found)
     low = np.concatenate([x[0], (found - margin).min(axis=0)])
     high = np.concatenate([x[1], (found + margin).max(axis=0)])
@@ -229,29 +230,29 @@ def test_piecewise_mccormick(made: Callable[[int], Terms], count: int) -> None:
     """(31)-(37), either factor divided."""
     t = made(count)
     first = t.form.bilinear[:, 1 + count % 2]
-    partition = pieces(t.low, t.high, first.tolist(), count)
+    partition = uniform_partition(t.low, t.high, first.tolist(), count)
     assert whole(t, partition) <= 1.0
 
 
-@pytest.mark.parametrize(("function", "exponent"), CASES)
-def test_secants_and_tangents(function: str, exponent: float) -> None:
-    t = univariate(function, exponent)
+@pytest.mark.parametrize("f", CASES, ids=label)
+def test_secants_and_tangents(f: Univariate) -> None:
+    t = univariate(f)
     rows = univariate_rows(t.form, t.low, t.high)
     assert rows.matrix.shape[0] >= BOXES
     assert excess(rows.matrix, rows.lower, rows.upper, t.points) <= 1.0
 
 
-@pytest.mark.parametrize(("function", "exponent"), CASES)
-def test_piecewise_secants_and_tangents(function: str, exponent: float) -> None:
-    t = univariate(function, exponent, seed=1, terms=FEWER)
-    partition = pieces(t.low, t.high, range(FEWER), 3)
+@pytest.mark.parametrize("f", CASES, ids=label)
+def test_piecewise_secants_and_tangents(f: Univariate) -> None:
+    t = univariate(f, seed=1, terms=FEWER)
+    partition = uniform_partition(t.low, t.high, range(FEWER), 3)
     assert whole(t, partition) <= 1.0
 
 
 def whole(t: Terms, partition: Partition, cut: float = np.inf) -> float:
     """Excess of a master problem: terms, pieces, hyper-planes, bounds."""
     planes = HyperPlanes.uniform(len(t.form.residuals), 4)
-    program = master(t.form, t.low, t.high, planes, partition, cut)
+    program = master_problem(t.form, t.low, t.high, planes, partition, cut)
     inside = np.hstack([t.points, t.points[:, t.form.residuals] ** 2])
     points = in_pieces(t.form, t.low, t.high, inside, program, partition)
     return excess_of(program.polyhedron, points)
@@ -270,9 +271,9 @@ def test_hyper_planes_and_the_cut() -> None:
     linear = random.normal(size=t.form.size)
     form = replace(t.form, bilinear=np.zeros((0, 3), dtype=np.intp), linear=linear, constant=-7.0)
     objectives = np.array([form.objective(w) for w in points])
-    p = relaxed(form, low, high, planes, float(objectives.max()))
+    p = linear_relaxation(form, low, high, planes, float(objectives.max()))
     assert excess_of(p, np.hstack([points, points[:, r] ** 2])) <= 1.0
-    p = relaxed(form, low, high, planes, float(np.median(objectives)))
+    p = linear_relaxation(form, low, high, planes, float(np.median(objectives)))
     assert excess_of(p, np.hstack([points, points[:, r] ** 2])) > 1e6
 
 
@@ -338,13 +339,13 @@ def cloud(name: str, seed: int, count: int = 100, width: float = 1.0) -> Cloud:
     Box(box, state_bounds(d, box, fixed, 1e9)).applied(d)
     form = standard_form(d)
     inside = ((states >= d.lower) & (states <= d.upper)).all(axis=(1, 2))
-    own = [completed(form, *found[k]) for k in np.flatnonzero(inside)]
+    own = [form.lifted(*found[k]) for k in np.flatnonzero(inside)]
     objectives = np.array([form.objective(w) for w in own])
     cut = float(np.quantile(objectives, 0.8))
     kept = np.array(own)[objectives <= cut]
     lower, upper = form.lower.copy(), form.upper.copy()
     lower[form.parameters], upper[form.parameters] = box.T
-    lower, upper = Propagation(form)(lower, upper, cut)
+    lower, upper = FBBT(form).tighten(lower, upper, cut)
     return Cloud(d, form, lower, upper, cut, kept)
 
 
@@ -375,8 +376,6 @@ def nonlinear() -> Given:
     return problem, 3, 2, {"s": (0.01, 2.0), "p": (0.01, 3.0)}
 
 
-NOTHING = Answer(Outcome.FAILED, None, None, np.nan, None, np.inf, 0.0, "")
-
 PROBLEMS = {"alpha-pinene": alpha_pinene, "nonlinear": nonlinear}
 
 
@@ -387,8 +386,8 @@ def test_a_whole_master_problem(name: str, seed: int) -> None:
     c = cloud(name, seed)
     assert len(c.points) > 50
     planes = HyperPlanes.uniform(len(c.form.residuals), 4)
-    partition = pieces(c.low, c.high, partitioned(c.form, c.low, c.high), 3)
-    program = master(c.form, c.low, c.high, planes, partition, c.cut)
+    partition = uniform_partition(c.low, c.high, variables_to_partition(c.form, c.low, c.high), 3)
+    program = master_problem(c.form, c.low, c.high, planes, partition, c.cut)
     points = in_pieces(c.form, c.low, c.high, c.lifted, program, partition)
     assert excess_of(program.polyhedron, points, c.own(program.polyhedron)) <= 1.0
 
@@ -397,16 +396,16 @@ def test_a_whole_master_problem(name: str, seed: int) -> None:
 def test_contraction_keeps_what_is_below_the_cut(name: str) -> None:
     c = cloud(name, seed=1)
     planes = HyperPlanes.uniform(len(c.form.residuals), 4)
-    contraction = Contraction(c.form, Propagation(c.form), planes, lambda: False)
-    low, high = contraction.round(c.low, c.high, c.cut, seconds=0.5)  # all parameters, some states
+    contraction = BoundTightening(c.form, FBBT(c.form), planes, lambda: False)
+    low, high = contraction.obbt(c.low, c.high, c.cut, seconds=0.5)  # all parameters, some states
     if name == "nonlinear":
-        low, high = contraction.shave(low, high, c.cut)
+        low, high = contraction.probe(low, high, c.cut)
     assert (high - low).sum() < (c.high - c.low).sum()
     missed = np.abs(c.points @ c.form.matrix.T - c.form.target).max()
     slack = missed + 1e-12 * np.abs(c.points)
     assert (c.points >= low - slack).all()
     assert (c.points <= high + slack).all()
-    bound, _ = contraction.bound(low, high, c.cut)
+    bound, _ = contraction.relaxation_bound(low, high, c.cut)
     assert bound <= min(c.form.objective(w) for w in c.points)
 
 
@@ -416,18 +415,14 @@ def test_groups_of_elements_cost_what_their_cuts_say(name: str) -> None:
     c = cloud(name, seed=2, width=0.1)
     elements = PROBLEMS[name]()[1]
     groups = tuple((k, k + 1) for k in range(elements - 1))
-    method = odefit.OuterApproximation(elements=elements, cuts=groups, cut=c.cut)
-    search = Search(
-        method, c.form, c.low, c.high, lambda _: NOTHING, c.cut, 0.0, lambda: False, lambda: 10.0
-    )
     planes = HyperPlanes.uniform(len(c.form.residuals), 4)
-    contraction = Contraction(c.form, search.propagation, planes, search.stop)
-    partition = pieces(c.low, c.high, partitioned(c.form, c.low, c.high), 2)
-    with Workshop(Highs()) as workshop:
-        cuts = group_cuts(search, contraction, partition, workshop)
+    partition = uniform_partition(c.low, c.high, variables_to_partition(c.form, c.low, c.high), 2)
+    program = c.form, (c.low, c.high), planes, partition, groups, c.cut
+    with SolverProcess(Highs()) as process:
+        cuts = strengthening_cuts(*program, process, 0.005, 3.0, lambda: False)
     assert cuts
     squares = c.points[:, c.form.residuals] ** 2
     for cut in cuts:
         assert cut.least <= squares[:, list(cut.residuals)].sum(axis=1).min() * (1 + 1e-9)
-    p = relaxed(c.form, c.low, c.high, planes, c.cut, cuts)
+    p = linear_relaxation(c.form, c.low, c.high, planes, c.cut, cuts)
     assert excess_of(p, c.lifted, c.own(p)) <= 1.0

@@ -12,9 +12,9 @@ from scipy.sparse import csr_array
 
 from odefit.methods.outer_approximation.linear_programs import (
     Polyhedron,
-    minimum,
-    proved_empty,
-    safe_bound,
+    is_proved_empty,
+    minimise,
+    safe_dual_bound,
 )
 from odefit.problem.arrays import Array
 
@@ -64,7 +64,7 @@ def test_a_bound_is_never_above_the_exact_minimum_and_next_to_it() -> None:
         p = random_polyhedron(random)
         cost = random.normal(size=2)
         exact = exact_minimum(p, cost)
-        found = minimum(p, cost)
+        found = minimise(p, cost)
         assert Fraction(found.bound) <= exact
         assert float(exact) - found.bound <= 1e-6 * (1 + abs(float(exact)))
 
@@ -74,7 +74,7 @@ def test_any_multipliers_give_a_bound() -> None:
     for _ in range(60):
         p = random_polyhedron(random)
         cost = random.normal(size=2)
-        bound = safe_bound(p, cost, random.normal(size=4) * 10.0 ** random.integers(-3, 3))
+        bound = safe_dual_bound(p, cost, random.normal(size=4) * 10.0 ** random.integers(-3, 3))
         assert Fraction(bound) <= exact_minimum(p, cost)
 
 
@@ -85,11 +85,11 @@ def empty(gap: float) -> Polyhedron:
 
 
 def test_emptiness_is_proved_not_believed() -> None:
-    assert proved_empty(empty(1e-3))
-    assert minimum(empty(1e-3), np.ones(2)).bound == math.inf
+    assert is_proved_empty(empty(1e-3))
+    assert minimise(empty(1e-3), np.ones(2)).bound == math.inf
     # The solver may call this empty, as it is within its tolerance of it; it is not.
-    assert not proved_empty(empty(0.0))
-    assert minimum(empty(-1e-12), np.ones(2)).bound < math.inf
+    assert not is_proved_empty(empty(0.0))
+    assert minimise(empty(-1e-12), np.ones(2)).bound < math.inf
 
 
 @pytest.mark.parametrize("width", [1e-9, 1.0, 1e9])
@@ -98,4 +98,4 @@ def test_scales_do_not_matter(width: float) -> None:
     p = Polyhedron(
         matrix, np.array([0.0]), np.array([0.0]), np.zeros(2), np.array([width, width / 3])
     )
-    assert minimum(p, np.array([-1.0, 0.0])).bound == pytest.approx(-width / 3, rel=1e-9)
+    assert minimise(p, np.array([-1.0, 0.0])).bound == pytest.approx(-width / 3, rel=1e-9)

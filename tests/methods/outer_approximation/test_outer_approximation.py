@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -161,7 +162,9 @@ def test_a_fit_tells_the_bounds_and_keeps_the_log(tmp_path: Any) -> None:
     assert bounds.scope.startswith("discretised (Legendre collocation, 2 elements x 2 points; ")
     result.save(tmp_path / "result.json")
     again = odefit.load_result(tmp_path / "result.json")
-    assert again.assessment.bounds == bounds
+    # what the sentence is made of is not saved beside it
+    saved = replace(bounds, solver="", negligible=0.0, rigorous=False, assumed={})
+    assert again.assessment.bounds == saved
     assert len(bounds.history) > 0
 
 

@@ -1,248 +1,291 @@
-"""Steps 1 to 4 of the algorithm: contraction, master problem, slave problem, until they meet."""
+"""Steps 1 to 4: bounds are contracted, then master and slave problems are solved in turn."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from odefit.methods.estimate import BoundStep
-from odefit.methods.outer_approximation.contraction import Contraction
-from odefit.methods.outer_approximation.decomposition import group_cuts
-from odefit.methods.outer_approximation.master import (
+from odefit.methods.outer_approximation.bound_tightening import BoundTightening
+from odefit.methods.outer_approximation.fbbt import FBBT, Infeasible
+from odefit.methods.outer_approximation.master_problem import (
     Partition,
-    binaries,
-    clipped,
-    divided_at,
-    master,
-    partitioned,
-    pieces,
+    active_pieces_halved,
+    binary_count,
+    master_problem,
+    restricted,
+    uniform_partition,
+    variables_to_partition,
 )
-from odefit.methods.outer_approximation.mixed_integer import Workshop
-from odefit.methods.outer_approximation.propagation import Infeasible, Propagation
+from odefit.methods.outer_approximation.mixed_integer import MixedIntegerSolver, SolverProcess
 from odefit.methods.outer_approximation.relaxation import HyperPlanes
 from odefit.methods.outer_approximation.standard_form import StandardForm
+from odefit.methods.outer_approximation.temporal_decomposition import strengthening_cuts
 from odefit.methods.solvers.solver import Answer
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 
-if TYPE_CHECKING:
-    from odefit.methods.outer_approximation.outer_approximation import OuterApproximation
+SlaveProblem = Callable[[Array], Answer]
+"""A local solver of the nonlinear program, from a point of the master problem."""
 
-Slave = Callable[[Array], Answer]
-"""Solves the nonlinear program locally from a point of the master problem."""
+STALLED_CONTRACTION = 0.02
+"""Part by which a parameter's range or the bound has to move, or contraction ends early."""
 
-Tell = Callable[[BoundStep], None]
+PROOF_MARGIN = 1e-6
+"""Part of the tolerance that a proof by infeasibility leaves, so that rounding does not open the
+gap again."""
 
-STALLED = 0.02
-"""Contraction ends early when no parameter's range, nor the bound, moved by this part."""
+OBBT_SHARE = 0.1
+"""Share of the time left that a round of OBBT may spend on variables that are no parameters."""
 
-WITHIN = 1 - 1e-6
-"""Of the tolerance that a proof by an empty region leaves."""
-
-ROUND_SHARE = 0.1
-"""Of the time that is left, what a round may spend on variables that are no parameters."""
-
-SHARPER = 0.1
-"""Of the tolerance, the gap to which a master problem is solved."""
+MILP_GAP_SHARE = 0.1
+"""Gap to which a mixed-integer program is solved, relative to the tolerance of the search."""
 
 MASTER_SHARE = 0.5
-"""Of the time that is left, what one master problem may take."""
+"""Share of the time left that one master problem may take."""
+
+DECOMPOSITION_SHARE = 0.3
+"""Share of the time left that the problems of all groups of elements together may take."""
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """Options of the algorithm, as those of :class:`OuterApproximation` of the same names.
+
+    Attributes
+    ----------
+    tolerance, cut
+        Relative gap at which to stop, and the upper bound of objectives that are looked at.
+    contractions, recontract
+        Largest number of rounds of contraction before the first master problem, and whether there
+        is one in each iteration.
+    pieces, hyperplanes, cuts
+        The first master problem: pieces of each partitioned variable, hyper-planes of each
+        residual, and groups of elements for strengthening cuts.
+    iterations, milp, most_binaries
+        Largest number of iterations, solver of the master problem, and its largest size.
+    """
+
+    tolerance: float
+    cut: float | None
+    contractions: int
+    recontract: bool
+    pieces: int
+    hyperplanes: int
+    cuts: Sequence[Sequence[int]]
+    iterations: int
+    milp: MixedIntegerSolver
+    most_binaries: int
 
 
 @dataclass(eq=False)
 class Search:
-    """The state of the algorithm.
+    """The algorithm and its state.
 
     Attributes
     ----------
     options
-        Of the method.
+        Options of the algorithm.
     form
         The problem in standard form.
+    low, high
+        Bounds of all variables in which better answers must lie, shape (n,).
     slave
-        Step 3.
-    reach
-        The cut while there is no answer. It need not be reached: bounds never exceed it.
+        The slave problem (step 3).
+    first_cutoff
+        The cutoff while there is no incumbent. It need not be reached: bounds never exceed it.
     negligible
         Absolute difference of bounds that counts as none.
     stop
         Whether to end early; the bounds so far are then the answer.
-    left
+    remaining
         Seconds that are left.
-    tell
-        Called with every new step of the log.
-    lower, best
-        The lower bound, and the best answer; its objective is the upper bound.
-    low, high
-        Bounds of all variables in which better answers must lie, shape (n,).
+    report
+        Called with every new step of the history.
+    incumbent
+        The best answer so far; its objective is the upper bound.
+    lower
+        The lower bound.
     history
-        The log.
+        The bounds after every step.
+    began
+        When the search began, by :func:`time.monotonic`.
     """
 
-    options: OuterApproximation
+    options: SearchOptions
     form: StandardForm
     low: Array
     high: Array
-    slave: Slave
-    reach: float
+    slave: SlaveProblem
+    first_cutoff: float
     negligible: float
     stop: Callable[[], bool]
-    left: Callable[[], float]
-    tell: Tell | None = None
-    best: Answer | None = None
+    remaining: Callable[[], float]
+    report: Callable[[BoundStep], None] | None = None
+    incumbent: Answer | None = None
     lower: float = -math.inf
     history: list[BoundStep] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        self.propagation = Propagation(self.form)
-        self._proving = math.inf
+        planes = HyperPlanes.uniform(len(self.form.residuals), self.options.hyperplanes)
+        self.tightening = BoundTightening(
+            self.form, FBBT(self.form), planes, self.stop, remaining=self.remaining
+        )
+        self._refuting = math.inf  # the cutoff under which nothing is left if a step is infeasible
         if not self.form.linear.any():
             self.lower = max(self.form.constant, 0.0)  # of a sum of squares
 
     @property
     def upper(self) -> float:
-        """The best objective so far (step 3b)."""
-        return math.inf if self.best is None else self.best.objective
+        """The upper bound, the best objective so far (step 3b)."""
+        return math.inf if self.incumbent is None else self.incumbent.objective
+
+    @property
+    def _allowed(self) -> float:
+        """Difference of the bounds at which to stop."""
+        return max(self.options.tolerance * abs(self.upper), self.negligible)
 
     @property
     def closed(self) -> bool:
-        """Step 4a."""
-        near = max(self.options.tolerance * abs(self.upper), self.negligible)
-        return math.isfinite(self.upper) and self.upper - self.lower <= near
+        """Whether the bounds have met (step 4a)."""
+        return math.isfinite(self.upper) and self.upper - self.lower <= self._allowed
 
     @property
-    def cut(self) -> float:
-        """Objectives above this are not looked at (47).
+    def cutoff(self) -> float:
+        """The objective above which nothing is looked at (47).
 
-        What was asked for, or the best objective less the tolerance: where nothing is left
+        It is what was asked for, or the best objective less the tolerance: where nothing is left
         below that, the bounds have met.
         """
         asked = self.options.cut
-        if self.best is None:
-            return self.reach if asked is None else asked
+        if self.incumbent is None:
+            return self.first_cutoff if asked is None else asked
         if asked is not None:
             return min(asked, self.upper)
-        # a little less than the tolerance, so that rounding does not leave the gap above it
-        return self.upper - WITHIN * max(self.options.tolerance * abs(self.upper), self.negligible)
-
-    def note(self, stage: str, iteration: int) -> None:
-        """One line of the log."""
-        seconds = time.monotonic() - self.began
-        step = BoundStep(stage, iteration, min(self.lower, self.upper), self.upper, seconds)
-        self.history.append(step)
-        if self.tell is not None:
-            self.tell(step)
-
-    def proved(self, bound: float, cut: float) -> None:
-        """Nothing whose objective is under `cut` has one under `bound`."""
-        self.lower = max(self.lower, min(bound, cut))
+        return self.upper - (1 - PROOF_MARGIN) * self._allowed
 
     def run(self) -> None:
-        """All of it; returns when the bounds have met, or at a stop."""
-        self.note("local", 1)
+        """Search until the bounds have met, or until a stop."""
+        self._log("local", 1)
         if self.closed:
             return
         try:
-            self.low, self.high = self.propagation(self.low, self.high, self._cut())
-            planes = HyperPlanes.uniform(len(self.form.residuals), self.options.hyperplanes)
-            contraction = Contraction(
-                self.form, self.propagation, planes, self.stop, left=self.left
+            self.low, self.high = self.tightening.fbbt.tighten(
+                self.low, self.high, self._refutable_cutoff()
             )
-            self._contract(contraction)
+            self._contract()
             if not self.closed and not self.stop():
-                self._iterate(contraction)
+                self._iterate()
         except Infeasible:
-            self.lower = max(self.lower, self._proving)
-            self.note("nothing left", 1)
+            self.lower = max(self.lower, self._refuting)
+            self._log("nothing left", 1)
 
-    def _cut(self) -> float:
-        """The cut, noted as what is proved if nothing is left below it."""
-        self._proving = self.cut
-        return self._proving
+    def _log(self, stage: str, iteration: int) -> None:
+        """Add the bounds to the history."""
+        seconds = time.monotonic() - self.began
+        step = BoundStep(stage, iteration, min(self.lower, self.upper), self.upper, seconds)
+        self.history.append(step)
+        if self.report is not None:
+            self.report(step)
 
-    def _contract(self, contraction: Contraction) -> None:
-        """Before the first master problem, as in the paper, and until little moves."""
+    def _raise_lower(self, bound: float, cutoff: float) -> None:
+        """Note that nothing with an objective under `cutoff` has one under `bound`."""
+        self.lower = max(self.lower, min(bound, cutoff))
+
+    def _refutable_cutoff(self) -> float:
+        """Return the cutoff, kept as what is proved if nothing is left below it."""
+        self._refuting = self.cutoff
+        return self._refuting
+
+    def _tighten(self, cutoff: float) -> None:
+        seconds = OBBT_SHARE * self.remaining()
+        self.low, self.high = self.tightening.tighten(self.low, self.high, cutoff, seconds)
+
+    def _bound_by_relaxation(self, cutoff: float) -> Array | None:
+        """Raise the lower bound to that of the relaxation, and return where that is reached."""
+        bound, x = self.tightening.relaxation_bound(self.low, self.high, cutoff)
+        self._raise_lower(bound, cutoff)
+        return x
+
+    def _contract(self) -> None:
+        """Contract the bounds before the first master problem, until little moves."""
         own = self.form.parameters
         for number in range(1, self.options.contractions + 1):
-            cut = self._cut()
-            before = (self.high - self.low)[own], self.lower
+            cutoff = self._refutable_cutoff()
+            width, lower = (self.high - self.low)[own], self.lower
             if number == 1:
-                bound, _ = contraction.bound(self.low, self.high, cut)
-                self.proved(bound, cut)
-                self.note("relaxation", 1)
-            seconds = ROUND_SHARE * self.left()
-            self.low, self.high = contraction.round(self.low, self.high, cut, seconds)
-            self.low, self.high = contraction.shave(self.low, self.high, cut)
-            bound, x = contraction.bound(self.low, self.high, cut)
-            self.proved(bound, cut)
-            if self.best is None and x is not None:
-                self._descend(x)
-            self.note("contraction", number)
+                self._bound_by_relaxation(cutoff)
+                self._log("relaxation", 1)
+            self._tighten(cutoff)
+            x = self._bound_by_relaxation(cutoff)
+            if self.incumbent is None and x is not None:
+                self._solve_slave(x)
+            self._log("contraction", number)
             if self.closed or self.stop():
                 return
-            width = (self.high - self.low)[own]
-            moved = np.any(width < (1 - STALLED) * before[0])
-            if not moved and self.lower - before[1] <= STALLED * abs(self.cut - before[1]):
+            moved = np.any((self.high - self.low)[own] < (1 - STALLED_CONTRACTION) * width)
+            if not moved and self.lower - lower <= STALLED_CONTRACTION * abs(self.cutoff - lower):
                 return
 
-    def _iterate(self, contraction: Contraction) -> None:
-        """Steps 2 to 4."""
-        partition = self._partition()
-        with Workshop(self.options.milp_solver) as workshop:
-            groups = group_cuts(self, contraction, partition, workshop)
-            if groups:
-                contraction.groups = groups
-                self.note("groups", len(groups))
-            for number in range(1, self.options.iterations + 1):
-                cut = self._cut()
-                program = master(
-                    self.form, self.low, self.high, contraction.planes, partition, cut, groups
-                )
-                seconds = min(max(MASTER_SHARE * self.left(), 1.0), self.left())
-                gap = SHARPER * self.options.tolerance
-                found = workshop.solve(program, gap, seconds, self.stop)
+    def _iterate(self) -> None:
+        """Solve master and slave problems in turn (steps 2 to 4)."""
+        form, options, planes = self.form, self.options, self.tightening.planes
+        gap = MILP_GAP_SHARE * options.tolerance
+        variables = variables_to_partition(form, self.low, self.high)
+        partition = uniform_partition(self.low, self.high, variables, options.pieces)
+        self._check_size(partition)
+        with SolverProcess(options.milp) as process:
+            cuts = strengthening_cuts(
+                form,
+                (self.low, self.high),
+                planes,
+                partition,
+                options.cuts,
+                self.cutoff,
+                process,
+                gap,
+                DECOMPOSITION_SHARE * self.remaining(),
+                self.stop,
+            )
+            if cuts:
+                self.tightening.cuts = cuts
+                self._log("groups", len(cuts))
+            for number in range(1, options.iterations + 1):
+                cutoff = self._refutable_cutoff()
+                program = master_problem(form, self.low, self.high, planes, partition, cutoff, cuts)
+                seconds = min(max(MASTER_SHARE * self.remaining(), 1.0), self.remaining())
+                found = process.solve(program, gap, seconds, self.stop)
                 if found.bound == math.inf:  # the solver says so, within its tolerance
-                    self.proved(cut - found.margin, cut)
+                    self._raise_lower(cutoff - found.margin, cutoff)
                 else:
-                    self.proved(found.bound + self.form.constant, cut)
+                    self._raise_lower(found.bound + form.constant, cutoff)
                 if found.x is not None and not self.stop():
-                    self._descend(found.x)
-                self.note("master", number)
+                    self._solve_slave(found.x)
+                self._log("master", number)
                 if self.closed or self.stop() or found.x is None:
                     return
-                x = found.x[: self.form.size]
-                r = self.form.residuals
-                contraction.planes.add(x[r], self.low[r], self.high[r])
-                partition = divided_at(partition, x, self.low, self.high)
-                self._check(partition)
-                if self.options.recontract:
-                    cut = self._cut()
-                    seconds = ROUND_SHARE * self.left()
-                    self.low, self.high = contraction.round(self.low, self.high, cut, seconds)
-                    self.low, self.high = contraction.shave(self.low, self.high, cut)
-                    partition = clipped(partition, self.low, self.high)
+                x, r = found.x[: form.size], form.residuals
+                planes.add(x[r], self.low[r], self.high[r])
+                partition = active_pieces_halved(partition, x, self.low, self.high)
+                self._check_size(partition)
+                if options.recontract:
+                    self._tighten(self._refutable_cutoff())
+                    partition = restricted(partition, self.low, self.high)
 
-    def _partition(self) -> Partition:
-        variables = partitioned(self.form, self.low, self.high)
-        found = pieces(self.low, self.high, variables, self.options.pieces)
-        self._check(found)
-        return found
-
-    def _check(self, partition: Partition) -> None:
-        """Refuse what no solver would come to an end with.
+    def _check_size(self, partition: Partition) -> None:
+        """Refuse a master problem that no solver would come to an end with.
 
         Raises
         ------
         InputError
-            With the numbers, and what to do.
+            There are too many binary variables; the message says what to do.
         """
-        count = binaries(partition)
+        count = binary_count(partition)
         if count > self.options.most_binaries:
             raise InputError(
                 f"outer approximation: the master problem has {count} binary variables "
@@ -251,8 +294,8 @@ class Search:
                 "points, narrower bounds, or allow more"
             )
 
-    def _descend(self, w: Array) -> None:
-        """Step 3: the slave problem from the master's point."""
+    def _solve_slave(self, w: Array) -> None:
+        """Solve the slave problem from the master's point (step 3)."""
         answer = self.slave(w)
         if answer.success and answer.objective < self.upper:
-            self.best = answer
+            self.incumbent = answer

@@ -19,7 +19,7 @@ from odefit.discretisation.discretisation import Discretisation, PlacedSegment
 from odefit.discretisation.formulations import Baseline
 from odefit.methods.bounded_problem import MIN_POSITIVE_SHARE, PROPOSAL_FACTOR, GivenBounds
 from odefit.methods.domains import Domains
-from odefit.methods.outer_approximation.reformulation import Affine, AffineAlgebra, Terms
+from odefit.methods.outer_approximation.reformulation import Affine, AffineAlgebra, Reformulation
 from odefit.problem.arrays import Array
 from odefit.problem.condition import Series
 from odefit.problem.errors import InputError
@@ -132,7 +132,7 @@ def state_bounds(d: Discretisation, unknowns: Array, given: GivenBounds, cut: fl
     return found
 
 
-Slopes = tuple[Terms, list[Affine]]
+Slopes = tuple[Reformulation, list[Affine]]
 
 
 def _slopes(d: Discretisation, number: int) -> list[Slopes]:
@@ -144,7 +144,7 @@ def _slopes(d: Discretisation, number: int) -> list[Slopes]:
     for block, _ in blocks:
         for instance in np.unique(np.linspace(0, block.instances - 1, SAMPLES).astype(int)):
             # Variables of this point get the first numbers, whichever point it is.
-            terms = Terms([*d.variables, *names[a.at_points :]])
+            terms = Reformulation([*d.variables, *names[a.at_points :]])
             width = len(d.variables)
             assert block.points is not None
             first = int(block.points[instance]) * width
@@ -180,27 +180,25 @@ def _initial(d: Discretisation, number: int, unknowns: Array) -> Array:
     return found
 
 
-def _signs(terms: Terms, positive: list[bool], unknowns: Array, states: int) -> list[bool]:
+def _signs(terms: Reformulation, positive: list[bool], unknowns: Array, states: int) -> list[bool]:
     """Which variables cannot be negative where the `positive` states are not."""
     found = list(positive) + [bool(low >= 0) for low in unknowns[:, 0]]
     found += [False] * (len(terms.names) - len(found))
     for k, what in terms.definitions.items():
         known = [found[i] for i in what.arguments]
-        if what.expression is not None:
-            least = what.expression.constant >= 0
-            found[k] = least and all(
-                c > 0 and found[i] for i, c in what.expression.coefficients.items()
-            )
-        elif what.term is not None:
-            f, n = what.term.function, what.term.exponent
-            even = f in ("exp", "sqrt", "cosh", "abs") or (f == "power" and n % 2 == 0)
-            found[k] = even or (f in ("power", "sinh", "tanh", "asin", "atan") and known[0])
+        if what.kind == "sum":
+            positive_terms = all(c > 0 for c in what.coefficients) and all(known)
+            found[k] = what.constant >= 0 and positive_terms
+        elif what.function is not None:
+            f = what.function
+            odd = f.name in ("power", "sinh", "tanh", "asin", "atan")
+            found[k] = f.name in ("exp", "sqrt") or f.even or (odd and known[0])
         else:
             found[k] = all(known)
     return found
 
 
-def _factors(terms: Terms, k: int) -> set[int]:
+def _factors(terms: Reformulation, k: int) -> set[int]:
     """Variables that make variable k zero where they are zero themselves."""
     what = terms.definitions.get(k)
     if what is None or what.kind == "sum":
@@ -208,7 +206,7 @@ def _factors(terms: Terms, k: int) -> set[int]:
     first = _factors(terms, what.arguments[0])
     if what.kind == "product":
         return {k} | first | _factors(terms, what.arguments[1])
-    if what.term is None or (what.term.function in ODD and what.term.exponent >= 0):
+    if what.function is None or (what.function.name in ODD and what.function.exponent >= 0):
         return {k} | first
     return {k}
 
@@ -234,7 +232,7 @@ def _positive(d: Discretisation, slopes: list[list[Slopes]], unknowns: Array) ->
             return found
 
 
-def _stays(terms: Terms, slope: Affine, k: int, sign: list[bool]) -> bool:
+def _stays(terms: Reformulation, slope: Affine, k: int, sign: list[bool]) -> bool:
     if slope.constant < 0:
         return False
     return all(

@@ -18,14 +18,14 @@ from scipy.sparse import csr_array, hstack, vstack
 from odefit.enclosure.rounding import summation_error
 from odefit.problem.arrays import Array, BoolArray
 
-INFEASIBLE = 2
-"""The status by which SciPy says so."""
+STATUS_OPTIMAL, STATUS_INFEASIBLE = 0, 2
+"""Statuses of :func:`scipy.optimize.linprog`."""
 
-MOST_VIOLATION = 1e6
-"""Of a scaled row, where the least one is looked for."""
+MAX_VIOLATION = 1e6
+"""Violation of a scaled row up to which the least one is looked for."""
 
-EQUAL = 1e-11
-"""Sides of a scaled row that are closer are one to the solver; the proof takes them apart."""
+EQUATION_WIDTH = 1e-11
+"""Rows whose scaled sides are closer are equations to the solver; the proof keeps both sides."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +35,11 @@ class Polyhedron:
     Attributes
     ----------
     matrix
-        Shape (rows, columns).
+        Coefficients of the rows, shape (rows, columns).
     row_lower, row_upper
-        Shape (rows,); infinite on the side that is free.
+        Sides of the rows, shape (rows,); infinite where there is none.
     lower, upper
-        Shape (columns,).
+        Bounds of the columns, shape (columns,).
     anchored
         Columns that solvers see from their lower end, in units of their width: binaries and what
         they switch. Shape (columns,).
@@ -58,13 +58,39 @@ class Polyhedron:
         return csr_array(self.matrix.T)
 
     @cached_property
-    def scaled(self) -> Scaled:
-        """As solvers like it."""
-        return Scaled.of(self)
+    def scaled(self) -> ScaledPolyhedron:
+        """The polyhedron in the variables that a solver is given."""
+        return ScaledPolyhedron.of(self)
 
 
 @dataclass(frozen=True, eq=False)
-class Scaled:
+class Inequalities:
+    """Rows ``matrix @ x <= right`` made of the upper sides of rows, then of lower sides.
+
+    Attributes
+    ----------
+    matrix, right
+        The inequalities, shapes (k, columns) and (k,).
+    high, low
+        The rows whose upper and whose lower sides these are, shape (rows,).
+    """
+
+    matrix: csr_array
+    right: Array
+    high: BoolArray
+    low: BoolArray
+
+    def multipliers(self, marginals: Array) -> Array:
+        """Return the multipliers of the rows, shape (rows,), from those of the inequalities."""
+        found = np.zeros(len(self.high))
+        count = int(self.high.sum())
+        found[self.high] += marginals[:count]
+        found[self.low] -= marginals[count:]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledPolyhedron:
     """A polyhedron in variables from -1 to 1, its largest coefficients near 1.
 
     Tolerances of solvers are absolute: here they are parts of the widths of the variables.
@@ -72,31 +98,27 @@ class Scaled:
     Attributes
     ----------
     centre, half
-        ``x = centre + half * v``.
-    rows
-        What each row was multiplied by.
-    matrix, row_lower, row_upper
-        In v.
-    bounds
-        Of v, shape (columns, 2).
-    low, high, equal
-        Which rows the solver sees by their lower side, by their upper side, as equations.
+        The variables v are those of ``x = centre + half * v``.
+    row_scale
+        Factors of the rows, shape (rows,).
+    matrix, row_lower, row_upper, bounds
+        The scaled polyhedron; bounds of shape (columns, 2).
+    equal
+        Rows that are equations to the solver, shape (rows,).
     """
 
     centre: Array
     half: Array
-    rows: Array
+    row_scale: Array
     matrix: csr_array
     row_lower: Array
     row_upper: Array
     bounds: Array
-    low: BoolArray
-    high: BoolArray
     equal: BoolArray
 
     @classmethod
-    def of(cls, p: Polyhedron) -> Scaled:
-        """`p` scaled by powers of two, so that coefficients are not rounded."""
+    def of(cls, p: Polyhedron) -> ScaledPolyhedron:
+        """Return `p` scaled by powers of two, so that coefficients are not rounded."""
         width = p.upper - p.lower
         power = np.ceil(np.log2(np.where(width > 0, width, 1.0)))
         half = np.where(width > 0, 2.0 ** (power - 1), 1.0)
@@ -110,50 +132,44 @@ class Scaled:
         rows = np.where(top > 0, 2.0 ** -np.round(np.log2(np.where(top > 0, top, 1.0))), 1.0)
         moved = p.matrix @ centre
         row_lower, row_upper = (p.row_lower - moved) * rows, (p.row_upper - moved) * rows
-        low, high = np.isfinite(row_lower), np.isfinite(row_upper)
-        equal = low & high
-        equal[equal] = (row_upper - row_lower)[equal] <= EQUAL
+        equal = np.isfinite(row_lower) & np.isfinite(row_upper)
+        equal[equal] = (row_upper - row_lower)[equal] <= EQUATION_WIDTH
         bounds = np.column_stack([p.lower - centre, p.upper - centre]) / half[:, None]
         scaled = csr_array(matrix.multiply(rows[:, None]))
-        return cls(
-            centre,
-            half,
-            rows,
-            scaled,
-            row_lower,
-            row_upper,
-            bounds,
-            low & ~equal,
-            high & ~equal,
-            equal,
-        )
+        return cls(centre, half, rows, scaled, row_lower, row_upper, bounds, equal)
+
+    def one_sided(self, chosen: BoolArray) -> Inequalities:
+        """Return the sides of the `chosen` rows as inequalities."""
+        high, low = chosen & np.isfinite(self.row_upper), chosen & np.isfinite(self.row_lower)
+        matrix = csr_array(vstack([self.matrix[high], -self.matrix[low]], format="csr"))
+        right = np.concatenate([self.row_upper[high], -self.row_lower[low]])
+        return Inequalities(matrix, right, high, low)
 
     @cached_property
-    def inequalities(self) -> tuple[csr_array, Array]:
-        """``A v <= b``: the upper sides, then the lower ones."""
-        matrix = csr_array(vstack([self.matrix[self.high], -self.matrix[self.low]], format="csr"))
-        return matrix, np.concatenate([self.row_upper[self.high], -self.row_lower[self.low]])
+    def inequalities(self) -> Inequalities:
+        """The rows that are no equations to the solver."""
+        return self.one_sided(~self.equal)
 
     @cached_property
     def equations(self) -> tuple[csr_array, Array]:
-        """``A v = b``."""
+        """The rows that are equations to the solver: matrix and right-hand sides."""
         middle = 0.5 * self.row_lower[self.equal] + 0.5 * self.row_upper[self.equal]
         return csr_array(self.matrix[self.equal]), middle
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
-    """What came of a linear program.
+class Optimum:
+    """The outcome of a linear program.
 
     Attributes
     ----------
     bound
-        Proved: no point of the polyhedron has a smaller value; infinite if it is proved empty,
-        minus infinity if nothing is proved.
+        The proved bound, below which no point of the polyhedron has a value; infinite if it is
+        proved empty, minus infinity if nothing is proved.
     x
         The solver's optimum, None if there is none.
     multipliers
-        Of the rows, shape (rows,).
+        Multipliers of the rows, shape (rows,), None if there are none.
     """
 
     bound: float
@@ -161,47 +177,43 @@ class Solved:
     multipliers: Array | None
 
 
-def minimum(p: Polyhedron, cost: Array, seconds: float = math.inf) -> Solved:
-    """``min cost @ x`` over `p`.
+def minimise(p: Polyhedron, cost: Array, seconds: float = math.inf) -> Optimum:
+    """Minimise ``cost @ x`` over `p`.
 
     Parameters
     ----------
     cost
-        Shape (columns,).
+        Coefficients of the columns, shape (columns,).
     seconds
-        Limit; with it nothing may be proved.
+        Time limit, after which nothing may be proved.
     """
     s = p.scaled
     c = cost * s.half
     size = float(np.abs(c).max(initial=0.0)) or 1.0
-    matrix, right = s.inequalities
+    sides = s.inequalities
     equations, target = s.equations
     found = _linprog(
         c / size,
-        A_ub=matrix,
-        b_ub=right,
+        A_ub=sides.matrix,
+        b_ub=sides.right,
         A_eq=equations,
         b_eq=target,
         bounds=s.bounds,
         seconds=seconds,
     )
-    if found.status == INFEASIBLE:
-        return Solved(math.inf if proved_empty(p, seconds) else -math.inf, None, None)
-    if found.status != 0 or found.x is None:
-        return Solved(-math.inf, None, None)
-    y = np.zeros(len(s.rows))
-    marginal = np.asarray(found.ineqlin.marginals)
-    upper = int(s.high.sum())
-    y[s.high] += marginal[:upper]
-    y[s.low] -= marginal[upper:]
+    if found.status == STATUS_INFEASIBLE:
+        return Optimum(math.inf if is_proved_empty(p, seconds) else -math.inf, None, None)
+    if found.status != STATUS_OPTIMAL or found.x is None:
+        return Optimum(-math.inf, None, None)
+    y = sides.multipliers(np.asarray(found.ineqlin.marginals))
     y[s.equal] = found.eqlin.marginals
-    y = y * s.rows * size
+    y = y * s.row_scale * size
     x = np.clip(s.centre + s.half * found.x, p.lower, p.upper)
-    return Solved(safe_bound(p, cost, y), x, y)
+    return Optimum(safe_dual_bound(p, cost, y), x, y)
 
 
 def _linprog(cost: Array, *, seconds: float, **rows: Any) -> Any:
-    """HiGHS, by the dual simplex method, whose multipliers are those of a vertex."""
+    """Call HiGHS' dual simplex method, whose multipliers are those of a vertex."""
     from scipy.optimize import linprog
 
     options = {} if math.isinf(seconds) else {"time_limit": max(seconds, 0.01)}
@@ -209,8 +221,8 @@ def _linprog(cost: Array, *, seconds: float, **rows: Any) -> Any:
     return solve(cost, method="highs-ds", options=options, **rows)
 
 
-def safe_bound(p: Polyhedron, cost: Array, multipliers: Array) -> float:
-    """A lower bound of ``cost @ x`` over `p` from any multipliers, rounding included.
+def safe_dual_bound(p: Polyhedron, cost: Array, multipliers: Array) -> float:
+    """Return a lower bound of ``cost @ x`` over `p` from any multipliers, rounding included.
 
     ``cost x = (cost - A'y) x + y (A x)``: the first part is bounded over the box, the second by
     the sides of the rows, the lower one where y > 0 and the upper one where y < 0. Multipliers
@@ -234,28 +246,23 @@ def safe_bound(p: Polyhedron, cost: Array, multipliers: Array) -> float:
     return float(total - summation_error(terms) * magnitude)
 
 
-def proved_empty(p: Polyhedron, seconds: float = math.inf) -> bool:
-    """Whether multipliers prove that there is no point.
+def is_proved_empty(p: Polyhedron, seconds: float = math.inf) -> bool:
+    """Return whether multipliers prove that there is no point.
 
     They are those of the least violation that all rows can share; with them, a bound above zero
     on nothing at all is a contradiction.
     """
     s = p.scaled
-    low, high = np.isfinite(s.row_lower), np.isfinite(s.row_upper)
-    matrix = vstack([s.matrix[high], -s.matrix[low]], format="csr")
-    count, n = matrix.shape
+    sides = s.one_sided(np.ones(len(s.row_scale), dtype=bool))
+    count, n = sides.matrix.shape
     found = _linprog(
         np.append(np.zeros(n), 1.0),
-        A_ub=hstack([matrix, csr_array(-np.ones((count, 1)))], format="csr"),
-        b_ub=np.concatenate([s.row_upper[high], -s.row_lower[low]]),
-        bounds=np.vstack([s.bounds, [0.0, MOST_VIOLATION]]),
+        A_ub=hstack([sides.matrix, csr_array(-np.ones((count, 1)))], format="csr"),
+        b_ub=sides.right,
+        bounds=np.vstack([s.bounds, [0.0, MAX_VIOLATION]]),
         seconds=seconds,
     )
-    if found.status != 0:
+    if found.status != STATUS_OPTIMAL:
         return False
-    y = np.zeros(len(s.rows))
-    marginal = np.asarray(found.ineqlin.marginals)
-    upper = int(high.sum())
-    y[high] += marginal[:upper]
-    y[low] -= marginal[upper:]
-    return safe_bound(p, np.zeros(n), y * s.rows) > 0.0
+    y = sides.multipliers(np.asarray(found.ineqlin.marginals))
+    return safe_dual_bound(p, np.zeros(n), y * s.row_scale) > 0.0

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
-from odefit.methods.outer_approximation.linear_programs import minimum
-from odefit.methods.outer_approximation.master import Master
-from odefit.methods.outer_approximation.propagation import Infeasible
+from odefit.methods.outer_approximation.fbbt import Infeasible
+from odefit.methods.outer_approximation.linear_programs import minimise
+from odefit.methods.outer_approximation.master_problem import MasterProblem
 from odefit.methods.process import Child
 from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.errors import InputError, one_of
@@ -200,7 +200,7 @@ def milp_solver(name: str) -> MixedIntegerSolver:
     return MILP_SOLVERS[name]()
 
 
-class Workshop:
+class SolverProcess:
     """A process with a solver, kept from one program to the next.
 
     Parameters
@@ -219,13 +219,15 @@ class Workshop:
             self._child.kill()
             self._child = None
 
-    def __enter__(self) -> Workshop:
+    def __enter__(self) -> SolverProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def solve(self, program: Master, gap: float, seconds: float, stop: Callable[[], bool]) -> Found:
+    def solve(
+        self, program: MasterProblem, gap: float, seconds: float, stop: Callable[[], bool]
+    ) -> Found:
         """Solve; the bound is that of the solver less a margin for its tolerances.
 
         The margin is what the optimum of the linear relaxation moves, to first order, if every
@@ -238,7 +240,7 @@ class Workshop:
             The linear relaxation is proved to be empty.
         """
         p, s = program.polyhedron, program.polyhedron.scaled
-        root = minimum(p, program.cost)
+        root = minimise(p, program.cost)
         if root.bound == math.inf:
             raise Infeasible
         if not program.integer.any():
@@ -252,7 +254,7 @@ class Workshop:
         shift = float(program.cost @ s.centre)
         margin = 0.0
         if root.multipliers is not None:
-            margin = TOLERANCE * float(np.abs(root.multipliers / s.rows).sum())
+            margin = TOLERANCE * float(np.abs(root.multipliers / s.row_scale).sum())
         bound = found.bound * size + shift - margin if math.isfinite(found.bound) else found.bound
         x = root.x if math.isfinite(found.bound) or not found.optimal else None
         if found.x is not None:

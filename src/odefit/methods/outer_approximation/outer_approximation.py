@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -23,11 +23,11 @@ from odefit.discretisation.schemes import Collocation
 from odefit.methods.bounded_problem import BoundedProblem, GivenBounds, check_bounds
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import BoundStep, Certificate, Estimate, Start, Status
-from odefit.methods.outer_approximation.algorithm import Search, Slave, Tell
+from odefit.methods.outer_approximation.algorithm import Search, SearchOptions, SlaveProblem
 from odefit.methods.outer_approximation.boxes import Box, refuse_infinite, state_bounds
-from odefit.methods.outer_approximation.equations import standard_form
+from odefit.methods.outer_approximation.fbbt import FBBT, Infeasible
 from odefit.methods.outer_approximation.mixed_integer import MixedIntegerSolver, milp_solver
-from odefit.methods.outer_approximation.propagation import Infeasible, Propagation
+from odefit.methods.outer_approximation.standard_form import standard_form
 from odefit.methods.solvers.agreement import measure_agreement
 from odefit.methods.solvers.local_search import LocalSearch, as_start
 from odefit.methods.solvers.mesh_search import mesh_search
@@ -209,7 +209,7 @@ class OuterApproximation:
             warm, true = mesh_search(local, forward, d, limited, starts=self.starts)
             search, box = self._search(forward, d, unknowns, warm, control)
             search.run()
-            best = search.best
+            best = search.incumbent
             start = np.zeros(len(problem.unknowns)) if warm is None else _vector(warm, unknowns)
             answer = best if best is not None else _nothing(d, search)
             solver = local.solver.name
@@ -268,10 +268,10 @@ class OuterApproximation:
         if best is not None and self.cut is None:
             reach = max(reach, best.objective)
         with suppress(Infeasible):  # the search finds that out again, and says so
-            low, high = Propagation(form)(form.lower, form.upper, reach)
+            low, high = FBBT(form).tighten(form.lower, form.upper, reach)
             refuse_infinite(d, form.names, low, high, form.originals)
         search = Search(
-            self,
+            SearchOptions(**{f.name: getattr(self, f.name) for f in fields(SearchOptions)}),
             form,
             form.lower,
             form.upper,
@@ -307,12 +307,12 @@ class OuterApproximation:
     def _said(self, search: Search) -> str:
         if search.closed:
             return f"the bounds have met after {search.history[-1].seconds:.1f} s"
-        if search.best is None:
-            return f"no point with an objective below {search.cut:.6g} was found"
+        if search.incumbent is None:
+            return f"no point with an objective below {search.cutoff:.6g} was found"
         return "the bounds have not met"
 
 
-def _confirmed(d: Discretisation, warm: Answer, slave: Slave) -> Answer | None:
+def _confirmed(d: Discretisation, warm: Answer, slave: SlaveProblem) -> Answer | None:
     """The local answer as one of the problem with bounded states, which it did not know of."""
     if warm.values is None or warm.unknowns is None:
         return None
@@ -335,7 +335,7 @@ def _nothing(d: Discretisation, search: Search) -> Answer:
     return make_answer(instance, Outcome.FAILED, None, None, search.lower, 0.0, "no answer")
 
 
-def _teller(control: Control) -> Tell | None:
+def _teller(control: Control) -> Callable[[BoundStep], None] | None:
     if control.report is None:
         return None
     report = control.report
@@ -356,4 +356,4 @@ def _status(search: Search, control: Control) -> Status:
         return Status.INTERRUPTED
     if control.out_of_time:
         return Status.TIME_LIMIT
-    return Status.NOT_CONVERGED if search.best is not None else Status.FAILED
+    return Status.NOT_CONVERGED if search.incumbent is not None else Status.FAILED

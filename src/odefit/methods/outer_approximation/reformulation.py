@@ -1,7 +1,7 @@
 """Symbolic reformulation of Smith and Pantelides: expressions to the standard form (18)-(25).
 
 An expression is evaluated over affine combinations of variables. Sums stay such combinations;
-each product of two variables, each power and each function gets a variable of its own, the same
+each product of two variables, each power and each function gets an auxiliary variable, the same
 one wherever the same term occurs again.
 """
 
@@ -13,92 +13,106 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Literal
 
-import numpy as np
+from odefit.methods.outer_approximation.univariate import FUNCTIONS, Univariate, power
 
-from odefit.methods.outer_approximation.functions import evaluate
-from odefit.methods.outer_approximation.standard_form import Univariate
-from odefit.problem.algebras import NUMPY
-
-SPREAD = 9
-"""Products of sums with at most so many terms are multiplied out: their terms occur elsewhere."""
+MAX_EXPANDED = 9
+"""Products of sums are multiplied out, since their terms occur elsewhere, up to so many terms."""
 
 Number = float | int
 
 
-Kind = Literal["sum", "product", "quotient", "function"]
+@dataclass(frozen=True)
+class UnivariateTerm:
+    """A term ``w_result = f(w_argument)``, (24) and (25).
+
+    Attributes
+    ----------
+    result, argument
+        Indices of the variables.
+    function
+        The function f.
+    """
+
+    result: int
+    argument: int
+    function: Univariate
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Definition:
-    """What a variable is in terms of earlier ones.
+    """An auxiliary variable in terms of earlier variables.
 
     Attributes
     ----------
     kind
-        How it is made.
+        The operation that makes it.
     arguments
-        Numbers of the variables in it.
-    expression
-        Of a sum.
-    term
-        Of a function.
+        Indices of the variables in it.
+    coefficients, constant
+        Coefficients of the arguments of a sum, and the number that is added.
+    function
+        The function of one argument.
     """
 
-    kind: Kind
+    kind: Literal["sum", "product", "quotient", "function"]
     arguments: tuple[int, ...]
-    expression: Affine | None = None
-    term: Univariate | None = None
+    coefficients: tuple[float, ...] = ()
+    constant: float = 0.0
+    function: Univariate | None = None
 
     def value(self, w: Any) -> float:
-        """From the values `w` of the variables, by number."""
-        if self.expression is not None:
-            return self.expression.value(w)
-        if self.term is not None:
-            return evaluate(self.term.function, float(w[self.term.argument]), self.term.exponent)
-        a, b = (float(w[k]) for k in self.arguments)
+        """Return the value at the values `w` of the variables, by index."""
+        values = [float(w[k]) for k in self.arguments]
+        if self.function is not None:
+            return self.function.at(values[0])
+        if self.kind == "sum":
+            return self.constant + sum(
+                c * x for c, x in zip(self.coefficients, values, strict=True)
+            )
+        a, b = values
         if self.kind == "product":
             return a * b
         return a / b if b else math.nan
 
 
 class Affine:
-    """``constant + sum of coefficients[i] w_i``, with the operations of expressions."""
+    """An expression ``constant + sum of coefficients[i] w_i``, with the operations of algebras."""
 
-    __slots__ = ("coefficients", "constant", "terms")
+    __slots__ = ("coefficients", "constant", "owner")
 
     def __init__(
-        self, terms: Terms, coefficients: Mapping[int, float], constant: float = 0.0
+        self, owner: Reformulation, coefficients: Mapping[int, float], constant: float = 0.0
     ) -> None:
-        self.terms = terms
+        self.owner = owner
         self.coefficients = {i: c for i, c in coefficients.items() if c != 0.0}
         self.constant = float(constant)
 
     @property
-    def single(self) -> int | None:
-        """The variable, if it is nothing but one."""
+    def variable(self) -> int | None:
+        """The variable that the expression is, None if it is anything else."""
         if self.constant == 0.0 and list(self.coefficients.values()) == [1.0]:
             return next(iter(self.coefficients))
         return None
 
     def value(self, w: Any) -> float:
-        """From the values `w` of the variables, by number."""
+        """Return the value at the values `w` of the variables, by index."""
         return self.constant + sum(c * float(w[i]) for i, c in self.coefficients.items())
 
     def scaled(self, factor: float) -> Affine:
-        """Times a number."""
+        """Return the expression times a number."""
         own = {i: c * factor for i, c in self.coefficients.items()}
-        return Affine(self.terms, own, self.constant * factor)
+        return Affine(self.owner, own, self.constant * factor)
 
     def __neg__(self) -> Affine:
         return self.scaled(-1.0)
 
     def __add__(self, other: Affine | Number) -> Affine:
         if not isinstance(other, Affine):
-            return Affine(self.terms, self.coefficients, self.constant + float(other))
+            return Affine(self.owner, self.coefficients, self.constant + float(other))
         total = dict(self.coefficients)
         for i, c in other.coefficients.items():
             total[i] = total.get(i, 0.0) + c
-        return Affine(self.terms, total, self.constant + other.constant)
+        return Affine(self.owner, total, self.constant + other.constant)
 
     __radd__ = __add__
 
@@ -111,173 +125,177 @@ class Affine:
     def __mul__(self, other: Affine | Number) -> Affine:
         if not isinstance(other, Affine):
             return self.scaled(float(other))
-        return self.terms.product(self, other)
+        return self.owner.product(self, other)
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Affine | Number) -> Affine:
         if not isinstance(other, Affine):
             return self.scaled(1.0 / float(other))
-        return self.terms.quotient(self, other)
+        return self.owner.quotient(self, other)
 
     def __rtruediv__(self, other: Number) -> Affine:
-        return self.terms.call("power", self, -1.0).scaled(float(other))
+        return self.owner.apply(power(-1.0), self).scaled(float(other))
 
 
-class Terms:
-    """The variables and terms that are there so far, each once.
+class Reformulation:
+    """The variables and terms that are known so far, each once.
 
     Attributes
     ----------
     names
-        Of the variables.
+        Names of the variables.
     rows
-        Left-hand sides that are zero.
+        Left-hand sides that are zero: the definitions of sums.
     bilinear, univariate
-        See :class:`StandardForm`.
+        The terms, as in :class:`~odefit.methods.outer_approximation.standard_form.StandardForm`.
     definitions
-        What each further variable is, in the order in which they were made.
+        Definitions of the auxiliary variables, in the order in which they were made.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = list(names)
         self.rows: list[Affine] = []
         self.bilinear: list[tuple[int, int, int]] = []
-        self.univariate: list[Univariate] = []
+        self.univariate: list[UnivariateTerm] = []
         self.definitions: dict[int, Definition] = {}
-        self._known: dict[Any, int] = {}
+        self._auxiliary: dict[Definition, int] = {}
 
     def variable(self, number: int) -> Affine:
-        """Variable `number` as an expression."""
+        """Return variable `number` as an expression."""
         return Affine(self, {number: 1.0})
 
-    def new(self, name: str) -> int:
-        """A further variable."""
+    def auxiliary(self, expression: Affine) -> int:
+        """Return the variable that equals `expression`, made if there is none."""
+        if expression.variable is not None:
+            return expression.variable
+        arguments, coefficients = zip(*sorted(expression.coefficients.items()), strict=True)
+        what = Definition("sum", arguments, coefficients, expression.constant)
+        return self._defined(what, f"sum {len(self._auxiliary)}")
+
+    def _defined(self, what: Definition, name: str) -> int:
+        """Return the variable with this definition, made with its row or term if there is none."""
+        if what in self._auxiliary:
+            return self._auxiliary[what]
+        number = self._auxiliary[what] = len(self.names)
         self.names.append(name)
-        return len(self.names) - 1
-
-    def _define(self, number: int, kind: Kind, arguments: tuple[int, ...], **more: Any) -> None:
-        self.definitions[number] = Definition(kind, arguments, **more)
-
-    def named(self, expression: Affine) -> int:
-        """The variable that equals `expression`, made if there is none."""
-        single = expression.single
-        if single is not None:
-            return single
-        key = ("sum", tuple(sorted(expression.coefficients.items())), expression.constant)
-        if key not in self._known:
-            number = self._known[key] = self.new(f"sum {len(self._known)}")
-            self.rows.append(expression - self.variable(number))
-            self._define(number, "sum", tuple(expression.coefficients), expression=expression)
-        return self._known[key]
+        self.definitions[number] = what
+        if what.kind == "sum":
+            total = {**dict(zip(what.arguments, what.coefficients, strict=True)), number: -1.0}
+            self.rows.append(Affine(self, total, what.constant))
+        elif what.kind == "product":
+            i, j = what.arguments
+            self.bilinear.append((number, i, j))
+        elif what.kind == "quotient":  # (23) as a bilinear term
+            i, j = what.arguments
+            self.bilinear.append((i, number, j))
+        elif what.function is not None:
+            self.univariate.append(UnivariateTerm(number, what.arguments[0], what.function))
+        return number
 
     def product(self, a: Affine, b: Affine) -> Affine:
-        """(22), multiplied out where that is short."""
+        """Return the product (22), multiplied out where that is short."""
         for one, other in ((a, b), (b, a)):
             if not one.coefficients:
                 return other.scaled(one.constant)
-        if len(a.coefficients) * len(b.coefficients) > SPREAD:
-            a, b = (x if len(x.coefficients) == 1 else self.variable(self.named(x)) for x in (a, b))
+        if len(a.coefficients) * len(b.coefficients) > MAX_EXPANDED:
+            a, b = (
+                x if len(x.coefficients) == 1 else self.variable(self.auxiliary(x)) for x in (a, b)
+            )
         total = a.scaled(b.constant) + b.scaled(a.constant)
         total = total + (-a.constant * b.constant)
         for i, c in a.coefficients.items():
             for j, d in b.coefficients.items():
-                total = total + Affine(self, {self._times(i, j): c * d})
+                total = total + self._product_of_variables(i, j).scaled(c * d)
         return total
 
-    def _times(self, i: int, j: int) -> int:
+    def _product_of_variables(self, i: int, j: int) -> Affine:
         if i == j:
-            return self._univariate("power", i, 2.0)
-        key = ("product", min(i, j), max(i, j))
-        if key not in self._known:
-            number = self._known[key] = self.new(f"({self.names[i]})*({self.names[j]})")
-            self.bilinear.append((number, min(i, j), max(i, j)))
-            self._define(number, "product", (i, j))
-        return self._known[key]
+            return self.apply(power(2.0), self.variable(i))
+        i, j = min(i, j), max(i, j)
+        name = f"({self.names[i]})*({self.names[j]})"
+        return self.variable(self._defined(Definition("product", (i, j)), name))
 
     def quotient(self, a: Affine, b: Affine) -> Affine:
-        """(23) as a bilinear term: the result times `b` is `a`."""
+        """Return the quotient (23)."""
         if not b.coefficients:
             return a.scaled(1.0 / b.constant)
         if not a.coefficients:
-            return self.call("power", b, -1.0).scaled(a.constant)
+            return self.apply(power(-1.0), b).scaled(a.constant)
         if len(b.coefficients) == 1 and b.constant == 0.0:  # a factor does not spoil sharing
             ((j, factor),) = b.coefficients.items()
             a = a.scaled(1.0 / factor)
         else:
-            j = self.named(b)
+            j = self.auxiliary(b)
         # A common factor of the numerator stays outside.
-        lead = next(iter(a.coefficients.values()))
+        lead = 1.0
         if a.constant == 0.0 and len(a.coefficients) == 1:
+            lead = next(iter(a.coefficients.values()))
             a = a.scaled(1.0 / lead)
-        else:
-            lead = 1.0
-        i = self.named(a)
+        i = self.auxiliary(a)
         if i == j:
             return Affine(self, {}, lead)
-        key = ("quotient", i, j)
-        if key not in self._known:
-            number = self._known[key] = self.new(f"({self.names[i]})/({self.names[j]})")
-            self.bilinear.append((i, number, j))
-            self._define(number, "quotient", (i, j))
-        return Affine(self, {self._known[key]: lead})
+        name = f"({self.names[i]})/({self.names[j]})"
+        return Affine(self, {self._defined(Definition("quotient", (i, j)), name): lead})
 
-    def call(self, function: str, argument: Affine, exponent: float = 0.0) -> Affine:
-        """(24) and (25)."""
+    def apply(self, function: Univariate, argument: Affine) -> Affine:
+        """Return a function of an expression, (24) and (25).
+
+        Raises
+        ------
+        ZeroDivisionError
+            The argument is a number at which the function has no finite value.
+        """
         if not argument.coefficients:
-            x = np.float64(argument.constant)
-            with np.errstate(all="ignore"):
-                value = x**exponent if function == "power" else NUMPY.call(function, [x])
-            if not math.isfinite(float(value)):
-                raise ZeroDivisionError(f"{function}({argument.constant:g}) has no finite value")
-            return Affine(self, {}, float(value))
-        number = self._univariate(function, self.named(argument), exponent)
-        return self.variable(number)
-
-    def _univariate(self, function: str, argument: int, exponent: float) -> int:
-        key = (function, argument, exponent)
-        if key not in self._known:
-            shown = f"^{exponent:g}" if function == "power" else ""
-            name = "" if function == "power" else function
-            number = self._known[key] = self.new(f"{name}({self.names[argument]}){shown}")
-            term = Univariate(number, argument, function, exponent)
-            self.univariate.append(term)
-            self._define(number, "function", (argument,), term=term)
-        return self._known[key]
+            value = function.at(argument.constant)
+            if not math.isfinite(value):
+                raise ZeroDivisionError(
+                    f"{function.name}({argument.constant:g}) has no finite value"
+                )
+            return Affine(self, {}, value)
+        k = self.auxiliary(argument)
+        shown = f"({self.names[k]})"
+        shown = f"{shown}^{function.exponent:g}" if function.exponent else function.name + shown
+        what = Definition("function", (k,), function=function)
+        return self.variable(self._defined(what, shown))
 
 
 class AffineAlgebra:
-    """Expressions over :class:`Affine`; plain numbers where values are known."""
+    """The algebra of expressions over :class:`Affine`, in which known values are plain numbers."""
 
-    def __init__(self, terms: Terms) -> None:
-        self._terms = terms
+    def __init__(self, reformulation: Reformulation) -> None:
+        self._reformulation = reformulation
 
     def number(self, text: str) -> Affine:
-        return Affine(self._terms, {}, float(text))
+        return self.affine(text)
 
     def power(self, base: Any, exponent: Any) -> Affine:
         x, n = self.affine(base), self.affine(exponent)
         if not n.coefficients:
             if n.constant == 0.0:
-                return Affine(self._terms, {}, 1.0)
-            return x if n.constant == 1.0 else self._terms.call("power", x, n.constant)
+                return self.affine(1.0)
+            return x if n.constant == 1.0 else self._reformulation.apply(power(n.constant), x)
         if not x.coefficients and x.constant == 0.0:
             return x  # as everywhere: 0^p is 0 for every positive p
-        return self._terms.call("exp", n * self._terms.call("log", x))
+        return self._apply("exp", n * self._apply("log", x))
 
     def call(self, function: str, arguments: Sequence[Any]) -> Affine:
         given = [self.affine(a) for a in arguments]
         if function in {"min", "max"}:
-            sign = 1.0 if function == "max" else -1.0
-            return reduce(lambda a, b: self._extreme(a, b, sign), given)
+            # The larger of two numbers is half their sum and half their distance.
+            sign = 0.5 if function == "max" else -0.5
+            return reduce(
+                lambda a, b: (a + b).scaled(0.5) + self._apply("abs", a - b).scaled(sign), given
+            )
         if function == "log10":
-            return self._terms.call("log", given[0]).scaled(1.0 / math.log(10.0))
-        return self._terms.call(function, given[0])
+            return self._apply("log", given[0]).scaled(1.0 / math.log(10.0))
+        return self._apply(function, given[0])
 
-    def _extreme(self, a: Affine, b: Affine, sign: float) -> Affine:
-        """The larger of two numbers is half their sum and half their distance."""
-        return (a + b + self._terms.call("abs", a - b).scaled(sign)).scaled(0.5)
+    def _apply(self, function: str, argument: Affine) -> Affine:
+        return self._reformulation.apply(FUNCTIONS[function], argument)
 
     def affine(self, value: Any) -> Affine:
-        """`value` as an expression, if it is a number."""
-        return value if isinstance(value, Affine) else Affine(self._terms, {}, float(value))
+        """Return `value` as an expression, also if it is a number."""
+        if isinstance(value, Affine):
+            return value
+        return Affine(self._reformulation, {}, float(value))

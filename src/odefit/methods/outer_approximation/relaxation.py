@@ -5,34 +5,73 @@ Columns are the variables w and, behind them, one alpha for each residual (39).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, hstack, vstack
+from scipy.sparse import coo_array, csr_array, vstack
 
 from odefit.enclosure.rounding import UNIT_ROUNDOFF, round_down, round_up
-from odefit.methods.outer_approximation.functions import lines
 from odefit.methods.outer_approximation.linear_programs import Polyhedron
-from odefit.methods.outer_approximation.standard_form import StandardForm
+from odefit.methods.outer_approximation.standard_form import COEFFICIENT_ERROR, StandardForm
+from odefit.methods.outer_approximation.supporting_lines import supporting_lines
 from odefit.problem.arrays import Array, BoolArray
 
-SAME = 1e-7
-"""Hyper-planes whose places differ by less, relative to the residual's range, are one."""
+CONTACT_DISTANCE = 1e-7
+"""Least distance of two hyper-planes' contact points, relative to the residual's range."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """``lower <= matrix @ x <= upper``."""
+    """Linear rows ``lower <= matrix @ x <= upper``."""
 
     matrix: csr_array
     lower: Array
     upper: Array
 
 
+class RowList:
+    """Linear rows that are added one by one."""
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[int, int, float]] = []
+        self._lower: list[float] = []
+        self._upper: list[float] = []
+
+    def add(
+        self, entries: Mapping[int, float], lower: float = -np.inf, upper: float = np.inf
+    ) -> None:
+        """Add a row with these coefficients by column."""
+        row = len(self._lower)
+        self._entries += [(row, column, value) for column, value in entries.items()]
+        self._lower.append(lower)
+        self._upper.append(upper)
+
+    def rows(self, columns: int) -> Rows:
+        """Return the rows, as wide as `columns`."""
+        shape = len(self._lower), columns
+        matrix = csr_array(shape)
+        if self._entries:
+            row, column, value = (np.array(part) for part in zip(*self._entries, strict=True))
+            matrix = csr_array(coo_array((value, (row, column)), shape=shape))
+        return Rows(matrix, np.array(self._lower), np.array(self._upper))
+
+
+def stacked(parts: Sequence[Rows], columns: int) -> Rows:
+    """Return all rows, as wide as `columns`; what narrower ones lack is zero."""
+    wide = [
+        csr_array((m.data, m.indices, m.indptr), shape=(m.shape[0], columns))
+        for m in (part.matrix for part in parts)
+    ]
+    lower, upper = [part.lower for part in parts], [part.upper for part in parts]
+    matrix = csr_array(vstack(wide, format="csr"))
+    return Rows(matrix, np.concatenate(lower), np.concatenate(upper))
+
+
 @dataclass(eq=False)
 class HyperPlanes:
-    """Where the squares of the residuals are supported (40).
+    """Supporting hyper-planes of the squares of the residuals (40), by their contact points.
 
     Some stand uniformly in the range that a residual has, whatever that is by now; others where
     they were asked for. Those outside the range say less than those at its ends.
@@ -40,9 +79,9 @@ class HyperPlanes:
     Attributes
     ----------
     count
-        Of the uniform ones.
+        Number of the uniform ones.
     added
-        By residual, the others.
+        Contact points of the others, by residual.
     """
 
     count: int
@@ -50,95 +89,96 @@ class HyperPlanes:
 
     @classmethod
     def uniform(cls, residuals: int, count: int) -> HyperPlanes:
-        """`count` of them for each residual."""
+        """Return `count` hyper-planes for each residual."""
         return cls(count, [[] for _ in range(residuals)])
 
-    def places(self, low: Array, high: Array) -> list[list[float]]:
-        """By residual, in its range; ends of shape (residuals,)."""
+    def contacts(self, low: Array, high: Array) -> list[list[float]]:
+        """Return the contact points in the ranges of the residuals, ends of shape (residuals,)."""
         found = []
         for own, a, b in zip(self.added, low.tolist(), high.tolist(), strict=True):
-            near = SAME * (b - a)
+            near = CONTACT_DISTANCE * (b - a)
             inner = [p for p in own if a + near < p < b - near]
             found.append([*np.linspace(a, b, self.count if a < b else 1).tolist(), *inner])
         return found
 
     def add(self, residuals: Array, low: Array, high: Array) -> int:
-        """One more at each residual's value, where there is none; how many were new."""
+        """Add one at each residual's value where there is none, and return how many were new."""
         new = 0
-        there = self.places(low, high)
+        there = self.contacts(low, high)
         width = (high - low).tolist()
         for own, known, r, w in zip(self.added, there, residuals.tolist(), width, strict=True):
-            if all(abs(r - p) > SAME * w for p in known):
+            if all(abs(r - p) > CONTACT_DISTANCE * w for p in known):
                 own.append(r)
                 new += 1
         return new
 
 
 @dataclass(frozen=True)
-class GroupCut:
-    """``sum of alpha over some residuals >= least``: from temporal decomposition."""
+class StrengtheningCut:
+    """The inequality ``sum of alpha over some residuals >= least``, from temporal decomposition."""
 
     residuals: tuple[int, ...]
     least: float
 
 
-def relaxed(
+def linear_relaxation(
     form: StandardForm,
     low: Array,
     high: Array,
     planes: HyperPlanes,
-    cut: float = np.inf,
-    groups: Sequence[GroupCut] = (),
+    cutoff: float = np.inf,
+    cuts: Sequence[StrengtheningCut] = (),
     keep: BoolArray | None = None,
 ) -> Polyhedron:
-    """The relaxation.
+    """Return the linear relaxation within bounds.
 
     Parameters
     ----------
     low, high
         Finite bounds of w, shape (n,).
     planes
-        Of the objective.
-    cut
+        Hyper-planes of the objective.
+    cutoff
         Upper bound of the objective (47).
-    groups
+    cuts
         Lower bounds of parts of the objective.
     keep
         Which of the rows (19) hold; None for all.
     """
-    n, m = form.size, len(form.residuals)
-    parts = [linear_rows(form, low, high, keep), mccormick(form, low, high)]
-    parts.append(univariate_rows(form, low, high))
     r = form.residuals
-    parts.append(_planes(form, planes.places(low[r], high[r])))
-    if np.isfinite(cut):
-        parts.append(_cut(form, cut))
-    if groups:
-        parts.append(_groups(form, groups))
-    matrix = csr_array(vstack([_wide(p.matrix, n + m) for p in parts], format="csr"))
     a, b = low[r], high[r]
-    inside = (a <= 0) & (b >= 0)
-    least = np.where(inside, 0.0, round_down(np.minimum(a * a, b * b)))
-    most = round_up(np.maximum(a * a, b * b))
+    rows = RowList()
+    for k, contacts in enumerate(planes.contacts(a, b)):
+        for z in contacts:  # (40)
+            rows.add({form.size + k: 1.0, int(r[k]): -2.0 * z}, math.nextafter(-z * z, -math.inf))
+    if np.isfinite(cutoff):
+        top = cutoff - form.constant + 4 * UNIT_ROUNDOFF * (abs(cutoff) + abs(form.constant))
+        c = objective_coefficients(form)
+        rows.add({int(k): float(c[k]) for k in np.flatnonzero(c)}, upper=top)
+    for cut in cuts:
+        rows.add(dict.fromkeys((form.size + k for k in cut.residuals), 1.0), cut.least)
+    columns = form.size + len(r)
+    terms = [mccormick(form, low, high), univariate_rows(form, low, high)]
+    everything = stacked([linear_rows(form, low, high, keep), *terms, rows.rows(columns)], columns)
+    least = np.maximum(round_down(np.maximum(np.maximum(a, -b), 0.0) ** 2), 0.0)
     return Polyhedron(
-        matrix,
-        np.concatenate([p.lower for p in parts]),
-        np.concatenate([p.upper for p in parts]),
-        np.concatenate([low, np.maximum(least, 0.0)]),
-        np.concatenate([high, most]),
+        everything.matrix,
+        everything.lower,
+        everything.upper,
+        np.concatenate([low, least]),
+        np.concatenate([high, round_up(np.maximum(a * a, b * b))]),
     )
 
 
-def cost(form: StandardForm) -> Array:
-    """The objective (39) without its constant, shape (n + residuals,)."""
+def objective_coefficients(form: StandardForm) -> Array:
+    """Return the coefficients of the objective (39), shape (n + residuals,), without constant."""
     return np.concatenate([form.linear, np.ones(len(form.residuals))])
 
 
 def linear_rows(form: StandardForm, low: Array, high: Array, keep: BoolArray | None = None) -> Rows:
-    """(19), each with what its rounded coefficients may be off."""
+    """Return the rows (19), each with what its rounded coefficients may be off."""
     size = np.maximum(np.abs(low), np.abs(high))
-    # Coefficients are sums and products of given numbers, each off by a few units.
-    slack = 16.0 * UNIT_ROUNDOFF * (abs(form.matrix) @ size + np.abs(form.target))
+    slack = COEFFICIENT_ERROR * (abs(form.matrix) @ size + np.abs(form.target))
     rows = Rows(form.matrix, round_down(form.target - slack), round_up(form.target + slack))
     if keep is None:
         return rows
@@ -146,88 +186,33 @@ def linear_rows(form: StandardForm, low: Array, high: Array, keep: BoolArray | N
 
 
 def mccormick(form: StandardForm, low: Array, high: Array) -> Rows:
-    """(27)-(30) of every bilinear term."""
+    """Return the McCormick envelopes (27)-(30) of every bilinear term."""
     z, x, y = form.bilinear.T
-    count = len(z)
-    xl, xu, yl, yu = low[x], high[x], low[y], high[y]
-    columns, values = [], []
-    lower: list[Array] = []
-    upper: list[Array] = []
-    for a, b, below in ((yl, xl, True), (yu, xu, True), (yl, xu, False), (yu, xl, False)):
+    free = np.full(len(z), np.inf)
+    values, lower, upper = [], [], []
+    for a, b, below in (
+        (low[y], low[x], True),
+        (high[y], high[x], True),
+        (low[y], high[x], False),
+        (high[y], low[x], False),
+    ):
         # z - a x - b y >= -a b, or <=
-        columns.append(np.column_stack([z, x, y]))
-        values.append(np.column_stack([np.ones(count), -a, -b]))
+        values.append(np.column_stack([np.ones(len(z)), -a, -b]))
         product = -a * b
-        lower.append(round_down(product) if below else np.full(count, -np.inf))
-        upper.append(np.full(count, np.inf) if below else round_up(product))
-    return _three(columns, values, lower, upper, form.size)
-
-
-def _three(
-    columns: list[Array], values: list[Array], lower: list[Array], upper: list[Array], size: int
-) -> Rows:
-    index, data = np.concatenate(columns), np.concatenate(values)
-    rows = np.repeat(np.arange(len(index)), index.shape[1])
-    matrix = coo_array((data.ravel(), (rows, index.ravel())), shape=(len(index), size))
+        lower.append(round_down(product) if below else -free)
+        upper.append(free if below else round_up(product))
+    columns = np.tile(np.column_stack([z, x, y]), (4, 1))
+    rows = np.repeat(np.arange(len(columns)), 3)
+    data = np.concatenate(values).ravel()
+    matrix = coo_array((data, (rows, columns.ravel())), shape=(len(columns), form.size))
     return Rows(csr_array(matrix), np.concatenate(lower), np.concatenate(upper))
 
 
 def univariate_rows(form: StandardForm, low: Array, high: Array) -> Rows:
-    """Secants and tangents of the other terms."""
-    entries: list[tuple[int, int, float]] = []
-    lower: list[float] = []
-    upper: list[float] = []
+    """Return the secants and tangents of every univariate term."""
+    rows = RowList()
     for t in form.univariate:
-        for line in lines(t.function, float(low[t.argument]), float(high[t.argument]), t.exponent):
-            row = len(lower)
-            entries += [(row, t.result, 1.0), (row, t.argument, -line.slope)]
-            lower.append(-np.inf if line.above else line.offset)
-            upper.append(line.offset if line.above else np.inf)
-    return Rows(_matrix(entries, len(lower), form.size), np.array(lower), np.array(upper))
-
-
-def _planes(form: StandardForm, places: list[list[float]]) -> Rows:
-    """(40)."""
-    n = form.size
-    rows: list[int] = []
-    columns: list[int] = []
-    values: list[float] = []
-    lower: list[float] = []
-    for k, own in enumerate(places):
-        for place in own:
-            row = len(lower)
-            rows += [row, row]
-            columns += [n + k, int(form.residuals[k])]
-            values += [1.0, -2.0 * place]
-            lower.append(-place * place)
-    size = n + len(places)
-    matrix = coo_array((values, (rows, columns)), shape=(len(lower), size))
-    least = round_down(np.array(lower))
-    return Rows(csr_array(matrix), least, np.full(len(lower), np.inf))
-
-
-def _cut(form: StandardForm, cut: float) -> Rows:
-    """(47)."""
-    top = cut - form.constant
-    top += 4 * UNIT_ROUNDOFF * (abs(cut) + abs(form.constant))
-    return Rows(csr_array(cost(form)[None, :]), np.array([-np.inf]), np.array([top]))
-
-
-def _groups(form: StandardForm, groups: Sequence[GroupCut]) -> Rows:
-    entries = [(k, form.size + r, 1.0) for k, g in enumerate(groups) for r in g.residuals]
-    matrix = _matrix(entries, len(groups), form.size + len(form.residuals))
-    return Rows(matrix, np.array([g.least for g in groups]), np.full(len(groups), np.inf))
-
-
-def _matrix(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) -> csr_array:
-    if not entries:
-        return csr_array((rows, columns))
-    row, column, value = (np.array(part) for part in zip(*entries, strict=True))
-    return csr_array(coo_array((value, (row, column)), shape=(rows, columns)))
-
-
-def _wide(matrix: csr_array, columns: int) -> csr_array:
-    missing = columns - matrix.shape[1]
-    if not missing:
-        return matrix
-    return csr_array(hstack([matrix, csr_array((matrix.shape[0], missing))], format="csr"))
+        for line in supporting_lines(t.function, float(low[t.argument]), float(high[t.argument])):
+            entries = {t.result: 1.0, t.argument: -line.slope}
+            rows.add(entries, **{"upper" if line.above else "lower": line.offset})
+    return rows.rows(form.size)

@@ -4,35 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 
+from odefit.discretisation.assembly import Assembly, assemble
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.formulations import Baseline
+from odefit.enclosure.rounding import UNIT_ROUNDOFF
+from odefit.methods.outer_approximation.reformulation import (
+    Affine,
+    AffineAlgebra,
+    Definition,
+    Reformulation,
+    UnivariateTerm,
+)
 from odefit.problem.arrays import Array, BoolArray, IntArray
+from odefit.problem.errors import InputError
 
 Bounds = tuple[Array, Array]
 """Lower and upper bounds of all variables, each of shape (n,)."""
 
-
-@dataclass(frozen=True)
-class Univariate:
-    """A term ``w_result = f(w_argument)``, (24) and (25).
-
-    Attributes
-    ----------
-    result, argument
-        Numbers of the variables.
-    function
-        ``"exp"``, ``"log"``, ...; ``"power"`` for ``w_argument ** exponent``.
-    exponent
-        Of a power.
-    """
-
-    result: int
-    argument: int
-    function: str
-    exponent: float = 0.0
+COEFFICIENT_ERROR = 16 * UNIT_ROUNDOFF
+"""Relative error of the coefficients of rows, which are sums and products of given numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,30 +36,30 @@ class StandardForm:
     Attributes
     ----------
     names
-        Of the variables, for messages.
+        Names of the variables, for messages.
     lower, upper
         Bounds, shape (n,); infinite where nothing is known yet.
     matrix, target
-        ``matrix @ w = target`` (19), shapes (rows, n) and (rows,).
+        The linear rows ``matrix @ w = target`` (19), shapes (rows, n) and (rows,).
     bilinear
-        Numbers (k, i, j) of ``w_k = w_i w_j`` (22), shape (terms, 3). A fraction
+        Indices (k, i, j) of the terms ``w_k = w_i w_j`` (22), shape (terms, 3). A fraction
         ``w_k = w_i / w_j`` (23) is here as ``w_i = w_k w_j``.
     univariate
-        The other terms.
+        The terms ``w_k = f(w_i)`` (24), (25).
     residuals
-        Numbers of the variables whose squares are the objective.
+        Indices of the variables whose squares are the objective.
     linear, constant
         The rest of the objective: logarithms of standard deviations that are estimated.
     originals
-        So many variables, the first, are those of the discretised problem.
+        Number of variables of the discretised problem, which come before the auxiliary ones.
     parameters
-        Numbers of the variables that are unknowns of the problem.
+        Indices of the variables that are unknowns of the problem.
     elements
         First and last finite element that a variable belongs to, counted from 0, shape (n, 2);
         the end of an element belongs to the next one too. -1 and the largest number for what
         belongs to none, such as parameters.
     definitions
-        What each variable behind the originals is, in an order in which they can be computed.
+        Definitions of the auxiliary variables, in an order in which they can be computed.
     """
 
     names: tuple[str, ...]
@@ -74,14 +68,14 @@ class StandardForm:
     matrix: csr_array
     target: Array
     bilinear: IntArray
-    univariate: tuple[Univariate, ...]
+    univariate: tuple[UnivariateTerm, ...]
     residuals: IntArray
     linear: Array
     constant: float
     originals: int
     parameters: IntArray
     elements: IntArray
-    definitions: Mapping[int, Any]
+    definitions: Mapping[int, Definition]
 
     @property
     def size(self) -> int:
@@ -90,17 +84,133 @@ class StandardForm:
 
     @property
     def factors(self) -> IntArray:
-        """Variables that occur in nonlinear terms, increasing."""
+        """Indices of the variables that occur in nonlinear terms, increasing."""
         arguments = [t.argument for t in self.univariate]
         return np.unique(np.concatenate([self.bilinear[:, 1:].ravel(), arguments])).astype(np.intp)
 
     def within(self, group: Sequence[int]) -> BoolArray:
-        """Which variables belong to a group of consecutive elements, or to none, shape (n,)."""
+        """Return which variables belong to a group of consecutive elements, or to none."""
         first, last = self.elements.T
         found: BoolArray = (first < 0) | ((last >= min(group)) & (first <= max(group)))
         return found
 
     def objective(self, w: Array) -> float:
-        """At the variables `w`, shape (n,)."""
+        """Return the objective at the variables `w`, shape (n,)."""
         r = w[self.residuals]
         return float(r @ r + self.linear @ w + self.constant)
+
+    def lifted(self, values: Array, unknowns: Array) -> Array:
+        """Return all variables at a point of the discretised problem, shape (n,).
+
+        Parameters
+        ----------
+        values, unknowns
+            Values of the variables at points, shape (P, variables), and of the unknowns.
+        """
+        w = np.full(self.size, np.nan)
+        w[: self.originals] = np.concatenate([values.ravel(), unknowns])
+        for k, definition in self.definitions.items():
+            w[k] = definition.value(w)
+        return w
+
+
+def standard_form(d: Discretisation) -> StandardForm:
+    """Return the discretised problem (13)-(17) with every expression taken apart.
+
+    Raises
+    ------
+    InputError
+        An expression is not defined at values that are known.
+    """
+    a = assemble(d, Baseline())
+    known = Reformulation([a.name(k) for k in range(a.size)])
+    algebra = AffineAlgebra(known)
+    w = [
+        algebra.affine(low) if low == high else known.variable(k)
+        for k, (low, high) in enumerate(zip(a.lower.tolist(), a.upper.tolist(), strict=True))
+    ]
+    try:
+        rows = _equations(a, w, algebra)
+        residuals, rest = _objective(a, w, algebra)
+    except (ZeroDivisionError, OverflowError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"outer approximation: the model is not defined at its known values ({error})"
+        ) from error
+    numbers = np.array([known.auxiliary(r) for r in residuals], dtype=np.intp)
+    rows += known.rows
+    n = len(known.names)
+    lower, upper, linear = np.full(n, -np.inf), np.full(n, np.inf), np.zeros(n)
+    lower[: a.size], upper[: a.size] = a.lower, a.upper
+    linear[list(rest.coefficients)] = list(rest.coefficients.values())
+    entries = [(c, k, i) for k, row in enumerate(rows) for i, c in row.coefficients.items()]
+    value, row, column = (np.array(part) for part in zip(*entries, strict=True))
+    return StandardForm(
+        tuple(known.names),
+        lower,
+        upper,
+        csr_array(coo_array((value, (row, column)), shape=(len(rows), n))),
+        np.array([-r.constant for r in rows]),
+        np.array(known.bilinear, dtype=np.intp).reshape(-1, 3),
+        tuple(known.univariate),
+        numbers,
+        linear,
+        rest.constant,
+        a.size,
+        np.arange(a.at_points, a.at_points + len(d.problem.unknowns)),
+        _elements(a, known),
+        known.definitions,
+    )
+
+
+def _equations(a: Assembly, w: list[Affine], algebra: AffineAlgebra) -> list[Affine]:
+    """Return the left-hand sides that are zero."""
+    outputs = [w]
+    for block in a.discretisation.blocks:
+        evaluated = a.evaluated(block, w, algebra)
+        outputs.append([algebra.affine(o) for instance in evaluated for o in instance])
+    found = []
+    for _, _, parts in a.rows():
+        total = algebra.affine(0.0)
+        for variables, (numbers, weights) in zip(outputs, parts, strict=True):
+            for number, weight in zip(numbers.tolist(), weights.tolist(), strict=True):
+                total = total + variables[number].scaled(weight)
+        if total.coefficients:
+            found.append(total)
+    return found
+
+
+def _objective(a: Assembly, w: list[Affine], algebra: AffineAlgebra) -> tuple[list[Affine], Affine]:
+    """Return the residuals, and what the objective has beside their squares."""
+    rest = algebra.affine(0.0)
+    residuals = []
+    for block in a.discretisation.residuals:
+        for outputs in a.evaluated(block, w, algebra):
+            residual, *log_sd = (algebra.affine(o) for o in outputs)
+            for s in log_sd:
+                rest = rest + s.scaled(2.0)
+            if residual.coefficients:
+                residuals.append(residual)
+            else:  # measured where the state is known
+                rest = rest + residual.constant**2
+    return residuals, rest
+
+
+def _elements(a: Assembly, known: Reformulation) -> IntArray:
+    """Return the first and last element of every variable, see :class:`StandardForm`."""
+    d = a.discretisation
+    found = np.empty((len(known.names), 2), dtype=np.intp)
+    found[:, 0], found[:, 1] = -1, np.iinfo(np.intp).max
+    width = len(d.variables)
+    for number in range(len(d.problem.conditions)):
+        own = [p.segment.mesh for p in d.segments if p.segment.condition == number]
+        mesh = np.unique(np.concatenate(own))
+        for point in np.flatnonzero(d.condition_of == number).tolist():
+            time = d.times[point]
+            ends = [int(np.searchsorted(mesh, time, side)) - 1 for side in ("left", "right")]
+            found[point * width : (point + 1) * width] = np.clip(ends, 0, len(mesh) - 2)
+    for k, definition in known.definitions.items():
+        arguments = list(definition.arguments)
+        found[k] = found[arguments, 0].max(), found[arguments, 1].min()
+    return found

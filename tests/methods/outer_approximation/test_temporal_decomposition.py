@@ -7,9 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from odefit.methods.outer_approximation.decomposition import rows_within
-from odefit.methods.outer_approximation.linear_programs import minimum
-from odefit.methods.outer_approximation.relaxation import GroupCut, HyperPlanes, cost, relaxed
+from odefit.methods.outer_approximation.linear_programs import minimise
+from odefit.methods.outer_approximation.relaxation import (
+    HyperPlanes,
+    StrengtheningCut,
+    linear_relaxation,
+    objective_coefficients,
+)
+from odefit.methods.outer_approximation.temporal_decomposition import rows_within
 from tests.methods.outer_approximation.problems import planted
 
 
@@ -24,11 +29,15 @@ def test_the_bound_of_a_group_holds_in_the_whole(group: tuple[int, ...]) -> None
     planes = HyperPlanes.uniform(len(r), 30)
     part = np.zeros(form.size + len(r))
     part[form.size + own] = 1.0
-    bound = minimum(relaxed(form, p.low, p.high, planes, keep=keep), part).bound
+    bound = minimise(linear_relaxation(form, p.low, p.high, planes, keep=keep), part).bound
     assert bound <= float(np.sum(p.w[r[own]] ** 2))
-    free = minimum(relaxed(form, p.low, p.high, planes), cost(form)).bound
-    groups = [GroupCut(tuple(own.tolist()), float(np.sum(p.w[r[own]] ** 2)))]
-    cut = minimum(relaxed(form, p.low, p.high, planes, groups=groups), cost(form)).bound
+    free = minimise(
+        linear_relaxation(form, p.low, p.high, planes), objective_coefficients(form)
+    ).bound
+    groups = [StrengtheningCut(tuple(own.tolist()), float(np.sum(p.w[r[own]] ** 2)))]
+    cut = minimise(
+        linear_relaxation(form, p.low, p.high, planes, cuts=groups), objective_coefficients(form)
+    ).bound
     assert free <= cut <= p.objective * (1 + 1e-6)
     assert math.isfinite(cut)
 

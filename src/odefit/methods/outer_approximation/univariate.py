@@ -1,0 +1,309 @@
+"""Univariate functions (24), (25): values, derivatives, and interval images in both directions.
+
+Images and inverse images are rounded outwards, so that they may prove something.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+Ends = tuple[float, float]
+"""Lower and upper end of an interval."""
+
+REAL_LINE: Ends = (-math.inf, math.inf)
+"""The interval of all real numbers."""
+
+EMPTY: Ends = (math.inf, -math.inf)
+"""The interval without any number."""
+
+LIBRARY_ERROR = 4
+"""Units in the last place by which functions of the C library are taken to be off at most."""
+
+INVERSE_MARGIN = 1e-14
+"""Relative margin of inverse images, since the library's inverse is not exactly the inverse."""
+
+PI_MARGIN = 1e-12
+"""Relative distance from an interval at which a multiple of pi still counts as inside it."""
+
+SINE_PERIOD = 7.0
+"""Intervals longer than this, a little more than 2 pi, contain both extrema of sine and cosine."""
+
+
+@dataclass(frozen=True)
+class Univariate:
+    """A function of one real variable, convex or concave between its inflections.
+
+    Attributes
+    ----------
+    name
+        The name in expressions; ``"power"`` for ``x ** exponent``.
+    value, derivative
+        The function and its derivative, in floats.
+    domain, range
+        Intervals in which the function is defined, and in which its values lie.
+    inverse
+        The inverse of an increasing function, or that of the right half of an even one; None where
+        it is not needed.
+    even
+        Whether ``f(-x) = f(x)``, with a minimum or a pole at zero.
+    inflection_at_zero
+        Whether the curvature changes its sign, or the derivative jumps, at zero.
+    exponent
+        The exponent of a power.
+    """
+
+    name: str
+    value: Callable[[float], float]
+    derivative: Callable[[float], float]
+    domain: Ends = REAL_LINE
+    range: Ends = REAL_LINE
+    inverse: Callable[[float], float] | None = None
+    even: bool = False
+    inflection_at_zero: bool = False
+    exponent: float = 0.0
+
+    def at(self, x: float) -> float:
+        """Return the value at `x`, NaN where it is not defined."""
+        return _or_nan(self.value, x)
+
+    def slope_at(self, x: float) -> float:
+        """Return the derivative at `x` as floats have it, NaN where it is not defined."""
+        return _or_nan(self.derivative, x)
+
+    @property
+    def _is_power(self) -> bool:
+        return self.name == "power"
+
+    def image(self, low: float, high: float) -> Ends:
+        """Return bounds of the values on [low, high], :data:`EMPTY` if there are none."""
+        low, high = max(low, self.domain[0]), min(high, self.domain[1])
+        if low > high:
+            return EMPTY
+        if self._is_power and self.exponent < 0 and low < 0 < high:
+            return self.range  # a pole
+        values = [self.at_end(low, 1), self.at_end(high, -1)]
+        values += [(extremum, extremum) for extremum in self._extrema(low, high)]
+        floor, ceiling = self.range
+        if self._is_power and low >= 0:
+            floor = 0.0
+        return max(min(v[0] for v in values), floor), min(max(v[1] for v in values), ceiling)
+
+    def at_end(self, x: float, side: int) -> Ends:
+        """Return bounds of the value, or of the limit, at an end of an interval.
+
+        Parameters
+        ----------
+        side
+            Where the interval lies: 1 if `x` is its lower end, -1 if `x` is its upper end.
+        """
+        n = self.exponent
+        if self._is_power and x == 0.0:
+            infinite = math.inf if side > 0 or self.even else -math.inf
+            limit = 0.0 if n > 0 else infinite
+        elif math.isinf(x):
+            if self._is_power and n < 0:
+                limit = 0.0
+            elif self.even:
+                limit = math.inf
+            elif self.inverse is not None or self._is_power:
+                limit = self.range[x > 0]
+            else:
+                return self.range
+        elif self.name == "log" and x == 0.0:
+            limit = -math.inf
+        elif self.name == "abs":
+            limit = abs(x)
+        else:
+            return library_bounds(self.value, x)
+        return limit, limit
+
+    def _extrema(self, low: float, high: float) -> list[float]:
+        """Return the extreme values inside (low, high), and infinities where there is a pole."""
+        if self.even:
+            return [self.range[0]] if low < 0 < high else []
+        length = high - low if math.isfinite(low) and math.isfinite(high) else math.inf
+        if self.name in {"sin", "cos"}:
+            if length > SINE_PERIOD:
+                return [-1.0, 1.0]
+            shift = 0.5 if self.name == "sin" else 0.0  # maxima at (2k + shift) pi
+            return [1.0 if k % 2 == 0 else -1.0 for k in _multiples_of_pi(low, high, shift)]
+        if self.name == "tan" and (length > math.pi or _multiples_of_pi(low, high, 0.5)):
+            return [-math.inf, math.inf]
+        return []
+
+    def preimage(self, low: float, high: float, within: Ends) -> Ends:
+        """Return bounds of the arguments in `within` whose values can lie in [low, high]."""
+        start, stop = max(within[0], self.domain[0]), min(within[1], self.domain[1])
+        if self._is_power:
+            return self._preimage_of_power(low, high, start, stop)
+        floor, ceiling = self.range
+        if self.even:
+            if high < floor:
+                return EMPTY
+            top = high
+            if self.inverse is not None:
+                top = _above(library_bounds(self.inverse, max(high, floor))[1])
+            return max(start, -top), min(stop, top)
+        if self.inverse is None:
+            return start, stop
+        if high < floor or low > ceiling:
+            return EMPTY
+        bottom = library_bounds(self.inverse, low)[0] if low > floor else -math.inf
+        top = library_bounds(self.inverse, high)[1] if high < ceiling else math.inf
+        return max(start, _below(bottom)), min(stop, _above(top))
+
+    def _preimage_of_power(self, low: float, high: float, start: float, stop: float) -> Ends:
+        n = self.exponent
+        if not self.even and n == int(n) and start < 0:
+            return start, stop  # odd powers of both signs are rare, and left to the lines
+        if high < 0:
+            return EMPTY
+        a, b = _root(max(low, 0.0), n), _root(high, n)
+        least, most = (a[0], b[1]) if n > 0 else (b[0], a[1])
+        if start >= 0:
+            return max(start, least), min(stop, most)
+        if stop <= 0:
+            return max(start, -most), min(stop, -least)
+        return max(start, -most), min(stop, most)
+
+    def inflections(self, low: float, high: float) -> list[float]:
+        """Return where the curvature may change its sign, or the derivative jumps, inside."""
+        found = [0.0] if self.inflection_at_zero else []
+        if self.name in {"sin", "cos", "tan"}:
+            shift = 0.5 if self.name == "cos" else 0.0
+            found = [(k + shift) * math.pi for k in _multiples_of_pi(low, high, shift)]
+        return [x for x in found if low < x < high]
+
+
+def _or_nan(function: Callable[[float], float], x: float) -> float:
+    try:
+        return float(function(float(x)))
+    except (ValueError, OverflowError, ZeroDivisionError):
+        return math.nan
+
+
+def library_bounds(function: Callable[[float], float], x: float) -> Ends:
+    """Return bounds of a library function's value; the real line where it is not defined."""
+    value = _or_nan(function, x)
+    if not math.isfinite(value):
+        return REAL_LINE if math.isnan(value) else (value, value)
+    low = high = value
+    for _ in range(LIBRARY_ERROR):
+        low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+    return low, high
+
+
+def _multiples_of_pi(low: float, high: float, shift: float) -> range:
+    """Return the whole numbers k with ``(k + shift) pi`` in the interval, or next to it."""
+    slack = PI_MARGIN * max(1.0, abs(low), abs(high))
+    first = math.ceil((low - slack) / math.pi - shift)
+    last = math.floor((high + slack) / math.pi - shift)
+    return range(first, last + 1)
+
+
+def _root(value: float, n: float) -> Ends:
+    """Return bounds of the nonnegative x with ``x ** n = value``."""
+    if value == 0.0 or math.isinf(value):
+        root = 0.0 if (value == 0.0) == (n > 0) else math.inf
+        return root, root
+    try:
+        root = math.sqrt(value) if n == 2.0 else math.pow(value, 1.0 / n)
+    except OverflowError:
+        return 0.0, math.inf
+    return _below(root), _above(root)
+
+
+def _below(x: float) -> float:
+    return x - INVERSE_MARGIN * abs(x) if math.isfinite(x) else x
+
+
+def _above(x: float) -> float:
+    return x + INVERSE_MARGIN * abs(x) if math.isfinite(x) else x
+
+
+HALF_PI = math.pi / 2 + 1e-15
+"""An upper bound of half of pi."""
+
+FUNCTIONS: Mapping[str, Univariate] = {
+    f.name: f
+    for f in (
+        Univariate("exp", math.exp, math.exp, range=(0.0, math.inf), inverse=math.log),
+        Univariate("log", math.log, lambda x: 1.0 / x, (0.0, math.inf), inverse=math.exp),
+        Univariate(
+            "sqrt",
+            math.sqrt,
+            lambda x: 0.5 / math.sqrt(x),
+            (0.0, math.inf),
+            (0.0, math.inf),
+            lambda x: x * x,
+        ),
+        Univariate("sin", math.sin, math.cos, range=(-1.0, 1.0)),
+        Univariate("cos", math.cos, lambda x: -math.sin(x), range=(-1.0, 1.0)),
+        Univariate("tan", math.tan, lambda x: 1.0 + math.tan(x) ** 2),
+        Univariate(
+            "asin",
+            math.asin,
+            lambda x: 1.0 / math.sqrt(1.0 - x * x),
+            (-1.0, 1.0),
+            (-HALF_PI, HALF_PI),
+            math.sin,
+            inflection_at_zero=True,
+        ),
+        Univariate(
+            "acos",
+            math.acos,
+            lambda x: -1.0 / math.sqrt(1.0 - x * x),
+            (-1.0, 1.0),
+            (0.0, 2 * HALF_PI),
+            inflection_at_zero=True,
+        ),
+        Univariate(
+            "atan",
+            math.atan,
+            lambda x: 1.0 / (1.0 + x * x),
+            range=(-HALF_PI, HALF_PI),
+            inverse=math.tan,
+            inflection_at_zero=True,
+        ),
+        Univariate("sinh", math.sinh, math.cosh, inverse=math.asinh, inflection_at_zero=True),
+        Univariate(
+            "cosh", math.cosh, math.sinh, range=(1.0, math.inf), inverse=math.acosh, even=True
+        ),
+        Univariate(
+            "tanh",
+            math.tanh,
+            lambda x: 1.0 - math.tanh(x) ** 2,
+            range=(-1.0, 1.0),
+            inverse=math.atanh,
+            inflection_at_zero=True,
+        ),
+        Univariate(
+            "abs",
+            abs,
+            lambda x: math.copysign(1.0, x),
+            range=(0.0, math.inf),
+            even=True,
+            inflection_at_zero=True,
+        ),
+    )
+}
+"""The univariate functions of expressions, by name; powers are made by :func:`power`."""
+
+
+@cache
+def power(exponent: float) -> Univariate:
+    """Return the function ``x ** exponent``."""
+    whole, even = exponent == int(exponent), exponent % 2 == 0
+    return Univariate(
+        "power",
+        (lambda x: x * x) if exponent == 2.0 else (lambda x: math.pow(x, exponent)),
+        lambda x: exponent * math.pow(x, exponent - 1.0),
+        REAL_LINE if whole else (0.0, math.inf),
+        (0.0, math.inf) if even or not whole else REAL_LINE,
+        even=even,
+        inflection_at_zero=exponent % 2 == 1,
+        exponent=exponent,
+    )
