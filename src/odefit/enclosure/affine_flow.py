@@ -24,7 +24,7 @@ from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW
 from odefit.enclosure.system import Mode, System
 from odefit.enclosure.taylor_evaluation import TapeProgram
-from odefit.enclosure.taylor_models import TaylorModel
+from odefit.enclosure.taylor_models import MIN_KEPT_SHARE, TaylorModel
 from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.structure.tape import Tape
 
@@ -36,9 +36,6 @@ SHORT = 0.25
 
 FAST = 8.0
 """Rate times time from which on powers of a map cost less than steps."""
-
-WORTH = 0.7
-"""Of the boxes: when fewer are left, the others are dropped."""
 
 FINEST = 2.0**-40
 """Of the first stretch: no step is shorter."""
@@ -245,7 +242,7 @@ class StiffAffineFlow:
     def without(self, refuted: BoolArray) -> StiffAffineFlow:
         """Without some of all boxes, a mask, if that saves enough."""
         kept = np.flatnonzero(~refuted[self.boxes])
-        if len(kept) >= WORTH * len(self.boxes):
+        if len(kept) >= MIN_KEPT_SHARE * len(self.boxes):
             return self
         return StiffAffineFlow(self.boxes[kept], self.flow.take(kept))
 

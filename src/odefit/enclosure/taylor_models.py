@@ -17,6 +17,12 @@ from odefit.enclosure.monomials import Monomials, Support
 from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
 from odefit.problem.arrays import Array, IntArray
 
+MIN_KEPT_SHARE = 0.7
+"""Share of the boxes: once fewer are still of interest, arrays are made smaller.
+
+Above, it costs less to take the others along.
+"""
+
 
 @dataclass(eq=False)
 class TaylorModel:

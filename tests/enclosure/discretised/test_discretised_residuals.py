@@ -12,7 +12,7 @@ from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.mesh import DataMesh, GivenMesh, Mesh, UniformMesh
 from odefit.discretisation.schemes import SCHEMES
 from odefit.enclosure import Residuals
-from odefit.enclosure.discretised.block_enclosures import Solver
+from odefit.enclosure.discretised.krawczyk import KrawczykSolver
 from odefit.enclosure.discretised.residuals import DiscretisedEnclosure
 from odefit.enclosure.monomials import Monomials
 from odefit.problem.arrays import Array
@@ -228,10 +228,10 @@ def test_a_bound_that_no_guess_confirms_is_none(monkeypatch: pytest.MonkeyPatch)
     assert np.isfinite(enclosure(0.999 * vector[None], 1.001 * vector[None]).remainder).all()
     growing = iter(10.0**k for k in range(1, 1000))
 
-    def larger(self: Solver, matrix: Array, g: Array, q: int) -> Array:
+    def larger(self: KrawczykSolver, matrix: Array, g: Array, q: int) -> Array:
         return g * next(growing)
 
-    monkeypatch.setattr(Solver, "_solved", larger)
+    monkeypatch.setattr(KrawczykSolver, "_least_solution", larger)
     found = enclosure(0.999 * vector[None], 1.001 * vector[None])
     assert np.isinf(found.remainder[2:]).all()
 

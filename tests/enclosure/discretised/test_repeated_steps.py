@@ -10,7 +10,7 @@ import pytest
 from odefit import Event, Experiment, Model, Problem, library
 from odefit.discretisation.mesh import GivenMesh, Mesh, UniformMesh
 from odefit.discretisation.schemes import SCHEMES
-from odefit.enclosure.discretised import repeated_steps as strides
+from odefit.enclosure.discretised import repeated_steps
 from odefit.enclosure.discretised.residuals import DiscretisedEnclosure
 from odefit.problem.arrays import Array
 from tests.enclosure.containment import at, directions, vectors
@@ -133,9 +133,9 @@ def test_solutions_are_inside(
 def by_steps(
     monkeypatch: pytest.MonkeyPatch, problem: Problem, scheme: str, mesh: Mesh
 ) -> DiscretisedEnclosure:
-    """The same without strides."""
+    """The same, step by step."""
     with monkeypatch.context() as patch:
-        patch.setattr(strides, "FEWEST", 10**9)
+        patch.setattr(repeated_steps, "MIN_REPEATS", 10**9)
         return DiscretisedEnclosure(problem, SCHEMES[scheme], mesh)
 
 
@@ -184,9 +184,9 @@ def test_unequal_steps_are_not_taken_together() -> None:
     grid[1:-1] += 1e-6 * np.sin(np.arange(99))
     name = problem.conditions[0].name
     enclosure = DiscretisedEnclosure(problem, SCHEMES["trapezoid"], GivenMesh({name: grid}))
-    (part,) = enclosure._runs[0]._parts
-    assert part._plan is not None
-    assert not part._plan.runs
+    (segment,) = enclosure._conditions[0]._segments
+    assert segment.repeated_steps is not None
+    assert not segment.repeated_steps.sequences
     assert np.isfinite(enclosure(vector[None], vector[None]).remainder).all()
 
 
@@ -195,13 +195,13 @@ def test_the_difference_of_almost_equal_steps_is_accounted_for(
 ) -> None:
     """Steps that differ by 1e-4, taken as equal: the true solution has to stay inside."""
     problem, vector, rates = stiff()
-    monkeypatch.setattr(strides, "EQUAL", 1e-3)
+    monkeypatch.setattr(repeated_steps, "EQUALITY_TOLERANCE", 1e-3)
     grid = np.linspace(0.0, 50.0, 301)
     grid[1:-1] += 1e-5 * np.sin(np.arange(299))
     grid[[60, 120]] = [10.0, 20.0]
     name = problem.conditions[0].name
     enclosure = DiscretisedEnclosure(problem, SCHEMES["trapezoid"], GivenMesh({name: grid}))
-    assert enclosure._runs[0]._parts[0]._plan.runs  # type: ignore[union-attr]
+    assert enclosure._conditions[0]._segments[0].repeated_steps.sequences  # type: ignore[union-attr]
     found = enclosure(vector[None], vector[None])
     x, matrix = np.array([1.0, 0.0]), rates(vector)[0]
     path = [x]

@@ -1,13 +1,14 @@
-"""What no polynomial of a discretised problem can fit, whatever the unknowns are.
+"""A lower bound of the objective of a discretised problem, whatever the unknowns are.
 
 Between the points of a mesh the scheme's solution is a polynomial, so that what is measured is a
-linear function of values at points where many measurements fall on few points. Their least squares
-distance from all such functions is a lower bound of the objective.
+linear function of values at points where many measurements fall on few points. The distance of the
+data from their projection onto all such functions is a lower bound of the objective.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,107 +16,140 @@ from odefit.enclosure.residuals import ResidualsAtTime
 from odefit.problem.arrays import Array
 from odefit.structure.tape import Term
 
-INDEPENDENT = 1e-8
-"""Least singular value, over the largest, of columns of length one that are told apart."""
+MIN_SINGULAR_RATIO = 1e-8
+"""Least ratio of the smallest to the largest singular value of columns of length one with which
+these count as independent."""
 
-ROUNDING = 1e-15
-"""Of an entry of the matrix, relative: weights of a scheme are quotients of short products."""
-
-Weights = tuple[Mapping[int, float], Mapping[int, float]]
-"""Of values and of slopes at points, for one measurement."""
+ENTRY_ROUNDING = 1e-15
+"""Relative error of an entry of the matrix: weights of a scheme are quotients of short products."""
 
 
-def least_distance(
+class Readout(NamedTuple):
+    """A state between points of a mesh, as a weighted sum of values at points.
+
+    Attributes
+    ----------
+    states, right_hand_sides
+        Weights of states and of right-hand sides, by number of the point.
+    """
+
+    states: Mapping[int, float]
+    right_hand_sides: Mapping[int, float]
+
+
+class _Measurement(NamedTuple):
+    """One measurement as an affine function of states and unknowns.
+
+    Attributes
+    ----------
+    coefficients
+        Coefficients by entry of the tape.
+    segment, readout
+        Number of the segment, and how the states are made of values at its points.
+    value, sd
+        Measured value less the constant, in standard deviations, and the standard deviation.
+    """
+
+    coefficients: dict[int, float]
+    segment: int
+    readout: Readout
+    value: float
+    sd: float
+
+
+def projection_bound(
     measured: Sequence[ResidualsAtTime],
-    weights: Iterable[tuple[int, Weights]],
+    readouts: Iterable[tuple[int, Readout]],
     states: Sequence[int],
     unknowns: Sequence[int],
 ) -> float:
-    """Lower bound of the sum of squares of one condition's residuals.
+    """Return a lower bound of the sum of squares of one condition's residuals.
 
     Parameters
     ----------
     measured
-        Those that are no initial values.
-    weights
-        Number of the segment of each, and of what its states are made.
+        The residuals by time; those at the initial time only if no event changes a state there.
+    readouts
+        Number of the segment for each time, and how its states are made of values at points.
     states, unknowns
         Entries of the tape.
     """
-    found: list[tuple[dict[int, float], int, Weights, float, float]] = []
-    for residual, (segment, parts) in zip(measured, weights, strict=True):
+    found: list[_Measurement] = []
+    for residual, (segment, readout) in zip(measured, readouts, strict=True):
         for term, value, sd in residual.terms():
-            slopes, constant = _affine(term, [*states, *unknowns])
+            coefficients, constant = _affine(term, [*states, *unknowns])
             if constant is not None:
-                found.append((slopes, segment, parts, (value - constant) / sd, sd))
-    free = _not_shifts([slopes for slopes, *_ in found], states)
+                found.append(
+                    _Measurement(coefficients, segment, readout, (value - constant) / sd, sd)
+                )
+    free = _independent_unknowns([measurement.coefficients for measurement in found], states)
     columns: dict[tuple[object, ...], int] = {}
     rows: list[dict[int, float]] = []
-    for slopes, segment, (of_values, of_slopes), _, sd in found:
+    for coefficients, segment, readout, _, sd in found:
         row: dict[int, float] = {}
-        for entry, slope in slopes.items():
+        for entry, coefficient in coefficients.items():
             if entry in free:
-                row[columns.setdefault((entry,), len(columns))] = slope / sd
+                row[columns.setdefault((entry,), len(columns))] = coefficient / sd
             elif entry in states:
-                for kind, parts_of in (("x", of_values), ("f", of_slopes)):
-                    for point, weight in parts_of.items():
+                for kind, weights in zip(("x", "f"), readout, strict=True):
+                    for point, weight in weights.items():
                         place = columns.setdefault((kind, segment, point, entry), len(columns))
-                        row[place] = row.get(place, 0.0) + slope * weight / sd
+                        row[place] = row.get(place, 0.0) + coefficient * weight / sd
         rows.append(row)
     if len(rows) <= len(columns):
         return 0.0
     matrix = np.zeros((len(rows), len(columns)))
     for i, row in enumerate(rows):
         matrix[i, list(row)] = list(row.values())
-    return _distance(matrix, np.array([right for *_, right, _ in found]))
+    return _squared_distance(matrix, np.array([measurement.value for measurement in found]))
 
 
-def _not_shifts(rows: Sequence[Mapping[int, float]], states: Sequence[int]) -> set[int]:
-    """Unknowns that do more than a shift of one state would do as well.
+def _independent_unknowns(rows: Sequence[Mapping[int, float]], states: Sequence[int]) -> set[int]:
+    """Return the unknowns that do more than a shift of one state would do as well.
 
     A scheme's polynomial reproduces constants, so that the others need no column of their own.
     """
     seen: dict[int, set[tuple[int, float] | None]] = {}
-    for slopes in rows:
-        own = [entry for entry in slopes if entry in states and slopes[entry]]
-        for entry in slopes.keys() - set(states):
-            shift = (own[0], slopes[entry] / slopes[own[0]]) if len(own) == 1 else None
+    for coefficients in rows:
+        own = [entry for entry in coefficients if entry in states and coefficients[entry]]
+        for entry in coefficients.keys() - set(states):
+            shift = (own[0], coefficients[entry] / coefficients[own[0]]) if len(own) == 1 else None
             seen.setdefault(entry, set()).add(shift)
     return {entry for entry, shifts in seen.items() if len(shifts) > 1 or None in shifts}
 
 
 def _affine(term: Term, variables: Sequence[int]) -> tuple[dict[int, float], float | None]:
-    """Derivatives by the variables on which a term depends, and its value where they are zero.
+    """Return the coefficients of an affine term, by variable, and its constant.
 
-    None unless they are numbers: the term is not affine in these variables alone.
+    The constant is None if the term is not affine, or not in these variables alone.
     """
     tape = term.tape
     found = {}
     for entry in tape.depends(term):
-        slope = tape.derivative(term, Term(tape, entry)).value
-        if entry not in variables or slope is None:
+        coefficient = tape.derivative(term, Term(tape, entry)).value
+        if entry not in variables or coefficient is None:
             return {}, None
-        found[entry] = float(slope)
+        found[entry] = float(coefficient)
     constant = tape.substitute(term, {entry: tape.number(0) for entry in found}).value
     return found, None if constant is None else float(constant)
 
 
-def _distance(matrix: Array, right: Array) -> float:
-    """Lower bound of min |matrix y - right|^2 over all y; 0 if columns cannot be told apart."""
+def _squared_distance(matrix: Array, right: Array) -> float:
+    """Return a lower bound of min |matrix y - right|^2 over all y; 0 if columns are dependent."""
     norms = np.linalg.norm(matrix, axis=0)
     scaled = matrix[:, norms > 0] / norms[norms > 0]
     u, s, _ = np.linalg.svd(scaled, full_matrices=False)
-    if s.min(initial=1.0) < INDEPENDENT * s.max(initial=1.0):
+    if s.min(initial=1.0) < MIN_SINGULAR_RATIO * s.max(initial=1.0):
         return 0.0
     rest = right - u @ (u.T @ right)
     rest -= u @ (u.T @ rest)
-    length, whole = float(np.linalg.norm(rest)), float(np.linalg.norm(right))
+    length, total = float(np.linalg.norm(rest)), float(np.linalg.norm(right))
     if length == 0.0:
         return 0.0
     # |matrix y - right| >= rest (right - matrix y) / |rest| for any `rest`. Either |matrix y| is
     # more than twice |right|, and the distance more than |right|; or y is limited.
-    largest = 2.0 * whole / float(s.min(initial=1.0)) * (1 + 1e-6)
+    largest = 2.0 * total / float(s.min(initial=1.0)) * (1 + 1e-6)
     leak = float(np.abs(rest @ scaled).sum()) / length
-    leak += ROUNDING * len(right) * scaled.shape[1]
+    leak += ENTRY_ROUNDING * len(right) * scaled.shape[1]
     low = float(rest @ right) / length * (1 - 1e-12) - leak * largest
     return float(max(low, 0.0) ** 2 * (1 - 1e-12))

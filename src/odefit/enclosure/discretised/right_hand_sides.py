@@ -1,8 +1,9 @@
-"""Right-hand sides at points of a mesh, over boxes of unknowns."""
+"""Right-hand sides and their Jacobian at points of a mesh, over boxes of unknowns."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,163 +12,215 @@ from odefit.enclosure.flow import lowered
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW
 from odefit.enclosure.system import Mode, System
+from odefit.enclosure.taylor_evaluation import TapeProgram
 from odefit.enclosure.taylor_models import TaylorModel
 from odefit.problem.arrays import Array
 
 
-class Slopes:
-    """Of one segment, in B boxes.
+@dataclass(frozen=True, eq=False)
+class _Evaluation:
+    """One way to evaluate the right-hand sides or their Jacobian.
+
+    Attributes
+    ----------
+    program
+        The program of what is evaluated.
+    monomials
+        Monomials of the result.
+    unknowns
+        Taylor models of the unknowns in these monomials, by entry of the tape.
+    constant
+        Entries that are the same at all points, by number of points; filled when they are needed.
+    """
+
+    program: TapeProgram
+    monomials: Monomials
+    unknowns: Mapping[int, TaylorModel]
+    constant: dict[int, dict[int, TaylorModel]] = field(default_factory=dict)
+
+
+class RightHandSides:
+    """The right-hand sides of one segment, in B boxes.
 
     Parameters
     ----------
-    system, segment, motion
-        Whose equations.
+    system, segment
+        The system of equations, and the segment.
     monomials
-        Of the solution.
+        Monomials of the states.
     unknowns
-        Models by entry of the tape.
+        Taylor models of the unknowns, by entry of the tape.
     boxes
-        Their number.
+        Number of boxes B.
 
     Attributes
     ----------
     states
-        Their number n.
+        Number of states n.
     linear
         Whether the equations are linear in the states.
-    fine
-        Monomials of :meth:`sharp`.
-    widest
-        Largest half width of a box, relative to its middle, shape (B,).
+    finer
+        Number of monomials up to one more degree.
+    relative_width
+        Largest half width of each box, relative to its middle, shape (B,).
+    groups, dependence
+        Groups of states that act on each other, and which state depends on which.
     """
 
     def __init__(
         self,
         system: System,
         segment: Segment,
-        motion: Mode,
         monomials: Monomials,
         unknowns: Mapping[int, TaylorModel],
         boxes: int,
     ) -> None:
-        self._system, self._segment, self.motion = system, segment, motion
-        self.boxes, self.monomials, self._unknowns = boxes, monomials, unknowns
-        self._low = Monomials.of(monomials.variables, min(1, monomials.degree))
-        self._fine = Monomials.of(monomials.variables, monomials.degree + 1)
-        self._slow = {i: lowered(m, self._low) for i, m in unknowns.items()}
-        self._sharp = {i: _extended(m, self._fine) for i, m in unknowns.items()}
-        self._centre = {
+        self._system, self._segment = system, segment
+        self.boxes, self.monomials = boxes, monomials
+        mode = system.motion(float(segment.mesh[0]))
+        variables, degree = monomials.variables, monomials.degree
+        none = Monomials.of(variables, 0)
+        low = Monomials.of(variables, min(1, degree))
+        high = Monomials.of(variables, degree + 1)
+        middle = {
             i: TaylorModel(m.c[:1], frozenset([0]), np.zeros(boxes), np.zeros(boxes))
             for i, m in unknowns.items()
         }
+        lower = {i: lowered(m, low) for i, m in unknowns.items()}
+        higher = {i: _extended(m, high) for i, m in unknowns.items()}
+        self._polynomials = _Evaluation(mode.rates, monomials, unknowns)
+        self._finer = _Evaluation(mode.rates, high, higher)
+        self._middle = _Evaluation(mode.rates, none, middle)
+        self._jacobian = _Evaluation(mode.slopes, low, lower)
+        self._middle_jacobian = _Evaluation(mode.slopes, none, middle)
         self.states = len(system.states)
-        states = set(system.states)
-        self.linear = not any(system.tape.depends(t) & states for t in motion.slopes.terms)
-        self.fine = len(self._fine)
-        spans = [
+        self.groups, self.dependence = mode.order(self.states)
+        self.linear = not depends_on_states(system, mode)
+        self.finer = len(high)
+        widths = [
             m.c[1:, 0].sum(0) / np.maximum(np.abs(m.c[0, 0]), UNDERFLOW) for m in unknowns.values()
         ]
-        self.widest = np.max(np.abs(spans), axis=0) if spans else np.zeros(boxes)
-        self._stills: dict[tuple[int, int], dict[int, TaylorModel]] = {}
+        self.relative_width = np.max(np.abs(widths), axis=0) if widths else np.zeros(boxes)
 
     def _evaluate(
-        self, which: int, c: Array, sizes: Array, points: Sequence[int], bounded: bool = True
-    ) -> list[TaylorModel]:
-        """Slopes (0), their derivatives to degree 1 (1), or in the middle (2), at some points.
-
-        Or slopes with the next degree (3), or in the middle (4).
+        self,
+        how: _Evaluation,
+        c: Array,
+        points: Sequence[int],
+        deviation: Array | None = None,
+        bounded: bool = True,
+    ) -> tuple[Array, Array]:
+        """Return coefficients and remainders, shapes (k, M, q, B) and (k, q, B).
 
         Parameters
         ----------
-        c, sizes
-            Polynomials of the states at the points, shape (n, q, M, B), and how far these are
-            from what is meant, shape (n, q, B).
+        how
+            What is evaluated, k values.
+        c
+            Polynomials of the states at q points, shape (n, q, M', B).
+        deviation
+            Bound of the deviation of the states from these, shape (n, q, B); None for zero.
+        bounded
+            Whether remainders are computed; if not, they are zero.
         """
-        middle = Monomials.of(self._low.variables, 0)
-        monomials = (self.monomials, self._low, middle, self._fine, middle)[which]
-        given = (self._unknowns, self._slow, self._centre, self._sharp, self._centre)[which]
-        program = self.motion.slopes if which in (1, 2) else self.motion.rates
-        count, boxes = len(points), self.boxes
-        if (which, count) not in self._stills:
-            wide = {i: repeated(m, count) for i, m in given.items()}
-            self._stills[which, count] = program.still(monomials, wide, count * boxes)
-        known = dict(self._stills[which, count])
-        m = len(monomials)
+        count, boxes, m = len(points), self.boxes, len(how.monomials)
+        if count not in how.constant:
+            wide = {i: repeated(model, count) for i, model in how.unknowns.items()}
+            how.constant[count] = how.program.still(how.monomials, wide, count * boxes)
+        known = dict(how.constant[count])
+        nothing = np.zeros(count * boxes)
         for i, entry in enumerate(self._system.states):
-            flat = np.moveaxis(c[i], 0, 1)  # (M, q, B)
-            rest = (np.abs(flat[m:]).sum(0) + sizes[i]) * ROUNDING_MARGIN
+            flat = np.moveaxis(c[i], 0, 1)  # (M', q, B)
+            rest = np.abs(flat[m:]).sum(0)
+            if deviation is not None:
+                rest = rest + deviation[i]
             own = min(m, len(flat))
             kept = np.zeros((m, 1, count * boxes))
             kept[:own, 0] = flat[:own].reshape(own, -1)
             support = None if own == m else frozenset(range(own))
-            known[entry] = TaylorModel(kept, support, rest.reshape(-1), np.zeros(count * boxes))
+            remainder = (rest * ROUNDING_MARGIN).reshape(-1)
+            known[entry] = TaylorModel(kept, support, remainder, nothing)
         times = self._segment.relations.times[list(points)]
         inputs = self._segment.inputs(times)
         columns = [(self._system.time, times)]
         columns += [(entry, inputs[:, k]) for k, entry in enumerate(self._system.inputs.values())]
         for entry, values in columns:
-            known[entry] = TaylorModel.constant(monomials, np.repeat(values, boxes))
-        found = program.static(monomials, known, count * boxes, bounded)
-        return [found[term.index] for term in program.terms]
-
-    def sharp(self, c: Array, points: Sequence[int]) -> tuple[Array, Array]:
-        """Of the next degree, shape (n, q, M', B), and what they leave out, shape (n, q, B)."""
-        count, boxes = len(points), self.boxes
-        models = self._evaluate(3, c, np.zeros((self.states, count, boxes)), points)
-        f = np.stack([m.c[:, 0].reshape(-1, count, boxes) for m in models])
-        rest = np.stack([m.remainder.reshape(count, boxes) for m in models])
-        return np.moveaxis(f, 1, 2), rest
+            known[entry] = TaylorModel.constant(how.monomials, np.repeat(values, boxes))
+        found = how.program.static(how.monomials, known, count * boxes, bounded)
+        models = [found[term.index] for term in how.program.terms]
+        coefficients = np.stack([model.c[:, 0].reshape(m, count, boxes) for model in models])
+        return coefficients, np.stack([model.remainder.reshape(count, boxes) for model in models])
 
     def polynomials(self, c: Array, points: Sequence[int]) -> Array:
-        """Slopes without a bound of what they leave out, shape (n, q, M, B)."""
-        count, boxes = len(points), self.boxes
-        models = self._evaluate(0, c, np.zeros((self.states, count, boxes)), points, bounded=False)
-        f = np.stack([m.c[:, 0].reshape(-1, count, boxes) for m in models])
+        """Return the right-hand sides without their remainders, shape (n, q, M, B)."""
+        f, _ = self._evaluate(self._polynomials, c, points, bounded=False)
         return np.moveaxis(f, 1, 2)
 
-    def middles(self, c: Array, points: Sequence[int]) -> Array:
-        """In the middle of the boxes, for states of shape (n, q, 1, B); the same shape."""
-        count, boxes = len(points), self.boxes
-        models = self._evaluate(4, c, np.zeros((self.states, count, boxes)), points, bounded=False)
-        return np.stack([m.c[0, 0].reshape(count, 1, boxes) for m in models])
+    def to_next_degree(self, c: Array, points: Sequence[int]) -> tuple[Array, Array]:
+        """Return right-hand sides to one more degree, shape (n, q, M', B), and remainders."""
+        f, remainder = self._evaluate(self._finer, c, points)
+        return np.moveaxis(f, 1, 2), remainder
 
-    def around(self, c: Array, sizes: Array, place: int) -> tuple[Array, Array]:
-        """At one point, with deviations of the states, shape (n, B), in what is left out."""
-        models = self._evaluate(0, c[:, None], sizes[:, None], [place])
-        f = np.stack([m.c[:, 0] for m in models])
-        return f, np.stack([m.remainder for m in models])
+    def in_middle(self, c: Array, points: Sequence[int]) -> Array:
+        """Return values in the middle of the boxes, for states of the same shape (n, q, 1, B)."""
+        f, _ = self._evaluate(self._middle, c, points, bounded=False)
+        return np.moveaxis(f, 1, 2)
 
-    def centre(self, c: Array, points: Sequence[int]) -> Array:
-        """Derivatives of the slopes in the middle of the boxes, shape (B, q, n, n)."""
+    def around(self, c: Array, deviation: Array, point: int) -> tuple[Array, Array]:
+        """Return right-hand sides and remainders at one point, shapes (n, M, B) and (n, B).
+
+        Parameters
+        ----------
+        deviation
+            Bound of the deviation of the states from their polynomials c, shape (n, B).
+        """
+        f, remainder = self._evaluate(
+            self._polynomials, c[:, None], [point], deviation=deviation[:, None]
+        )
+        return f[:, :, 0], remainder[:, 0]
+
+    def jacobian_in_middle(self, c: Array, points: Sequence[int]) -> Array:
+        """Return the Jacobian in the middle of the boxes, shape (B, q, n, n)."""
         n, count = self.states, len(points)
-        nothing = np.zeros((n, count, self.boxes))
-        models = self._evaluate(2, c[:, :, :1], nothing, points, bounded=False)
-        values = np.stack([m.c[0, 0].reshape(count, self.boxes) for m in models])
+        values, _ = self._evaluate(self._middle_jacobian, c[:, :, :1], points, bounded=False)
         return np.moveaxis(values.reshape(n, n, count, self.boxes), (2, 3), (1, 0))
 
-    def varied(self, c: Array, sizes: Array, points: Sequence[int]) -> tuple[Array, Array]:
-        """Derivatives of the slopes over boxes, of degree 0 and 1, shape (B, q, L, n, n).
+    def jacobian(self, c: Array, deviation: Array, points: Sequence[int]) -> tuple[Array, Array]:
+        """Return the Jacobian over the boxes to degree one.
 
-        With a bound of what they leave out, shape (B, q, n, n), for states that deviate by `sizes`,
-        shape (n, q, B).
+        Parameters
+        ----------
+        deviation
+            Bound of the deviation of the states from their polynomials c, shape (n, q, B).
+
+        Returns
+        -------
+        parts
+            Coefficients of the degrees 0 and 1, shape (B, q, M, n, n).
+        remainder
+            Their remainders, shape (B, q, n, n).
         """
-        n, q, boxes, low = self.states, len(points), self.boxes, len(self._low)
-        models = self._evaluate(1, c, sizes, points)
-        values = np.stack([m.c[:, 0].reshape(low, q, boxes) for m in models])
-        rest = np.stack([m.remainder.reshape(q, boxes) for m in models])
-        parts = np.moveaxis(values.reshape(n, n, low, q, boxes), (4, 3, 2), (0, 1, 2))
+        n, q, boxes = self.states, len(points), self.boxes
+        values, rest = self._evaluate(self._jacobian, c, points, deviation)
+        parts = np.moveaxis(values.reshape(n, n, -1, q, boxes), (4, 3, 2), (0, 1, 2))
         return parts, np.moveaxis(rest.reshape(n, n, q, boxes), (3, 2), (0, 1))
 
 
+def depends_on_states(system: System, mode: Mode) -> bool:
+    """Return whether the Jacobian depends on the states: whether the equations are nonlinear."""
+    states = set(system.states)
+    return any(system.tape.depends(term) & states for term in mode.slopes.terms)
+
+
 def _extended(model: TaylorModel, monomials: Monomials) -> TaylorModel:
-    """With more monomials."""
+    """Return the same Taylor model in more monomials."""
     c = np.zeros((len(monomials), *model.c.shape[1:]))
     c[: len(model.c)] = model.c
     return TaylorModel(c, model.support, model.remainder, model.late)
 
 
 def repeated(model: TaylorModel, count: int) -> TaylorModel:
-    """In all boxes again and again."""
+    """Return a Taylor model in all boxes, `count` times one after the other."""
     return TaylorModel(
         np.tile(model.c, (1, 1, count)),
         model.support,

@@ -1,0 +1,300 @@
+"""Enclosures through one segment of a condition: an event at its start, then step after step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from odefit.discretisation.discretisation import MESH_TIME_TOLERANCE
+from odefit.discretisation.mesh import Segment
+from odefit.discretisation.schemes import Scheme
+from odefit.enclosure.affine_maps import Composition, Powers, affine
+from odefit.enclosure.discretised.krawczyk import KrawczykSolver, PointEnclosure
+from odefit.enclosure.discretised.projection_bound import Readout
+from odefit.enclosure.discretised.repeated_steps import RepeatedSteps, StepSequence, step_powers
+from odefit.enclosure.discretised.right_hand_sides import RightHandSides, repeated
+from odefit.enclosure.discretised.step_equations import step_equations
+from odefit.enclosure.monomials import Monomials
+from odefit.enclosure.residuals import Residuals, ResidualsAtTime, known_at
+from odefit.enclosure.system import System
+from odefit.enclosure.taylor_models import MIN_KEPT_SHARE, TaylorModel
+from odefit.problem.arrays import Array, IntArray
+
+
+class OpenBoxes:
+    """The boxes that the residuals so far do not exclude, and the residuals of all boxes.
+
+    Parameters
+    ----------
+    system, monomials
+        The system of the condition, and monomials of the residuals.
+    models
+        Taylor models of the unknowns.
+    squares
+        Lower bound of the sum of squares of all earlier residuals, shape (B,), to which these are
+        added.
+    limit
+        Sum of squares above which a box is excluded.
+
+    Attributes
+    ----------
+    unknowns
+        Taylor models in the open boxes, by entry of the tape.
+    found
+        Residuals in all boxes.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        monomials: Monomials,
+        models: Sequence[TaylorModel],
+        squares: Array,
+        limit: float,
+    ) -> None:
+        self._monomials, self._limit = monomials, limit
+        self.unknowns = dict(zip(system.unknowns, models, strict=True))
+        self._open = np.arange(len(squares))
+        self._squares = squares
+        self.found = Residuals.empty(system.condition.size, len(monomials), len(squares))
+        self.found.remainder[:] = np.inf
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def measure(self, measured: ResidualsAtTime, point: PointEnclosure) -> None:
+        """Add the residuals at one time."""
+        own = measured.of(point.models(), self.unknowns, self._monomials)
+        self._squares[self._open] += own.least_squares()
+        places = np.ix_(np.array(measured.places), self._open)
+        self.found.remainder[places] = own.remainder
+        for i, place in enumerate(measured.places):
+            self.found.c[place][:, self._open] = own.c[i]
+
+    def not_excluded(self) -> IntArray | None:
+        """Return which open boxes are not excluded; None where these are most of them.
+
+        Then taking some excluded boxes along costs less than making smaller arrays.
+        """
+        mask = self._squares[self._open] <= self._limit
+        return np.flatnonzero(mask) if mask.sum() < MIN_KEPT_SHARE * len(self) else None
+
+    def keep(self, chosen: IntArray) -> None:
+        """Keep the selected open boxes."""
+        self._open = self._open[chosen]
+        self.unknowns = {i: m.take(chosen) for i, m in self.unknowns.items()}
+
+
+class SegmentEnclosure:
+    """One segment of a condition: an event at its start, then the equations of its steps.
+
+    Parameters
+    ----------
+    system, monomials
+        The system of the condition, and monomials of the states.
+    segment, scheme
+        The segment, and the scheme that it is discretised by.
+    measured
+        The residuals in the segment, by time.
+
+    Attributes
+    ----------
+    points
+        Number of points.
+    repeated_steps
+        Sequences of equal steps; None where the equations are not linear or depend on time.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        monomials: Monomials,
+        segment: Segment,
+        scheme: Scheme,
+        measured: list[ResidualsAtTime],
+    ) -> None:
+        self._system, self._monomials = system, monomials
+        self._segment, self._measured = segment, measured
+        self._steps = list(step_equations(segment))
+        begin = float(segment.mesh[0])
+        self._jump = None
+        if any(name in system.problem.model.states for name in segment.assign):
+            self._jump = system.jump(segment.assign, begin)
+        self._readouts = list(_readouts(segment, scheme, [m.time for m in measured]))
+        # When a measurement can be read off, and until when a point is needed.
+        self._last_use = {k: i for i, step in enumerate(self._steps) for k in step.old}
+        self._ready: list[list[int]] = [[] for _ in self._steps]
+        for i, readout in enumerate(self._readouts):
+            used = {*readout.states, *readout.right_hand_sides}
+            at = next(k for k, step in enumerate(self._steps) if step.new[-1] >= max(used))
+            self._ready[at].append(i)
+            for k in used:
+                self._last_use[k] = max(self._last_use.get(k, 0), at)
+        self.points = len(segment.relations.times)
+        self.repeated_steps: RepeatedSteps | None = None
+        mode = system.motion(begin)
+        if affine(system, mode):
+            self.repeated_steps = RepeatedSteps(self._steps, self._last_use)
+            self._composition = Composition(*mode.order(len(system.states)))
+
+    @property
+    def explicit(self) -> bool:
+        """Whether each point follows from those before."""
+        return all(step.explicit for step in self._steps)
+
+    @property
+    def continuous(self) -> bool:
+        """Whether no state jumps at the start."""
+        return self._jump is None
+
+    def readouts(
+        self, by_right_hand_sides: bool = False
+    ) -> Iterator[tuple[ResidualsAtTime, Readout]]:
+        """Yield the residuals at each time, and how the states there are made of values at points.
+
+        Parameters
+        ----------
+        by_right_hand_sides
+            Whether they are made of the states at the first point and of right-hand sides alone.
+        """
+        readouts = self._readouts
+        if by_right_hand_sides and self._measured:
+            readouts = [_by_right_hand_sides(r, self._integrals) for r in readouts]
+        yield from zip(self._measured, readouts, strict=True)
+
+    @cached_property
+    def _integrals(self) -> Array:
+        """States at all points, by the first one and by all right-hand sides, shape (P, 1 + P)."""
+        relations = self._segment.relations
+        a, b = relations.states.toarray(), relations.rhs.toarray()
+        known = np.hstack([-a[:, :1], b])
+        first = np.eye(1, known.shape[1])
+        return np.vstack([first, np.linalg.solve(a[:, 1:], known)])
+
+    def after_event(
+        self, point: PointEnclosure, unknowns: Mapping[int, TaylorModel]
+    ) -> PointEnclosure:
+        """Return the states after the event at the start."""
+        if self._jump is None:
+            return point
+        places, program = self._jump
+        time = float(self._segment.mesh[0])
+        known = known_at(self._system, point.models(), unknowns, self._monomials, time)
+        after = program.static(self._monomials, known, point.c.shape[2])
+        c, deviation = point.c.copy(), point.deviation.copy()
+        for place, term in zip(places, program.terms, strict=True):
+            c[place], deviation[place] = after[term.index].c[:, 0], after[term.index].remainder
+        return PointEnclosure(c, deviation)
+
+    def __call__(self, point: PointEnclosure, boxes: OpenBoxes) -> PointEnclosure:
+        """Return the last point from the first one; all residuals between are added to `boxes`."""
+        if not self._steps:
+            return point
+        solver = self._solver(boxes)
+        # Right-hand sides that an earlier segment has left may be of other equations.
+        point = PointEnclosure(point.c, point.deviation)
+        points, error = {0: point}, point.error_bound()
+        powers = self._powers(boxes)
+        sequences = {} if self.repeated_steps is None else self.repeated_steps.sequences
+        sequence: StepSequence | None = None
+        origin, begun = point, 0
+        for number, step in enumerate(self._steps):
+            if number in sequences:
+                sequence, origin, begun = sequences[number], points[step.old[0]], number
+            if sequence is None:
+                error = solver.solve(step, points, error)
+            else:
+                # All points of a sequence follow from its first one, by as few maps as there are.
+                last = number + 1 == begun + sequence.count
+                if self._ready[number]:
+                    start = _after(powers[sequence.kind], origin, number - begun)
+                    points = {step.old[0]: start}
+                    solver.solve(step, points, start.error_bound())
+                if last:
+                    end = _after(powers[sequence.kind], origin, sequence.count)
+                    points[step.new[-1]] = end
+                    error, sequence = end.error_bound(), None
+                elif not self._ready[number]:
+                    continue
+            for i in self._ready[number]:
+                boxes.measure(self._measured[i], solver.read(points, self._readouts[i]))
+            points = {
+                k: p
+                for k, p in points.items()
+                if self._last_use.get(k, 0) > number or k == step.new[-1]
+            }
+            chosen = boxes.not_excluded()
+            if chosen is not None:
+                boxes.keep(chosen)
+                points = {k: p.take(chosen) for k, p in points.items()}
+                error, origin = error.take(chosen), origin.take(chosen)
+                solver = self._solver(boxes)
+                powers = {kind: p.take(chosen) for kind, p in powers.items()}
+            if not len(boxes):
+                break
+        return points[step.new[-1]]
+
+    def _solver(
+        self, boxes: OpenBoxes, times: int = 1, coefficient_error: float = 0.0
+    ) -> KrawczykSolver:
+        """Return a solver in all open boxes, `times` times one after the other."""
+        unknowns = boxes.unknowns
+        if times > 1:
+            unknowns = {i: repeated(m, times) for i, m in unknowns.items()}
+        equations = self._system, self._segment, self._monomials
+        return KrawczykSolver(
+            RightHandSides(*equations, unknowns, times * len(boxes)), coefficient_error
+        )
+
+    def _powers(self, boxes: OpenBoxes) -> dict[int, Powers]:
+        """Return the powers of the map of each kind of steps that are taken together."""
+        found: dict[int, Powers] = {}
+        if self.repeated_steps is None:
+            return found
+        for kind in {sequence.kind for sequence in self.repeated_steps.sequences.values()}:
+            times = len(self._system.states) + 1
+            solver = self._solver(boxes, times, self.repeated_steps.differences[kind])
+            step = self.repeated_steps.different[kind]
+            found[kind] = step_powers(self._composition, self._monomials, solver, step)
+        return found
+
+
+def _after(powers: Powers, point: PointEnclosure, count: int) -> PointEnclosure:
+    """Return the point that is some equal steps later."""
+    return PointEnclosure.of(powers(point.models(), count)) if count else point
+
+
+def _readouts(segment: Segment, scheme: Scheme, times: Sequence[float]) -> Iterator[Readout]:
+    """Yield how the states at each time are made of values at the points of the segment."""
+    if not times:
+        return
+    weights = scheme.interpolation(segment.mesh, segment.relations, np.array(times))
+    for i, time in enumerate(times):
+        point = _point_at(segment, time)
+        if point is not None:
+            yield Readout({point: 1.0}, {})
+            continue
+        rows = [w[[i]] for w in weights]
+        yield Readout(*(dict(zip(r.indices.tolist(), r.data.tolist(), strict=True)) for r in rows))
+
+
+def _point_at(segment: Segment, time: float) -> int | None:
+    """Return the mesh point at which a measurement is taken, as in a transcription, if any."""
+    mesh = segment.mesh
+    nearest = 1 + int(np.argmin(np.abs(mesh[1:] - time)))
+    if abs(time - mesh[nearest]) <= MESH_TIME_TOLERANCE * (mesh[-1] - mesh[0]):
+        return int(segment.relations.boundary[nearest])
+    return None
+
+
+def _by_right_hand_sides(readout: Readout, integrals: Array) -> Readout:
+    """Return a readout of the first state and of right-hand sides in place of states at points."""
+    total = np.zeros(integrals.shape[1])
+    for point, weight in readout.states.items():
+        total += weight * integrals[point]
+    for point, weight in readout.right_hand_sides.items():
+        total[1 + point] += weight
+    used = np.flatnonzero(total[1:])
+    return Readout({0: float(total[0])}, {int(k): float(total[1 + k]) for k in used})
