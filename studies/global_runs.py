@@ -239,10 +239,14 @@ def master_size(method: OuterApproximation, problem: Problem) -> dict[str, int]:
     from odefit.discretisation.schemes import Collocation
     from odefit.methods.bounded_problem import finite_bounds
     from odefit.methods.outer_approximation.boxes import Box, state_bounds
-    from odefit.methods.outer_approximation.equations import standard_form
-    from odefit.methods.outer_approximation.master import master, partitioned, pieces
-    from odefit.methods.outer_approximation.propagation import Infeasible, Propagation
+    from odefit.methods.outer_approximation.fbbt import FBBT, Infeasible
+    from odefit.methods.outer_approximation.master_problem import (
+        master_problem,
+        uniform_partition,
+        variables_to_partition,
+    )
     from odefit.methods.outer_approximation.relaxation import HyperPlanes
+    from odefit.methods.outer_approximation.standard_form import standard_form
 
     unknowns = finite_bounds(problem, method.bounds)
     d = Discretisation(
@@ -252,12 +256,13 @@ def master_size(method: OuterApproximation, problem: Problem) -> dict[str, int]:
     Box(unknowns, state_bounds(d, unknowns, method.bounds, cut)).applied(d)
     form = standard_form(d)
     try:
-        low, high = Propagation(form)(form.lower, form.upper, cut)
+        low, high = FBBT(form).tighten(form.lower, form.upper, cut)
     except Infeasible:
         return {}
-    partition = pieces(low, high, partitioned(form, low, high), method.pieces)
+    variables = variables_to_partition(form, low, high)
+    partition = uniform_partition(low, high, variables, method.pieces)
     planes = HyperPlanes.uniform(len(form.residuals), method.hyperplanes)
-    program = master(form, low, high, planes, partition, cut)
+    program = master_problem(form, low, high, planes, partition, cut)
     binaries = int(program.integer.sum())
     return {
         "MILP variables": len(program.integer) - binaries,
