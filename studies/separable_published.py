@@ -19,7 +19,7 @@ from studies import separable_plan as plan
 from studies.campaign import Task
 
 if TYPE_CHECKING:
-    from odefit.methods.integral_matching.criterion import Criterion
+    from odefit.methods.integral_matching.criterion import IntegralCriterion
     from odefit.problem.arrays import Array
     from odefit.problem.problem import Problem
 
@@ -107,9 +107,9 @@ def published_estimates(
     task: Task, problem: Problem, starts: Mapping[str, Array]
 ) -> dict[str, dict[str, Any]]:
     """``vector``, ``loss`` and ``search`` (seconds) by method, as of `separable_runs.matched`."""
-    from odefit.methods.integral_matching.criterion import Criterion
-    from odefit.methods.integral_matching.curves import pieces
-    from odefit.methods.integral_matching.readout import measured_states
+    from odefit.methods.integral_matching.criterion import IntegralCriterion
+    from odefit.methods.integral_matching.segments import smoothed_segments
+    from odefit.methods.integral_matching.state_reconstruction import measured_states
     from odefit.methods.smoothing import SmoothingSpline
     from odefit.structure.invariants import invariants
 
@@ -119,8 +119,8 @@ def published_estimates(
     hidden = tuple(s for s in problem.model.states if s not in measured)
     weights = invariants(problem, hidden)
     assert weights is not None
-    smoothed, _ = pieces(problem, smoother, measured)
-    criterion = Criterion(problem, smoothed, hidden, weights)
+    smoothed, _ = smoothed_segments(problem, smoother, measured)
+    criterion = IntegralCriterion(problem, smoothed, hidden, weights)
     lower, upper = problem.lower.copy(), problem.upper.copy()
     for name, (low, high) in model.published_bounds.items():
         lower[problem.keys.index(name)], upper[problem.keys.index(name)] = low, high
@@ -155,14 +155,14 @@ class _Loss:
     """
 
     def __init__(
-        self, criterion: Criterion, linear: list[int], lower: Array, upper: Array, n: int
+        self, criterion: IntegralCriterion, linear: list[int], lower: Array, upper: Array, n: int
     ) -> None:
         self._criterion, self._linear = criterion, linear
         self._lower, self._upper = lower, upper
         self.others = [k for k in range(len(lower)) if k not in linear]
-        (piece,) = criterion.pieces
-        span = float(piece.grid.times[-1] - piece.grid.times[0])
-        sizes = [float(np.abs(piece.states[state]).max()) for _, state in criterion.equations]
+        (segment,) = criterion.segments
+        span = float(segment.grid.times[-1] - segment.grid.times[0])
+        sizes = [float(np.abs(segment.states[state]).max()) for _, state in criterion.equations]
         self._factors = [size * np.sqrt(n / span) for size in sizes]
 
     def whole(self, vector: Array) -> tuple[float, Array]:

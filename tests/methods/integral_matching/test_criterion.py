@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from odefit import Experiment, IntegralMatching, Model, Problem, library, simulate
-from odefit.methods.integral_matching.criterion import Criterion
-from odefit.methods.integral_matching.separation import Block, Penalty, separated
+from odefit.methods.integral_matching.criterion import IntegralCriterion
+from odefit.methods.integral_matching.separation import EquationBlock, Penalty, solve_block
 from odefit.methods.trust_region import Tolerances
 from odefit.problem.arrays import Array
 from odefit.simulation import Simulation
-from tests.methods.integral_matching.courses import (
+from tests.methods.integral_matching.problems import (
     DECAY,
     SATURATED,
     T,
@@ -27,14 +27,14 @@ from tests.methods.integral_matching.courses import (
 FINE = np.linspace(0.0, 4.0, 401)
 
 
-def on_truth(problem: Problem, truth: dict[str, float], times: Array) -> Criterion:
+def on_truth(problem: Problem, truth: dict[str, float], times: Array) -> IntegralCriterion:
     vector = problem.vector(truth)
     path = simulate(problem, vector, times)
     assert isinstance(path, Simulation)
     return exactly(problem, {s: path.states[s] for s in problem.model.states}, times)
 
 
-def stacked(criterion: Criterion, vector: Array) -> tuple[Array, Array]:
+def stacked(criterion: IntegralCriterion, vector: Array) -> tuple[Array, Array]:
     values, slopes = criterion.residuals(vector, range(criterion.size))
     return np.concatenate(values), np.concatenate(slopes)
 
@@ -106,7 +106,7 @@ def dosed() -> Experiment:
 )
 def test_derivatives_are_those_of_finite_differences(_: str, problem: Problem) -> None:
     matching = IntegralMatching().matching(problem)
-    criterion = matching._criterion
+    criterion = matching.criterion
     vector = np.random.default_rng(0).uniform(0.5, 1.5, criterion.size)
     _values, slopes = stacked(criterion, vector)
     for k in range(criterion.size):
@@ -120,7 +120,7 @@ def test_derivatives_are_those_of_finite_differences(_: str, problem: Problem) -
     ("_", "problem"), every_way(), ids=lambda v: v if isinstance(v, str) else ""
 )
 def test_derivatives_are_those_that_are_asked_for(_: str, problem: Problem) -> None:
-    criterion = IntegralMatching().matching(problem)._criterion
+    criterion = IntegralMatching().matching(problem).criterion
     vector = np.linspace(0.6, 1.3, criterion.size)
     values, slopes = stacked(criterion, vector)
     some = list(range(criterion.size))[::-2]
@@ -151,7 +151,7 @@ def test_the_closed_form_is_the_papers() -> None:
     w = 1.0 - 0.8 * np.cos(FINE)
     x, w = x / np.abs(x).max(), w / np.abs(w).max()  # the paper weighs all states alike
     criterion = exactly(problem, {"x": x, "w": w}, FINE)
-    rule = criterion.pieces[0].grid
+    rule = criterion.segments[0].grid
     zero = np.zeros(len(FINE))
     # g of x' = g theta, shape (states, parameters, times), its integral and (4 quantities of
     # section 2.2).
@@ -167,9 +167,9 @@ def test_the_closed_form_is_the_papers() -> None:
     right = curves @ q - a_hat @ inverse @ np.einsum("ikt,it,t->k", big_g, curves, q)
     xi = np.linalg.solve(left, right)
     theta = inverse @ np.einsum("ikt,it,t->k", big_g, curves - xi[:, None], q)
-    block = Block((0, 1), tuple(range(5)), ())
+    block = EquationBlock((0, 1), tuple(range(5)), ())
     free = np.full(5, np.inf)
-    found = separated(
+    found = solve_block(
         criterion, block, np.zeros(5), -free, free, Penalty(), Tolerances(), lambda: False
     )
     names = dict(zip(problem.keys, found.vector, strict=True))

@@ -10,10 +10,9 @@ from scipy.integrate import solve_ivp
 
 import odefit
 from odefit import Event, Experiment, IntegralMatching, library
-from odefit.methods.integral_matching.criterion import Criterion
 from odefit.problem.arrays import Array
 from odefit.simulation import Simulation
-from tests.methods.integral_matching.courses import (
+from tests.methods.integral_matching.problems import (
     CHAIN,
     EPIDEMIC,
     T,
@@ -58,7 +57,7 @@ def test_recovery_goes_on_after_events_with_free_starts() -> None:
     experiment = Experiment("A", data, events=[Event((float(at),), {"S": "S/2"})])
     problem = epidemic(data=None, experiments=[experiment])
     match, found = matched(problem)
-    assert len(match.pieces) == 2
+    assert len(match.segments) == 2
     assert worst(found, EPIDEMIC) < 1e-3
     assert np.isfinite(match.cost)
 
@@ -66,8 +65,7 @@ def test_recovery_goes_on_after_events_with_free_starts() -> None:
 def test_recovered_states_meet_the_criterion() -> None:
     problem = epidemic()
     matching = IntegralMatching().matching(problem)
-    criterion = matching._criterion
-    assert isinstance(criterion, Criterion)
+    criterion = matching.criterion
     left = np.concatenate(criterion.residuals(problem.vector(EPIDEMIC), [])[0])
     assert np.abs(left).max() < 1e-6
 
@@ -86,7 +84,7 @@ def test_what_is_recovered_may_be_measured_elsewhere() -> None:
     model = odefit.Model(ode={s: str(e) for s, e in one.model.ode.items()})
     match, found = matched(epidemic(model=model, data=None, experiments=experiments))
     assert worst(found, EPIDEMIC) < 1e-5
-    assert {len(p.states) for p in match.pieces} == {1, 2}
+    assert {len(p.states) for p in match.segments} == {1, 2}
 
 
 @pytest.mark.parametrize("name", ["fitzhugh-nagumo-v", "lotka-volterra-p"])
@@ -94,7 +92,7 @@ def test_without_a_route_states_and_unknowns_are_found_in_turns(name: str) -> No
     """The match says what it is; with the trajectories it finds the truth."""
     problem, known = library.load(name), library.reference(name)
     match = IntegralMatching().match(problem)
-    assert "not measured, found in turns with the unknowns: this " + SUM in match.message
+    assert "not measured, estimated in turns with the unknowns: this " + SUM in match.message
     result = odefit.fit(problem, IntegralMatching(), seed=0, jobs=1)
     truth = {**known.parameters, **known.initial}
     found = {**result.best.parameters, **result.best.initial}
@@ -120,7 +118,7 @@ def test_hidden_states_that_come_first_are_matched_by_their_own_equations() -> N
     assert SUM in match.message
     assert found["a"] == pytest.approx(0.7, abs=0.05)
     assert found["b"] == pytest.approx(0.7, abs=0.05)
-    assert set(match.pieces[0].states) == {"g", "x"}
+    assert set(match.segments[0].states) == {"g", "x"}
 
 
 def test_a_hidden_state_may_be_dosed() -> None:
@@ -136,7 +134,7 @@ def test_a_hidden_state_may_be_dosed() -> None:
         experiments=[Experiment("A", {"t": T, "x": CHAIN + later}, events=events)],
     )
     match, found = matched(problem)
-    assert len(match.pieces) == 2
+    assert len(match.segments) == 2
     assert found["a"] == pytest.approx(0.7, abs=0.15)
     assert found["b"] == pytest.approx(0.7, abs=0.15)
 

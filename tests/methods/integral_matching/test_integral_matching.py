@@ -25,7 +25,7 @@ from odefit import (
     library,
 )
 from odefit.methods.smoothing import GaussianProcess, SmoothingSpline
-from tests.methods.integral_matching.courses import (
+from tests.methods.integral_matching.problems import (
     DECAY,
     SATURATED,
     T,

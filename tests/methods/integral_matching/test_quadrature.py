@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from odefit.methods.integral_matching.quadrature import LEAST, Grid
+from odefit.methods.integral_matching.quadrature import MIN_PANEL_POINTS, Grid
 
 NONE = np.zeros(0)
 
@@ -39,19 +39,19 @@ def test_corners_are_met_twice_and_integrated_over() -> None:
     grid = Grid.over(0.0, 3.0, np.array([-1.0, 0.0, 1.0, 2.5, 3.0, 9.0]), 30)
     assert (grid.times == 1.0).sum() == 2
     assert (grid.times == 0.0).sum() == 1
-    assert len(grid.stretches) == 4
-    step = np.where(grid.inside > 1.0, 2.0, 0.0)
+    assert len(grid.panels) == 4
+    step = np.where(grid.interior > 1.0, 2.0, 0.0)
     assert grid.cumulative(step) == pytest.approx(2 * np.maximum(grid.times - 1, 0), abs=1e-14)
     kink = np.maximum(grid.times - 2.5, 0)
     assert grid.cumulative(kink) == pytest.approx(kink**2 / 2, abs=1e-14)
 
 
-def test_inside_a_stretch_inputs_have_its_values() -> None:
+def test_inside_a_panel_inputs_have_its_values() -> None:
     grid = Grid.over(0.0, 2.0, np.array([1.0]), 10)
-    ends = grid.stretches[1]
+    ends = grid.panels[1]
     assert grid.times[ends - 1] == grid.times[ends] == 1.0
-    assert grid.inside[ends - 1] < 1.0 < grid.inside[ends]
-    assert np.abs(grid.inside - grid.times).max() < 1e-8
+    assert grid.interior[ends - 1] < 1.0 < grid.interior[ends]
+    assert np.abs(grid.interior - grid.times).max() < 1e-8
 
 
 @pytest.mark.parametrize("corners", [[], [0.3], [0.3, 0.30001, 2.9999]])
@@ -62,7 +62,7 @@ def test_weights_are_those_of_the_trapezoid(corners: list[float]) -> None:
     assert (grid.weights > 0).all()
 
 
-def test_short_stretches_have_points_enough_for_the_rule() -> None:
+def test_short_panels_have_points_enough_for_the_rule() -> None:
     grid = Grid.over(0.0, 100.0, np.array([1e-6, 50.0]), 20)
-    assert np.diff(grid.stretches).min() >= LEAST
+    assert np.diff(grid.panels).min() >= MIN_PANEL_POINTS
     assert len(grid.times) >= 20

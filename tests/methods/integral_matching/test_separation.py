@@ -11,21 +11,21 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear, minimize
 
 from odefit import IntegralMatching, Model
-from odefit.methods.integral_matching.criterion import Criterion
+from odefit.methods.integral_matching.criterion import IntegralCriterion
 from odefit.methods.integral_matching.lasso import lasso
 from odefit.methods.integral_matching.separation import (
-    Block,
+    EquationBlock,
     Penalty,
-    Prices,
+    PenaltyWeights,
+    _minimise,
     _reduced,
-    _searched,
-    prices_at,
-    separated,
+    penalty_weights_at,
+    solve_block,
     solve_linear,
 )
 from odefit.methods.trust_region import Tolerances
 from odefit.problem.arrays import Array
-from tests.methods.integral_matching.courses import (
+from tests.methods.integral_matching.problems import (
     SATURATED,
     T,
     chain,
@@ -35,7 +35,7 @@ from tests.methods.integral_matching.courses import (
 )
 
 NONE = Penalty()
-NO_PRICES = Prices(np.zeros(4), np.zeros(4))
+NO_PENALTY = PenaltyWeights(np.zeros(4), np.zeros(4))
 FREE = np.full(4, np.inf)
 ALL = np.ones(4, dtype=bool)
 
@@ -54,7 +54,7 @@ def system(seed: int, rows: int = 30, count: int = 4, alike: float = 0.0) -> tup
 @pytest.mark.parametrize("seed", range(5))
 def test_without_bounds_it_is_least_squares(seed: int) -> None:
     columns, constant = system(seed)
-    found, basis, singular = solve_linear(columns, constant, -FREE, FREE, NO_PRICES)
+    found, basis, singular = solve_linear(columns, constant, -FREE, FREE, NO_PENALTY)
     assert found == pytest.approx(np.linalg.lstsq(columns, -constant, rcond=None)[0], rel=1e-8)
     assert basis.T @ basis == pytest.approx(np.eye(4), abs=1e-12)
     assert columns - basis @ (basis.T @ columns) == pytest.approx(0 * columns, abs=1e-9)
@@ -69,7 +69,7 @@ def test_within_bounds_it_is_scipys(seed: int, alike: float) -> None:
     random = np.random.default_rng(100 + seed)
     low = free + np.abs(free) * random.uniform(-1, 0.5, 4)
     high = low + np.abs(free) * random.uniform(0.1, 1, 4)
-    found = solve_linear(columns, constant, low, high, NO_PRICES)[0]
+    found = solve_linear(columns, constant, low, high, NO_PENALTY)[0]
     exact = lsq_linear(columns, -constant, (low, high), method="trf", tol=1e-14, lsq_solver="exact")
     assert ((found >= low) & (found <= high)).all()
     cost = 0.5 * float(np.sum((columns @ found + constant) ** 2))
@@ -80,7 +80,7 @@ def test_what_is_held_by_a_bound_is_not_in_the_basis() -> None:
     columns, constant = system(0)
     free = np.linalg.lstsq(columns, -constant, rcond=None)[0]
     low = np.array([free[0] + abs(free[0]), -np.inf, -np.inf, -np.inf])
-    found, basis, _ = solve_linear(columns, constant, low, FREE, NO_PRICES)
+    found, basis, _ = solve_linear(columns, constant, low, FREE, NO_PENALTY)
     assert found[0] == pytest.approx(low[0])
     assert basis.shape[1] == 3
 
@@ -99,8 +99,8 @@ def test_columns_that_the_others_replace_are_named(
 ) -> None:
     free = np.full(3, np.inf)
     right = np.array([1.0, 2.0, -1.0])
-    prices = Prices(np.zeros(3), np.zeros(3))
-    found, _, named = solve_linear(np.array(columns), right, -free, free, prices)
+    weights = PenaltyWeights(np.zeros(3), np.zeros(3))
+    found, _, named = solve_linear(np.array(columns), right, -free, free, weights)
     assert named == singular
     assert np.isfinite(found).all()
 
@@ -109,8 +109,8 @@ def test_columns_that_the_others_replace_are_named(
 def test_ridge_is_its_closed_form_and_leaves_initial_values_alone(weight: float) -> None:
     columns, constant = system(1)
     free = np.array([True, False, True, True])
-    prices = Prices.of(Penalty(ridge=weight), columns, constant, free)
-    found = solve_linear(columns, constant, -FREE, FREE, prices)[0]
+    weights = PenaltyWeights.of(Penalty(ridge=weight), columns, constant, free)
+    found = solve_linear(columns, constant, -FREE, FREE, weights)[0]
     sizes = np.sum(columns**2, axis=0) * free
     exact = np.linalg.solve(columns.T @ columns + weight * np.diag(sizes), -columns.T @ constant)
     assert found == pytest.approx(exact, rel=1e-6)
@@ -163,8 +163,8 @@ def test_lasso_of_orthogonal_columns_is_soft_thresholding() -> None:
 def test_a_heavy_lasso_leaves_what_is_not_penalised() -> None:
     columns, constant = system(2)
     kept = np.array([False, True, True, False])
-    prices = Prices.of(Penalty(lasso=10.0), columns, constant, kept)
-    found = solve_linear(columns, constant, -FREE, FREE, prices)[0]
+    weights = PenaltyWeights.of(Penalty(lasso=10.0), columns, constant, kept)
+    found = solve_linear(columns, constant, -FREE, FREE, weights)[0]
     assert (found[kept] == 0).all()
     rest = np.linalg.lstsq(columns[:, ~kept], -constant, rcond=None)[0]
     assert found[~kept] == pytest.approx(rest, rel=1e-8)
@@ -173,12 +173,12 @@ def test_a_heavy_lasso_leaves_what_is_not_penalised() -> None:
 # Variable projection --------------------------------------------------------------------------
 
 
-def blocks_of(problem: Any, **options: Any) -> tuple[Criterion, Block]:
+def blocks_of(problem: Any, **options: Any) -> tuple[IntegralCriterion, EquationBlock]:
     matching = IntegralMatching(**options).matching(problem)
-    criterion = matching._criterion
-    linear = matching._linear
+    criterion = matching.criterion
+    linear = matching.linear
     rest = tuple(k for k in range(criterion.size) if k not in linear)
-    return criterion, Block(tuple(range(len(criterion.equations))), linear, rest)
+    return criterion, EquationBlock(tuple(range(len(criterion.equations))), linear, rest)
 
 
 PENALTIES = [
@@ -203,10 +203,10 @@ def test_the_gradient_of_the_reduced_criterion_is_exact(
     lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
     if bounded:
         lower[block.linear[0]] = 5.0
-    prices = prices_at(criterion, block, np.ones(size), penalty)
+    weights = penalty_weights_at(criterion, block, np.ones(size), penalty)
 
     def reduced(k: float) -> tuple[float, float]:
-        end = _reduced(criterion, block, np.full(size, k), lower, upper, prices)
+        end = _reduced(criterion, block, np.full(size, k), lower, upper, weights)
         assert end is not None
         assert len(end.residuals) == len(end.jacobian)
         return end.cost, float((end.jacobian.T @ end.residuals)[0])
@@ -223,7 +223,7 @@ def test_the_search_ends_at_the_minimum_over_all_unknowns_together(penalty: Pena
     size, linear, count = criterion.size, list(block.linear), len(block.linear)
     (k,) = block.nonlinear
     start = np.ones(size)
-    prices = prices_at(criterion, block, start, penalty)
+    weights = penalty_weights_at(criterion, block, start, penalty)
 
     def whole(z: Array) -> tuple[float, Array]:
         vector = np.zeros(size)
@@ -232,15 +232,17 @@ def test_the_search_ends_at_the_minimum_over_all_unknowns_together(penalty: Pena
         residuals = np.concatenate(values)
         gradient = np.concatenate(slopes).T @ residuals
         y, sums = vector[linear], z[:count] + z[count:-1]
-        own = gradient[linear] + prices.squares * y
-        cost = 0.5 * residuals @ residuals + 0.5 * prices.squares @ y**2 + prices.magnitudes @ sums
-        both = [own + prices.magnitudes, -own + prices.magnitudes, gradient[[k]]]
+        own = gradient[linear] + weights.squares * y
+        cost = (
+            0.5 * residuals @ residuals + 0.5 * weights.squares @ y**2 + weights.magnitudes @ sums
+        )
+        both = [own + weights.magnitudes, -own + weights.magnitudes, gradient[[k]]]
         return float(cost), np.concatenate(both)
 
     lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
     lower[k], upper[k] = 0.01, 5.0
     tight = Tolerances(cost=1e-12, step=1e-12)
-    found = _searched(criterion, block, start, lower, upper, penalty, tight, lambda: False)
+    found = _minimise(criterion, block, start, lower, upper, penalty, tight, lambda: False)
     ends = [
         minimize(
             whole,
@@ -253,7 +255,7 @@ def test_the_search_ends_at_the_minimum_over_all_unknowns_together(penalty: Pena
         for begin in (0.5, 2.0)
     ]
     best = min(ends, key=lambda end: float(end.fun))
-    penalised = found.cost + prices.cost(found.vector[linear])
+    penalised = found.cost + weights.cost(found.vector[linear])
     assert found.converged
     assert penalised == pytest.approx(best.fun, rel=1e-6)
     assert penalised <= best.fun * (1 + 1e-9)
@@ -264,7 +266,7 @@ def test_the_cost_of_a_match_is_the_criterion_without_penalties() -> None:
     problem = saturated(noise=0.05)
     for options in ({"ridge": 0.1}, {"lasso": 0.01}):
         match, _ = matched(problem, **options)
-        values, _ = IntegralMatching().matching(problem)._criterion.residuals(match.vector, [])
+        values, _ = IntegralMatching().matching(problem).criterion.residuals(match.vector, [])
         assert match.cost == pytest.approx(0.5 * sum(float(v @ v) for v in values), rel=1e-10)
 
 
@@ -302,7 +304,7 @@ def test_separable_and_not_separable_have_the_same_minimum(noise: float) -> None
 def test_no_other_algorithm_finds_less() -> None:
     problem = saturated(noise=0.05)
     match, _ = matched(problem)
-    criterion = IntegralMatching().matching(problem)._criterion
+    criterion = IntegralMatching().matching(problem).criterion
 
     def cost(vector: Array) -> float:
         return 0.5 * sum(float(v @ v) for v in criterion.residuals(vector, [])[0])
@@ -327,15 +329,15 @@ def test_equation_by_equation_is_the_joint_solution() -> None:
         initial={s: {} for s in "xyz"},
     )
     matching = IntegralMatching().matching(problem)
-    criterion = matching._criterion
-    parts = matching._blocks(criterion, range(criterion.size))
+    criterion = matching.criterion
+    parts = matching.blocks(criterion, range(criterion.size))
     assert sorted(len(b.equations) for b in parts) == [1, 1, 1]
     match, found = matched(problem)
     size = criterion.size
     free = np.full(size, np.inf)
-    joint = separated(
+    joint = solve_block(
         criterion,
-        Block((0, 1, 2), tuple(range(size)), ()),
+        EquationBlock((0, 1, 2), tuple(range(size)), ()),
         np.zeros(size),
         -free,
         free,
@@ -349,7 +351,7 @@ def test_equation_by_equation_is_the_joint_solution() -> None:
 
 def test_a_shared_parameter_joins_its_equations() -> None:
     matching = IntegralMatching().matching(chain())
-    assert len(matching._blocks(matching._criterion, range(4))) == 1
+    assert len(matching.blocks(matching.criterion, range(4))) == 1
 
 
 def test_bounds_keep_rates_where_they_belong() -> None:

@@ -1,7 +1,8 @@
-"""Standard errors of a match: the parametric bootstrap.
+"""Standard errors of a match by the parametric bootstrap.
 
-Data are simulated from the matched unknowns with the noise that the smoothers saw, and matched
-again. So errors include what smoothing loses, where those of the least squares fit do not.
+Data are simulated from the matched unknowns with the noise that the smoothers estimate, and
+matched again. So the errors include what smoothing loses, which those of a least squares fit do
+not.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from odefit.problem.noise import Noise, Transform
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap
 
-LEAST = 10
-"""Samples that have to be matched for a covariance."""
+MIN_SAMPLES = 10
+"""The smallest number of matched samples for a covariance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,15 +32,15 @@ class MatchErrors:
     Attributes
     ----------
     errors
-        Standard error by name of the unknown.
+        Standard errors by name of the unknown.
     covariance
-        Of the unknowns, shape (n, n).
+        Covariance of the unknowns, shape (n, n).
     bias
-        Mean of the samples less the match, by name: what smoothing distorts.
+        Mean of the samples less the match, by name, which smoothing causes.
     vectors
-        The samples, shape (samples - failures, n).
+        The unknowns of each sample, shape (samples - failures, n).
     failures
-        Samples that could not be matched.
+        Number of samples that could not be matched.
     """
 
     errors: Mapping[str, float]
@@ -52,37 +53,43 @@ class MatchErrors:
 def bootstrap(
     problem: Problem,
     match: Match,
-    again: Callable[[Problem, Array], Match],
+    rematch: Callable[[Problem, Array], Match],
     samples: int,
     seed: int,
     forward: ForwardMap,
 ) -> MatchErrors:
-    """Match `samples` simulated data sets.
+    """Return the scatter of the matches of simulated data sets.
 
     Parameters
     ----------
-    again
+    problem, match
+        The problem and its match.
+    rematch
         Matches a problem from a vector of unknowns.
+    samples, seed
+        Number of data sets, and the seed of their noise.
+    forward
+        The problem's forward map.
 
     Raises
     ------
     InputError
-        The trajectory of the match does not exist, or too few samples can be matched.
+        The match has no trajectory, or too few samples can be matched.
     """
-    truths = _simulated(problem, match, forward)
+    simulated = _simulated(problem, match, forward)
     rng = np.random.default_rng(seed)
     vectors = []
     for _ in range(samples):
         try:
-            found = again(_resampled(problem, truths, rng), match.vector)
+            found = rematch(_resampled(problem, simulated, rng), match.vector)
         except InputError:
             continue
         if np.isfinite(found.cost):
             vectors.append(found.vector)
-    if len(vectors) < LEAST:
+    if len(vectors) < MIN_SAMPLES:
         raise InputError(
             f"standard errors of a match: only {len(vectors)} of {samples} samples could be "
-            f"matched, {LEAST} are needed; ask for more samples"
+            f"matched, {MIN_SAMPLES} are needed; ask for more samples"
         )
     every = np.array(vectors)
     covariance = np.atleast_2d(np.cov(every, rowvar=False))
@@ -97,15 +104,16 @@ def bootstrap(
 
 
 @dataclass(frozen=True, eq=False)
-class _Truth:
-    """What a series would be without noise, and its noise on the scale of `transform`."""
+class _SimulatedSeries:
+    """A series without noise, and its standard deviations on the scale of `transform`."""
 
     series: Series
     predicted: Array
     sd: Array
     transform: Transform | None
 
-    def drawn(self, rng: np.random.Generator) -> Series:
+    def with_noise(self, rng: np.random.Generator) -> Series:
+        """Return the series with random noise."""
         noise = self.sd * rng.normal(size=len(self.sd))
         if self.transform is None:
             values = self.predicted + noise
@@ -114,7 +122,10 @@ class _Truth:
         return replace(self.series, values=values)
 
 
-def _simulated(problem: Problem, match: Match, forward: ForwardMap) -> list[dict[str, _Truth]]:
+def _simulated(
+    problem: Problem, match: Match, forward: ForwardMap
+) -> list[dict[str, _SimulatedSeries]]:
+    """Return the series on the trajectory of a match, by condition and observable."""
     trajectories = []
     for condition in problem.conditions:
         trajectory = forward.trajectory(match.vector, condition.name, sensitivities=False)
@@ -122,9 +133,10 @@ def _simulated(problem: Problem, match: Match, forward: ForwardMap) -> list[dict
             raise InputError(f"standard errors of a match: it has no trajectory: {trajectory}")
         trajectories.append(trajectory)
     blocks = forward.blocks(match.vector, trajectories)
-    found: list[dict[str, _Truth]] = []
+    found: list[dict[str, _SimulatedSeries]] = []
     for number, condition in enumerate(problem.conditions):
-        smoothed = {n: s for p in match.pieces if p.condition == number for n, s in p.sds.items()}
+        own_segments = [s for s in match.segments if s.condition == number]
+        smoothed = {name: sd for segment in own_segments for name, sd in segment.sds.items()}
         own = {}
         for name, series in condition.series.items():
             block = next(blocks)
@@ -133,20 +145,21 @@ def _simulated(problem: Problem, match: Match, forward: ForwardMap) -> list[dict
             noise = problem.noise.get(name, Noise())
             sd, transform = block.sd.array(len(series.values)), noise.transform
             if series.sds is None and noise.relative is None and noise.sd in (None, "estimate"):
-                # Where no smoother saw it: what the trajectory leaves.
+                # The noise of a series that was not smoothed is estimated by its residuals.
                 rest = float(np.sqrt(np.mean((series.values - block.predicted) ** 2)))
                 sd, transform = np.full(len(sd), smoothed.get(name, rest)), None
-            own[name] = _Truth(series, block.predicted, sd, transform)
+            own[name] = _SimulatedSeries(series, block.predicted, sd, transform)
         found.append(own)
     return found
 
 
 def _resampled(
-    problem: Problem, truths: list[dict[str, _Truth]], rng: np.random.Generator
+    problem: Problem, simulated: list[dict[str, _SimulatedSeries]], rng: np.random.Generator
 ) -> Problem:
+    """Return the problem with simulated series and random noise as its data."""
     sampled = copy.copy(problem)
     sampled.conditions = tuple(
-        replace(c, series={name: truth.drawn(rng) for name, truth in own.items()})
-        for c, own in zip(problem.conditions, truths, strict=True)
+        replace(c, series={name: one.with_noise(rng) for name, one in own.items()})
+        for c, own in zip(problem.conditions, simulated, strict=True)
     )
     return sampled

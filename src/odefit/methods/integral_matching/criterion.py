@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
-from odefit.methods.integral_matching.curves import Piece
+from odefit.methods.integral_matching.segments import Segment
 from odefit.problem.algebras import DUAL, Dual
 from odefit.problem.arrays import Array
 from odefit.problem.binding import bound_value
@@ -15,19 +15,19 @@ from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
 from odefit.structure.segments import scalar_segments
 
-BACKWARD = 50
-"""Steps from the first measurement back to the initial values."""
+BACKWARD_STEPS = 50
+"""The number of integration steps from the first measurement back to the initial values."""
 
 
-class Criterion:
-    """x-hat(t) - xi - the integral of F(x-hat(s); theta), weighted, over all pieces and states.
+class IntegralCriterion:
+    """x-hat(t) - xi - the integral of F(x-hat(s); theta), weighted, in all segments and states.
 
     Parameters
     ----------
-    problem, pieces
+    problem, segments
         The problem and its smoothed states.
     hidden
-        States that some condition does not measure.
+        Names of the states that some condition does not measure.
     invariants
         Combinations of right-hand sides that depend on the other states alone, shape
         (hidden, states), see :mod:`odefit.structure.invariants`.
@@ -35,159 +35,185 @@ class Criterion:
     Attributes
     ----------
     size
-        Length of the vectors it takes: the unknowns, then the free starts of pieces after
-        events.
+        Length of the vectors it takes: the unknowns, then the free initial states of segments
+        after events.
+    free_starts
+        By index of a segment and name of a state, the index of a free initial state in these
+        vectors.
     equations
-        Piece and state of each block of residuals.
+        Index of the segment and name of the state, by block of residuals.
     """
 
     def __init__(
-        self, problem: Problem, pieces: Sequence[Piece], hidden: Sequence[str], invariants: Array
+        self,
+        problem: Problem,
+        segments: Sequence[Segment],
+        hidden: Sequence[str],
+        invariants: Array,
     ) -> None:
-        self.problem, self.pieces, self._hidden = problem, pieces, hidden
+        self.problem, self.segments, self._hidden = problem, segments, hidden
         self._field = VectorField.of(problem.model, problem.conditions)
         self._invariants = invariants
-        self._n = len(problem.unknowns)
+        n = len(problem.unknowns)
         states = problem.model.states
-        self.starts: dict[tuple[int, str], int] = {}
+        self.free_starts: dict[tuple[int, str], int] = {}
         self.equations: list[tuple[int, str]] = []
-        for number, piece in enumerate(pieces):
+        sizes = dict.fromkeys(states, 0.0)
+        for index, segment in enumerate(segments):
             for state in states:
-                if not piece.begins:
-                    self.starts[number, state] = self._n + len(self.starts)
-                if state in piece.states:
-                    self.equations.append((number, state))
-        self.size = self._n + len(self.starts)
-        self._roots = [np.sqrt(p.grid.weights) for p in pieces]
-        scale = self._scales()
-        self._scales_of = {eq: scale[eq[1]] for eq in self.equations}
-
-    def _scales(self) -> dict[str, float]:
-        """By state, what a residual counts as one: the largest magnitude."""
-        found: dict[str, float] = {}
-        for piece in self.pieces:
-            for state, values in piece.states.items():
-                found[state] = max(found.get(state, 0.0), float(np.abs(values).max()))
-        return {state: size or 1.0 for state, size in found.items()}
+                if not segment.at_start:
+                    self.free_starts[index, state] = n + len(self.free_starts)
+                if state in segment.states:
+                    self.equations.append((index, state))
+                    size = float(np.abs(segment.states[state]).max())
+                    sizes[state] = max(sizes[state], size)
+        self.size = n + len(self.free_starts)
+        self._roots = [np.sqrt(s.grid.weights) for s in segments]
+        # A state counts in units of its largest magnitude.
+        self._units = {state: size or 1.0 for state, size in sizes.items()}
 
     def residuals(
-        self, vector: Array, active: Sequence[int], wanted: Collection[int] | None = None
+        self, vector: Array, active: Sequence[int], equations: Collection[int] | None = None
     ) -> tuple[list[Array], list[Array]]:
-        """Residuals and their derivatives by the `active` components, equation by equation.
+        """Return residuals and their derivatives, equation by equation.
 
-        Of the equations of these numbers alone, in their order, if `wanted` is given.
+        Parameters
+        ----------
+        vector
+            Unknowns and free initial states, shape (size,).
+        active
+            Indices of the components by which derivatives are wanted.
+        equations
+            Indices of the equations that are wanted, returned in their order; None for all.
 
         Returns
         -------
-        Arrays of shape (m,) and (m, active).
+        tuple
+            Arrays of shape (m,), and arrays of shape (m, active).
         """
-        place = {k: i for i, k in enumerate(active)}
-        unknowns = [Dual(v, {place[k]: 1.0} if k in place else None) for k, v in enumerate(vector)]
-        count = len(active)
+        column = {k: i for i, k in enumerate(active)}
+        unknowns = [
+            Dual(v, {column[k]: 1.0} if k in column else None) for k, v in enumerate(vector)
+        ]
         values: list[Array] = []
-        slopes: list[Array] = []
+        derivatives: list[Array] = []
         with np.errstate(all="ignore"):
-            for number, piece in enumerate(self.pieces):
+            for index, root in enumerate(self._roots):
                 own = [
                     state
-                    for k, (of, state) in enumerate(self.equations)
-                    if of == number and (wanted is None or k in wanted)
+                    for k, (segment, state) in enumerate(self.equations)
+                    if segment == index and (equations is None or k in equations)
                 ]
                 if not own:
                     continue
-                root = self._roots[number]
-                for state, residual in self._piece(number, piece, unknowns, own).items():
-                    weight = root / self._scales_of[number, state]
+                for state, residual in self._residuals_of(index, unknowns, own).items():
+                    weight = root / self._units[state]
                     values.append(weight * residual.array(len(root)))
-                    slopes.append(weight[:, None] * residual.gradient(count, len(root)))
-        return values, slopes
+                    gradient = residual.gradient(len(active), len(root))
+                    derivatives.append(weight[:, None] * gradient)
+        return values, derivatives
 
-    def _piece(
-        self, number: int, piece: Piece, unknowns: Sequence[Dual], own: Sequence[str]
+    def _residuals_of(
+        self, index: int, unknowns: Sequence[Dual], own: Sequence[str]
     ) -> dict[str, Dual]:
-        model = self.problem.model
-        condition = self.problem.conditions[piece.condition]
-        parts = scalar_segments(condition, unknowns, {}, DUAL)
-        known = dict([scalars for since, scalars in parts if since <= piece.since][-1])
-        known[TIME] = Dual(piece.grid.times)
+        """Return the residuals of some states in one segment, without weights."""
+        model, segment = self.problem.model, self.segments[index]
+        condition = self.problem.conditions[segment.condition]
+        known = self._scalars(segment, unknowns)
+        known[TIME] = Dual(segment.grid.times)
         for name, given in condition.inputs.items():
-            known[name] = Dual(given(piece.grid.inside))
-        start = {s: self._start(number, piece, s, unknowns) for s in model.states}
-        known |= {s: Dual(v) for s, v in piece.states.items()}
-        hidden = [s for s in model.states if s not in piece.states]
+            known[name] = Dual(given(segment.grid.interior))
+        start = {s: self._start(index, segment, s, unknowns) for s in model.states}
+        known |= {s: Dual(v) for s, v in segment.states.items()}
+        hidden = [s for s in model.states if s not in segment.states]
         if hidden:
-            known |= self._recovered(piece, known, start, hidden)
-        rates = self._rates(known, own)
+            known |= self._hidden_states(segment, known, start, hidden)
+        right_hand_sides = self._right_hand_sides(known, own)
         return {
-            s: known[s] - start[s] - self._integral(piece, rate)
-            for s, rate in zip(own, rates, strict=True)
+            s: known[s] - start[s] - self._integral(segment, f)
+            for s, f in zip(own, right_hand_sides, strict=True)
         }
 
-    def before(self, number: int, vector: Array, time: float) -> dict[str, float]:
-        """States at `time` from those at the start of a piece, by Runge and Kutta's rule.
+    def states_before(self, index: int, vector: Array, time: float) -> dict[str, float]:
+        """Return the states at `time` from the free initial states of a later segment.
 
-        As they are at the start of the piece where the equations lead to infinity.
+        The equations are integrated backwards by the classical Runge-Kutta method. Where they lead
+        to infinity, the states are those at the start of the segment.
         """
-        piece, states = self.pieces[number], self.problem.model.states
-        condition = self.problem.conditions[piece.condition]
-        unknowns = [Dual(v) for v in vector]
-        parts = scalar_segments(condition, unknowns, {}, DUAL)
-        scalars = [found for since, found in parts if since <= piece.since][-1]
+        segment, states = self.segments[index], self.problem.model.states
+        condition = self.problem.conditions[segment.condition]
+        scalars = self._scalars(segment, [Dual(v) for v in vector])
 
-        def slope(t: float, x: Array) -> Array:
+        def f(t: float, x: Array) -> Array:
             known = dict(scalars) | {TIME: Dual(t)}
             known |= {n: Dual(float(i(np.array([t]))[0])) for n, i in condition.inputs.items()}
             known |= {s: Dual(v) for s, v in zip(states, x, strict=True)}
-            return np.array([float(np.asarray(r.value)) for r in self._rates(known, states)])
+            return np.array(
+                [float(np.asarray(r.value)) for r in self._right_hand_sides(known, states)]
+            )
 
-        first = float(piece.grid.times[0])
-        x = begin = np.array([vector[self.starts[number, s]] for s in states])
-        h = (time - first) / BACKWARD
+        first = float(segment.grid.times[0])
+        x = start = np.array([vector[self.free_starts[index, s]] for s in states])
+        h = (time - first) / BACKWARD_STEPS
         with np.errstate(all="ignore"):
-            for k in range(BACKWARD):
+            for k in range(BACKWARD_STEPS):
                 t = first + k * h
-                a = slope(t, x)
-                b = slope(t + h / 2, x + h / 2 * a)
-                c = slope(t + h / 2, x + h / 2 * b)
-                x = x + h / 6 * (a + 2 * b + 2 * c + slope(t + h, x + h * c))
-        found = x if np.isfinite(x).all() else begin
-        return dict(zip(states, found.tolist(), strict=True))
+                a = f(t, x)
+                b = f(t + h / 2, x + h / 2 * a)
+                c = f(t + h / 2, x + h / 2 * b)
+                x = x + h / 6 * (a + 2 * b + 2 * c + f(t + h, x + h * c))
+        return dict(zip(states, (x if np.isfinite(x).all() else start).tolist(), strict=True))
 
-    def _rates(self, known: dict[str, Dual], own: Iterable[str]) -> list[Dual]:
+    def _scalars(self, segment: Segment, unknowns: Sequence[Dual]) -> dict[str, Dual]:
+        """Return parameters and constants as they are in a segment."""
+        condition = self.problem.conditions[segment.condition]
+        parts = scalar_segments(condition, unknowns, {}, DUAL)
+        return dict([scalars for since, scalars in parts if since <= segment.start][-1])
+
+    def _right_hand_sides(self, known: dict[str, Dual], states: Iterable[str]) -> list[Dual]:
         if self.problem.model.algebraic:
             known = self._field.complete(known, DUAL)
-        return [self.problem.model.ode[s].evaluate(known, DUAL) for s in own]
+        return [self.problem.model.ode[s].evaluate(known, DUAL) for s in states]
 
-    def _start(self, number: int, piece: Piece, state: str, unknowns: Sequence[Dual]) -> Dual:
-        if not piece.begins:
-            return unknowns[self.starts[number, state]]
-        condition = self.problem.conditions[piece.condition]
-        found: Dual = bound_value(condition.initial[state], condition.scalars, unknowns, DUAL)
-        return found
+    def _start(self, index: int, segment: Segment, state: str, unknowns: Sequence[Dual]) -> Dual:
+        """Return the initial state xi of a segment."""
+        if not segment.at_start:
+            return unknowns[self.free_starts[index, state]]
+        condition = self.problem.conditions[segment.condition]
+        start: Dual = bound_value(condition.initial[state], condition.scalars, unknowns, DUAL)
+        return start
 
-    def _integral(self, piece: Piece, rate: Dual) -> Dual:
-        grid, m = piece.grid, len(piece.grid.times)
-        keys = list(rate.partials)
-        rows = [rate.array(m), *(np.broadcast_to(rate.partials[k], (m,)) for k in keys)]
-        sums = grid.cumulative(np.array(rows))
-        return Dual(sums[0], dict(zip(keys, sums[1:], strict=True)))
+    def _integral(self, segment: Segment, integrand: Dual) -> Dual:
+        """Return the integral from the start of a segment to all points of its grid."""
+        grid, m = segment.grid, len(segment.grid.times)
+        keys = list(integrand.partials)
+        rows = [
+            integrand.array(m),
+            *(np.broadcast_to(integrand.partials[k], (m,)) for k in keys),
+        ]
+        integrals = grid.cumulative(np.array(rows))
+        return Dual(integrals[0], dict(zip(keys, integrals[1:], strict=True)))
 
-    def _recovered(
-        self, piece: Piece, known: dict[str, Dual], start: dict[str, Dual], hidden: Sequence[str]
+    def _hidden_states(
+        self,
+        segment: Segment,
+        known: dict[str, Dual],
+        start: dict[str, Dual],
+        hidden: Sequence[str],
     ) -> dict[str, Dual]:
-        """States that are not measured, from combinations whose rates do not depend on them."""
+        """Return hidden states by the invariants, whose rates do not depend on them."""
         states = self.problem.model.states
-        blank = {s: Dual(np.ones(len(piece.grid.times))) for s in hidden}
-        rates = self._rates({**known, **blank}, states)
+        any_values = {s: Dual(np.ones(len(segment.grid.times))) for s in hidden}
+        right_hand_sides = self._right_hand_sides({**known, **any_values}, states)
         found = {}
         for s in hidden:
-            # w x(t) = w x(start) + the integral of w f, w one for s and zero for what is hidden.
-            total = rate = Dual(np.zeros(len(piece.grid.times)))
+            # w x(t) = w x(start) + the integral of w f; w is 1 for s and 0 for other hidden states.
+            total = rate = Dual(np.zeros(len(segment.grid.times)))
             for j, w in enumerate(self._invariants[self._hidden.index(s)]):
                 if w:
                     total = total + Dual(w) * start[states[j]]
-                    rate = rate + Dual(w) * rates[j]
+                    rate = rate + Dual(w) * right_hand_sides[j]
                     if states[j] not in hidden:
                         total = total - Dual(w) * known[states[j]]
-            found[s] = total + self._integral(piece, rate)
+            found[s] = total + self._integral(segment, rate)
         return found

@@ -1,4 +1,4 @@
-"""Integral matching: parameters without integrating, linear ones without a guess.
+"""The method of integral matching, which estimates without integrating.
 
 I. Dattner, S. Gugushvili, H. Ship and E. O. Voit, Separable nonlinear least-squares parameter
 estimation for complex dynamic systems.
@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Start, Status
-from odefit.methods.integral_matching.bootstrap import LEAST, MatchErrors, bootstrap
+from odefit.methods.integral_matching.bootstrap import MIN_SAMPLES, MatchErrors, bootstrap
 from odefit.methods.integral_matching.matching import Match, Matching
 from odefit.methods.integral_matching.separation import Penalty
 from odefit.methods.multi_start import MultiStart
@@ -31,34 +31,35 @@ from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines import EngineName
 
-SEARCH = SingleShooting(evaluations=300, tolerance=1e-8, step=1e-7, patience=30)
-"""How a match is improved on the true trajectories."""
+POLISH = SingleShooting(evaluations=300, tolerance=1e-8, step=1e-7, patience=30)
+"""The local search that improves a match on the true trajectories."""
 
 
 @dataclass(frozen=True)
 class IntegralMatching:
-    """Smoothed data put into the integrated equations; linear unknowns in closed form.
+    """Put smoothed data into the integrated equations, and solve for linear unknowns directly.
 
     Attributes
     ----------
     separable
-        Whether unknowns that enter linearly are solved for (8); otherwise all are searched (6).
+        Whether unknowns that enter linearly are found in closed form (8); otherwise all are
+        searched for (6).
     linear
         Names of the unknowns to take for the linear ones; None for a largest possible set.
     smoother
-        Of every measured series.
+        The smoother of every measured series.
     ridge, lasso
-        Penalties on linear unknowns, see :class:`Penalty`.
+        Weights of the penalties on linear unknowns, see :class:`Penalty`.
     start
-        Values of unknowns by name to start from; linear ones need none.
+        Start values of unknowns by name; linear unknowns need none.
     polish
         Whether each answer is improved on the true (integrated) trajectories. Without it, the
         answer is the match itself, unless ``fit`` is told ``polish=True``.
     starts
-        How many starts; None for one where all unknowns are linear, elsewhere as many as the
+        Number of starts; None for one where all unknowns are linear, and elsewhere as many as the
         evidence asks for, see :class:`MultiStart`.
     engine
-        Of the true trajectories.
+        The integration engine of the true trajectories.
 
     Raises
     ------
@@ -107,7 +108,7 @@ class IntegralMatching:
 
     @property
     def name(self) -> str:
-        """For results."""
+        """The method's name in results."""
         return "IntegralMatching" if self.separable else "IntegralMatching(not separable)"
 
     @property
@@ -116,7 +117,7 @@ class IntegralMatching:
         return not self.polish
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
-        """Estimate; results depend on the seed, never on the number of workers."""
+        """Estimate the unknowns; results depend on the seed, never on the number of workers."""
         starts = self.starts
         matching = self.matching(problem)
         if starts is None and not matching.nonlinear and matching.route != "assimilation":
@@ -127,7 +128,7 @@ class IntegralMatching:
         return search.solve(problem, control)
 
     def match(self, problem: Problem, *, seed: int = 0) -> Match:
-        """One match from the guess, without any integration.
+        """Match from the guess, without any integration.
 
         Raises
         ------
@@ -139,9 +140,9 @@ class IntegralMatching:
     def standard_errors(
         self, problem: Problem, match: Match, *, samples: int = 100, seed: int = 0
     ) -> MatchErrors:
-        """Standard errors of a match itself, by matching simulated data as often as `samples`.
+        """Return standard errors of a match itself, by matching simulated data `samples` times.
 
-        With the noise that the problem gives, else with that which the smoothers found.
+        Their noise is that which the problem gives, otherwise that which the smoothers estimate.
 
         Raises
         ------
@@ -157,16 +158,22 @@ class IntegralMatching:
         >>> sorted(found.errors)
         ['alpha', 'beta', 'delta', 'epsilon', 'gamma', 'omega']
         """
-        whole(samples, "IntegralMatching, samples", LEAST)
+        whole(samples, "IntegralMatching, samples", MIN_SAMPLES)
 
-        def again(sampled: Problem, vector: Array) -> Match:
+        def rematch(sampled: Problem, vector: Array) -> Match:
             return self.matching(sampled).match(vector, lambda: False)
 
         forward = ForwardMap(problem, self.engine)
-        return bootstrap(problem, match, again, samples, seed, forward)
+        return bootstrap(problem, match, rematch, samples, seed, forward)
 
     def matching(self, problem: Problem) -> Matching:
-        """The problem smoothed and separated."""
+        """Return the smoothed problem, which can be matched from any start.
+
+        Raises
+        ------
+        InputError
+            Data are too few to be smoothed, or an option names no unknown.
+        """
         linear = None
         _check_names("start", self.start or {}, problem)
         if self.linear is not None:
@@ -176,23 +183,25 @@ class IntegralMatching:
         return Matching(problem, self.smoother, linear, self.separable, penalty, self.engine)
 
     def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
-        """One start; never raises for an integration that fails.
+        """Carry out one start, which never raises for an integration that fails.
 
         Parameters
         ----------
         forward
             The problem's forward map.
         index
-            Its number.
+            Number of the start.
         start
             Unknowns in natural units, shape (n,).
+        control
+            Seed, limits and reports of the fit.
         """
         began = time.perf_counter()
         forward.engines.reset()
-        kept = _kept.setdefault(forward, {})
-        if self not in kept:
-            kept[self] = self.matching(forward.problem)
-        match = kept[self].match(start, control.should_stop, forward)
+        matchings = _matchings.setdefault(forward, {})
+        if self not in matchings:
+            matchings[self] = self.matching(forward.problem)
+        match = matchings[self].match(start, control.should_stop, forward)
         seconds = time.perf_counter() - began
         if not math.isfinite(match.cost):
             lost = (math.inf, Status.FAILED, match.message, match.evaluations, seconds, math.inf)
@@ -206,18 +215,20 @@ class IntegralMatching:
                 evaluations=end.evaluations + match.evaluations,
                 seconds=time.perf_counter() - began,
             )
-        found = forward.evaluate(match.vector)
-        whole = isinstance(found, Evaluation)
-        cost = found.cost if isinstance(found, Evaluation) else math.inf
+        evaluation = forward.evaluate(match.vector)
+        status = Status.CONVERGED if match.converged else Status.NOT_CONVERGED
+        message, objective, cost = match.message, math.inf, math.inf
+        if isinstance(evaluation, Evaluation):
+            objective, cost = evaluation.objective, evaluation.cost
+        else:
+            status, message = Status.FAILED, f"{message}; {evaluation}"
         return Start(
             index,
             start,
             match.vector,
-            found.objective if isinstance(found, Evaluation) else math.inf,
-            (Status.CONVERGED if match.converged else Status.NOT_CONVERGED)
-            if whole
-            else Status.FAILED,
-            match.message if isinstance(found, Evaluation) else f"{match.message}; {found}",
+            objective,
+            status,
+            message,
             match.evaluations,
             time.perf_counter() - began,
             cost,
@@ -226,11 +237,11 @@ class IntegralMatching:
         )
 
     def _polished(self, forward: ForwardMap, index: int, vector: Array, control: Control) -> Start:
-        """The better end of single and multiple shooting from a match.
+        """Return the better of single and multiple shooting from a match.
 
-        Single shooting alone loses what is chaotic, however good the match.
+        Single shooting alone does not converge for chaotic systems, however good the match.
         """
-        single = SEARCH.run(forward, index, vector, control)
+        single = POLISH.run(forward, index, vector, control)
         single = replace(single, message=f"single shooting: {single.message}")
         if single.exact or control.should_stop():
             return single
@@ -240,16 +251,24 @@ class IntegralMatching:
         return replace(best, evaluations=single.evaluations + multiple.evaluations)
 
     def _given(self, problem: Problem, seed: int) -> Array:
+        """Return the start values that are given, completed by guesses."""
         _check_names("start", self.start or {}, problem)
         return chosen(problem, self.start, seed)
 
 
 def _check_names(option: str, names: Iterable[str], problem: Problem) -> None:
+    """Refuse an option that names no unknown.
+
+    Raises
+    ------
+    InputError
+        The name, with a similar one if there is any.
+    """
     for name in names:
         if name not in problem.keys:
             hint = did_you_mean(str(name), problem.keys)
             raise InputError(f"IntegralMatching, {option}: there is no unknown {name!r}{hint}")
 
 
-_kept: WeakKeyDictionary[ForwardMap, dict[IntegralMatching, Matching]] = WeakKeyDictionary()
-"""Smoothed problems in use, so that every start of a fit uses the same."""
+_matchings: WeakKeyDictionary[ForwardMap, dict[IntegralMatching, Matching]] = WeakKeyDictionary()
+"""Smoothed problems by forward map and method, so that every start of a fit uses the same."""

@@ -1,4 +1,4 @@
-"""A problem smoothed, separated and matched."""
+"""Integral matching of one problem: smoothed, separated into blocks, and matched."""
 
 from __future__ import annotations
 
@@ -7,12 +7,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
-from odefit.methods.integral_matching.criterion import Criterion
-from odefit.methods.integral_matching.curves import Piece, pieces
-from odefit.methods.integral_matching.doses import before_events
-from odefit.methods.integral_matching.readout import measured_states
-from odefit.methods.integral_matching.separation import Block, Matched, Penalty, separated
+from odefit.methods.integral_matching.assimilation import assimilated
+from odefit.methods.integral_matching.criterion import IntegralCriterion
+from odefit.methods.integral_matching.initial_values import states_before_events
+from odefit.methods.integral_matching.segments import Segment, smoothed_segments
+from odefit.methods.integral_matching.separation import (
+    BlockSolution,
+    EquationBlock,
+    Penalty,
+    solve_block,
+)
+from odefit.methods.integral_matching.state_reconstruction import measured_states
 from odefit.methods.smoothing.smoother import Smoother
 from odefit.methods.trust_region import Tolerances
 from odefit.problem.algebras import NUMPY
@@ -28,18 +36,18 @@ from odefit.structure.invariants import invariants
 from odefit.structure.linearity import acting_together, independent, interactions, largest_linear
 
 TOLERANCES = Tolerances(cost=1e-8, step=1e-8, evaluations=200, patience=60)
-"""Of the search for nonlinear unknowns: the smoothed data are no better."""
+"""Tolerances of the search for nonlinear unknowns: the smoothed data are no more accurate."""
 
-ROUNDS = 8
-"""Turns of assimilating hidden states and matching, at most."""
+MAX_ALTERNATIONS = 8
+"""The largest number of times that hidden states are assimilated and unknowns matched in turn."""
 
 SETTLED = 1e-2
-"""Relative change of the unknowns in a turn that is not worth another."""
+"""The relative change of the unknowns up to which these alternations end."""
 
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """Unknowns for which smoothed data solve the equations best.
+    """The unknowns for which smoothed data solve the equations best.
 
     Attributes
     ----------
@@ -51,15 +59,15 @@ class Match:
     converged
         Whether the search for nonlinear unknowns ended at a minimum.
     linear, nonlinear
-        Names of the unknowns that were solved for, and of those that were searched for.
+        Names of the unknowns found in closed form, and of those found by search.
     singular
         Names of linear unknowns that the smoothed data do not determine.
     evaluations
-        Of the criterion.
-    pieces
+        Number of evaluations of the criterion.
+    segments
         The smoothed states.
     message
-        In words.
+        How the match came about, in words.
     """
 
     vector: Array
@@ -69,34 +77,39 @@ class Match:
     nonlinear: tuple[str, ...]
     singular: tuple[str, ...]
     evaluations: int
-    pieces: Sequence[Piece]
+    segments: Sequence[Segment]
     message: str
 
 
 class Matching:
-    """Integral matching of one problem.
+    """A problem that is smoothed, and can be matched from any start.
 
     Parameters
     ----------
+    problem
+        The problem.
     smoother
-        Of every measured series.
+        The smoother of every measured series.
     linear
-        Unknowns to take for the linear ones; None for a largest possible set.
+        Indices of the unknowns to take for the linear ones; None for a largest possible set.
     separable
-        Whether they are solved for at all.
+        Whether linear unknowns are solved for in closed form at all.
     penalty
-        On them.
+        The penalty on linear parameters.
     engine
-        For states that are neither measured nor given by what is.
+        The integration engine, for states that are neither measured nor given by invariants.
 
     Attributes
     ----------
     hidden
-        States that are not measured.
+        Names of the states that are not measured.
     route
         How these are found: "" if there are none, "invariants", or "assimilation".
-    nonlinear
-        Unknowns that have to be searched for.
+
+    Raises
+    ------
+    InputError
+        Nothing can be matched, or no segment can be smoothed.
     """
 
     def __init__(
@@ -114,28 +127,35 @@ class Matching:
         _check(problem)
         measured = measured_states(problem.model, problem.conditions)
         self.hidden = tuple(s for s in problem.model.states if s not in measured)
-        weights = invariants(problem, self.hidden)
-        self.route = "assimilation" if weights is None else "invariants" if self.hidden else ""
-        self._weights = np.zeros((0, len(problem.model.states))) if weights is None else weights
-        self._pieces, self._left = pieces(problem, smoother, measured)
+        found = invariants(problem, self.hidden)
+        self.route = "assimilation" if found is None else "invariants" if self.hidden else ""
+        self._invariants = np.zeros((0, len(problem.model.states))) if found is None else found
+        self._segments, self._left_out = smoothed_segments(problem, smoother, measured)
         self._separable, self._given = separable, linear
 
     @cached_property
-    def _criterion(self) -> Criterion:
-        return Criterion(self.problem, self._pieces, self.hidden, self._weights)
+    def criterion(self) -> IntegralCriterion:
+        """The integral criterion on measured states."""
+        return IntegralCriterion(self.problem, self._segments, self.hidden, self._invariants)
 
     @cached_property
-    def _linear(self) -> tuple[int, ...]:
-        """Unknowns that are solved for."""
+    def linear(self) -> tuple[int, ...]:
+        """Indices of the unknowns that are found in closed form.
+
+        Raises
+        ------
+        InputError
+            The equations are not linear in the unknowns that were asked for.
+        """
         problem, n = self.problem, len(self.problem.unknowns)
         if not self._separable:
             return ()
         if self.route == "invariants":
             together = self._together
-            # With the starts of pieces, unless they too act on each other.
+            # Free initial states are linear too, unless they act on each other.
             extra = [k for k in range(n, len(together)) if not together[k, k]]
-            barred = together[:n, independent(extra, together)].any(axis=1)
-            together = together[:n, :n] | np.diag(barred)
+            excluded = together[:n, independent(extra, together)].any(axis=1)
+            together = together[:n, :n] | np.diag(excluded)
         else:
             together = interactions(problem)[1]
         if self._given is not None:
@@ -151,186 +171,167 @@ class Matching:
 
     @cached_property
     def _together(self) -> BoolArray:
-        """Which components of the criterion's vector act on each other, shape (size, size)."""
-        criterion = self._criterion
+        """Which components of the criterion's vector interact, shape (size, size)."""
+        criterion = self.criterion
         base = np.linspace(0.6, 1.1, criterion.size)
         every = range(criterion.size)
         return acting_together(lambda v: np.concatenate(criterion.residuals(v, every)[1]), base)
 
-    def _starts(self, criterion: Criterion) -> list[int]:
-        """Free starts of pieces that are solved for."""
+    def _linear_starts(self, criterion: IntegralCriterion) -> list[int]:
+        """Return the indices of the free initial states that are found in closed form."""
         extra = range(len(self.problem.unknowns), criterion.size)
         if self.route != "invariants":
             return list(extra)
-        together, linear = self._together, list(self._linear)
-        fine = [k for k in extra if not together[k, linear].any() and not together[k, k]]
-        return independent(fine, together)
+        together, linear = self._together, list(self.linear)
+        possible = [k for k in extra if not together[k, linear].any() and not together[k, k]]
+        return independent(possible, together)
 
     @property
     def nonlinear(self) -> tuple[int, ...]:
-        """Unknowns that are searched for: they act, and are not solved for."""
-        acting = self._acting().any(axis=0)
-        return tuple(int(k) for k in np.flatnonzero(acting) if k not in self._linear)
+        """Indices of the unknowns that are searched for: they act, and are not linear."""
+        return tuple(int(k) for k in np.flatnonzero(self._acting()) if k not in self.linear)
 
     def _acting(self) -> BoolArray:
-        """Which unknowns act in which state's equation, shape (conditions * states, n)."""
-        acts = interactions(self.problem)[0]
-        return acts.reshape(-1, acts.shape[2])
+        """Return which unknowns act in any state's equation, shape (n,)."""
+        return np.asarray(interactions(self.problem)[0].any(axis=(0, 1)))
 
     def match(
         self, start: Array, stop: Callable[[], bool], forward: ForwardMap | None = None
     ) -> Match:
-        """Match from `start`, shape (n,), of which the linear unknowns do not matter."""
+        """Match from `start`, shape (n,), where the values of linear unknowns do not matter."""
         if self.route != "assimilation":
-            return self._matched(self._criterion, start, stop)
-        from odefit.methods.integral_matching.hidden import assimilated
-
+            return self._match(self.criterion, start, stop)
         forward = forward or ForwardMap(self.problem, self._engine)
         best: Match | None = None
         vector = start
-        # Those of the equations are matched, those of the observables alone found here.
+        # The parameters of the equations are matched; those of the observables alone, assimilated.
         parameters = np.array([u.kind == "parameter" for u in self.problem.unknowns], dtype=bool)
-        held = parameters & self._acting().any(axis=0)
-        for _ in range(ROUNDS):
-            found = assimilated(forward, self._pieces, self.hidden, vector, held, stop)
+        held = parameters & self._acting()
+        for _ in range(MAX_ALTERNATIONS):
+            found = assimilated(forward, self._segments, self.hidden, vector, held, stop)
             if isinstance(found, Failure):
                 if best is not None:
                     break
-                return self._failed(start, str(found))
+                failed = (False, (), (), (), 0, self._segments, str(found))
+                return Match(start, np.inf, *failed)
             completed, vector = found
-            criterion = Criterion(self.problem, completed, self.hidden, self._weights)
-            best = self._matched(criterion, vector, stop)
+            criterion = IntegralCriterion(self.problem, completed, self.hidden, self._invariants)
+            best = self._match(criterion, vector, stop)
             scale = np.maximum(np.abs(best.vector), np.abs(vector))
-            moved = np.abs(best.vector - vector) / np.where(scale > 0, scale, 1.0)
+            change = np.abs(best.vector - vector) / np.where(scale > 0, scale, 1.0)
             vector = best.vector
-            if stop() or moved.max(initial=0.0) <= SETTLED:
+            if stop() or change.max(initial=0.0) <= SETTLED:
                 break
         assert best is not None
-        listed = ", ".join(self.hidden)
         return replace(
             best,
-            message=f"{best.message}; {listed} not measured, found in turns with the unknowns: "
-            "this need not lead to the best answer",
+            message=f"{best.message}; {', '.join(self.hidden)} not measured, estimated in turns "
+            "with the unknowns: this need not lead to the best answer",
         )
 
-    def _failed(self, start: Array, reason: str) -> Match:
-        return Match(start, np.inf, False, (), (), (), 0, self._pieces, reason)
-
-    def _matched(self, criterion: Criterion, start: Array, stop: Callable[[], bool]) -> Match:
+    def _match(self, criterion: IntegralCriterion, start: Array, stop: Callable[[], bool]) -> Match:
         problem, n = self.problem, len(self.problem.unknowns)
         extra = criterion.size - n
         vector = np.concatenate([start, np.zeros(extra)])
-        for (number, state), k in criterion.starts.items():
-            condition = problem.conditions[criterion.pieces[number].condition]
+        for (index, state), k in criterion.free_starts.items():
+            condition = problem.conditions[criterion.segments[index].condition]
             bound = condition.initial[state]
             vector[k] = bound_value(bound, condition.scalars, list(start), NUMPY)
         lower = np.concatenate([problem.lower, np.full(extra, -np.inf)])
         upper = np.concatenate([problem.upper, np.full(extra, np.inf)])
-        linear = (*self._linear, *self._starts(criterion))
-        found: list[Matched] = []
-        blocks = self._blocks(criterion, linear)
+        solutions: list[BlockSolution] = []
+        blocks = self.blocks(criterion, (*self.linear, *self._linear_starts(criterion)))
         for block in blocks:
-            matched = separated(
+            solution = solve_block(
                 criterion, block, vector, lower, upper, self._penalty, TOLERANCES, stop
             )
             changed = [*block.linear, *block.nonlinear]
-            vector[changed] = matched.vector[changed]
-            found.append(matched)
-        own = {k for b in blocks for k in (*b.linear, *b.nonlinear)}
-        at_start = self._at_start(own | self._led_back(criterion, vector, own))
+            vector[changed] = solution.vector[changed]
+            solutions.append(solution)
+        matched = {k for b in blocks for k in (*b.linear, *b.nonlinear)}
+        found = matched | self._integrate_back(criterion, vector, matched)
         vector = self._with_noise(vector[:n])
-        cost = float(sum(m.cost for m in found))
-        singular = tuple(problem.keys[k] for m in found for k in m.singular if k < n)
-        names = tuple(problem.keys[k] for b in blocks for k in b.linear if k < n)
-        searched = tuple(problem.keys[k] for b in blocks for k in b.nonlinear if k < n)
+        cost = float(sum(s.cost for s in solutions))
+        singular = tuple(problem.keys[k] for s in solutions for k in s.singular if k < n)
+        linear = tuple(problem.keys[k] for b in blocks for k in b.linear if k < n)
+        nonlinear = tuple(problem.keys[k] for b in blocks for k in b.nonlinear if k < n)
         return Match(
             vector,
             cost,
-            all(m.converged for m in found),
-            names,
-            searched,
+            all(s.converged for s in solutions),
+            linear,
+            nonlinear,
             singular,
-            sum(m.evaluations for m in found),
-            criterion.pieces,
-            _words(names, searched, singular, self._separable, cost, self._left, at_start),
+            sum(s.evaluations for s in solutions),
+            criterion.segments,
+            self._message(linear, nonlinear, singular, cost, found),
         )
 
-    def _blocks(self, criterion: Criterion, linear: Sequence[int]) -> list[Block]:
-        """Equations that share unknowns, apart from the others."""
-        size = criterion.size
-        acts = np.zeros((len(criterion.equations), size), dtype=bool)
+    def blocks(self, criterion: IntegralCriterion, linear: Sequence[int]) -> list[EquationBlock]:
+        """Return the blocks of equations that share unknowns, given which of these are linear."""
+        acts = np.zeros((len(criterion.equations), criterion.size), dtype=bool)
         by_state = interactions(self.problem)[0]
         states = self.problem.model.states
         initial = np.array([u.kind == "initial" for u in self.problem.unknowns], dtype=bool)
-        for row, (number, state) in enumerate(criterion.equations):
-            condition = criterion.pieces[number].condition
+        for row, (index, state) in enumerate(criterion.equations):
+            segment = criterion.segments[index]
             if self.route == "invariants":
-                acts[row, : len(self.problem.unknowns)] = by_state.any(axis=(0, 1))
+                acts[row, : len(initial)] = by_state.any(axis=(0, 1))
             else:
-                acts[row, : by_state.shape[2]] = by_state[condition, states.index(state)]
-            if not criterion.pieces[number].begins:
+                acts[row, : by_state.shape[2]] = by_state[segment.condition, states.index(state)]
+            if not segment.at_start:
                 acts[row, : len(initial)] &= ~initial
-                # A hidden state that is recovered brings its own start.
+                # A hidden state that an invariant gives brings its own initial state.
                 shared = self.hidden if self.route == "invariants" else ()
                 for s in {state, *shared}:
-                    acts[row, criterion.starts[number, s]] = True
+                    acts[row, criterion.free_starts[index, s]] = True
+        count, labels = connected_components(csr_array(acts.astype(int) @ acts.T.astype(int)))
         chosen = set(linear)
         found = []
-        for rows in _components(acts):
-            own = np.flatnonzero(acts[rows].any(axis=0))
-            found.append(
-                Block(
-                    tuple(rows),
-                    tuple(int(k) for k in own if k in chosen),
-                    tuple(int(k) for k in own if k not in chosen),
-                )
-            )
-        return [b for b in found if b.linear or b.nonlinear]
+        for rows in (np.flatnonzero(labels == label) for label in range(count)):
+            own = [int(k) for k in np.flatnonzero(acts[rows].any(axis=0))]
+            if own:
+                solved = tuple(k for k in own if k in chosen)
+                searched = tuple(k for k in own if k not in chosen)
+                found.append(EquationBlock(tuple(rows.tolist()), solved, searched))
+        return found
 
-    def _led_back(self, criterion: Criterion, vector: Array, matched: set[int]) -> set[int]:
-        """Unknown initial values before the first measurement, by following the equations.
+    def _integrate_back(
+        self, criterion: IntegralCriterion, vector: Array, matched: set[int]
+    ) -> set[int]:
+        """Find initial values before the first measurement by integrating the equations back.
 
         They are written into `vector`, unless they are among the `matched` unknowns.
 
         Returns
         -------
-        Those that are found so.
+        set
+            Indices of the unknowns that are found so.
         """
         found: set[int] = set()
         given = vector.copy()
-        for number, piece in enumerate(criterion.pieces):
-            condition = self.problem.conditions[piece.condition]
-            if piece.begins or piece.since > condition.t0:
+        for index, segment in enumerate(criterion.segments):
+            condition = self.problem.conditions[segment.condition]
+            if segment.at_start or segment.start > condition.t0:
                 continue
-            states = criterion.before(number, given, condition.t0)
+            states = criterion.states_before(index, given, condition.t0)
             if self.route == "assimilation":
-                # Which has found them itself.
+                # Assimilation has found the hidden states itself.
                 states = {s: value for s, value in states.items() if s not in self.hidden}
             if any(t == condition.t0 for t, _ in condition.events):
-                states = before_events(
-                    self.problem.model, condition, given[: len(self.problem.unknowns)], states
-                )
+                unknowns = given[: len(self.problem.unknowns)]
+                states = states_before_events(self.problem.model, condition, unknowns, states)
             for state, value in states.items():
                 bound = condition.initial[state]
                 if not isinstance(bound, float | Expression) and bound not in matched:
                     found.add(bound)
-                    vector[bound] = np.clip(
-                        value, self.problem.lower[bound], self.problem.upper[bound]
-                    )
+                    low, high = self.problem.lower[bound], self.problem.upper[bound]
+                    vector[bound] = np.clip(value, low, high)
         return found
 
-    def _at_start(self, found: set[int]) -> list[str]:
-        """Names of unknown initial values that are not among the `found` unknowns."""
-        assimilated = self.hidden if self.route == "assimilation" else ()
-        return [
-            self.problem.keys[k]
-            for k, unknown in enumerate(self.problem.unknowns)
-            if unknown.kind == "initial" and k not in found and unknown.name not in assimilated
-        ]
-
     def _with_noise(self, vector: Array) -> Array:
-        """With the smoother's noise where that is an unknown."""
-        sds = {name: sd for piece in self._pieces for name, sd in piece.sds.items()}
+        """Return the unknowns with the smoother's noise where the noise is an unknown."""
+        sds = {name: sd for segment in self._segments for name, sd in segment.sds.items()}
         vector = vector.copy()
         for k, unknown in enumerate(self.problem.unknowns):
             name = unknown.name.removesuffix("_sd")
@@ -338,61 +339,58 @@ class Matching:
             if unknown.kind == "noise" and sd > 0:
                 noise = self.problem.noise[name]
                 if noise.transform is not None:
-                    # On that scale: relative to a typical value.
+                    # On a logarithmic scale the noise is relative to a typical value.
                     series = [c.series[name] for c in self.problem.conditions if name in c.series]
                     sd /= float(np.median(np.abs(np.concatenate([s.values for s in series]))))
                     sd /= 1.0 if noise.transform == "log" else np.log(10.0)
                 vector[k] = np.clip(sd, self.problem.lower[k], self.problem.upper[k])
         return vector
 
-
-def _components(acts: BoolArray) -> list[list[int]]:
-    """Rows that share columns, directly or through others."""
-    rest = set(range(len(acts)))
-    found = []
-    while rest:
-        rows = [min(rest)]
-        columns = acts[rows[0]]
-        while True:
-            more = [r for r in sorted(rest) if r not in rows and (acts[r] & columns).any()]
-            if not more:
-                break
-            rows += more
-            columns = acts[rows].any(axis=0)
-        rest -= set(rows)
-        found.append(sorted(rows))
-    return found
-
-
-def _words(
-    linear: Sequence[str],
-    nonlinear: Sequence[str],
-    singular: Sequence[str],
-    separable: bool,
-    cost: float,
-    left: Sequence[str],
-    at_start: Sequence[str],
-) -> str:
-    if not np.isfinite(cost):
-        return "the equations cannot be evaluated on the smoothed data"
-    if not separable:
-        said = f"matched by nonlinear least squares ({len(nonlinear)} unknowns)"
-    elif not linear:
-        said = "no unknown enters linearly: matched by nonlinear least squares"
-    else:
-        said = f"matched: {len(linear)} unknowns in closed form, {len(nonlinear)} by search"
-    if singular:
-        said += f"; the smoothed data do not tell apart {', '.join(singular)}"
-    if left:
-        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-        said += f"; left out: {left[0]}{more}"
-    if at_start:
-        said += f"; the smoothed data do not tell {', '.join(at_start)}: left at the start"
-    return said
+    def _message(
+        self,
+        linear: Sequence[str],
+        nonlinear: Sequence[str],
+        singular: Sequence[str],
+        cost: float,
+        found: set[int],
+    ) -> str:
+        """Describe a match, given the indices of all unknowns that were `found`."""
+        if not np.isfinite(cost):
+            return "the equations cannot be evaluated on the smoothed data"
+        if not self._separable:
+            message = f"matched by nonlinear least squares ({len(nonlinear)} unknowns)"
+        elif not linear:
+            message = "no unknown enters linearly: matched by nonlinear least squares"
+        else:
+            message = f"matched: {len(linear)} unknowns in closed form, {len(nonlinear)} by search"
+        if singular:
+            message += f"; the smoothed data do not tell apart {', '.join(singular)}"
+        if self._left_out:
+            others = f" and {len(self._left_out) - 1} more" if len(self._left_out) > 1 else ""
+            message += f"; left out: {self._left_out[0]}{others}"
+        assimilated_states = self.hidden if self.route == "assimilation" else ()
+        kept = [
+            self.problem.keys[k]
+            for k, unknown in enumerate(self.problem.unknowns)
+            if unknown.kind == "initial"
+            and k not in found
+            and unknown.name not in assimilated_states
+        ]
+        if kept:
+            message += (
+                f"; the smoothed data do not determine {', '.join(kept)}: left at the start value"
+            )
+        return message
 
 
 def _check(problem: Problem) -> None:
-    """Refuse what cannot be matched at all."""
+    """Refuse a problem that cannot be matched.
+
+    Raises
+    ------
+    InputError
+        Algebraic equations are nonlinear, no unknown acts, or an event sets a parameter by a state.
+    """
     field = VectorField.of(problem.model, problem.conditions)
     if field.algebraic:
         raise InputError(
@@ -407,9 +405,9 @@ def _check(problem: Problem) -> None:
     for condition in problem.conditions:
         for time, event in condition.events:
             for name in event.keys() & condition.scalars.keys():
-                seen = event[name].names & {*problem.model.states, *problem.model.algebraic}
-                if seen:
+                states = event[name].names & {*problem.model.states, *problem.model.algebraic}
+                if states:
                     raise InputError(
                         f'IntegralMatching: "{condition.name}", the event at t = {time:g} sets '
-                        f"{name} by {', '.join(sorted(seen))}; take another method"
+                        f"{name} by {', '.join(sorted(states))}; take another method"
                     )

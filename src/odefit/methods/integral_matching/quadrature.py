@@ -1,4 +1,4 @@
-"""Integrals from the start of a piece to every point of its grid."""
+"""Integrals from the start of a segment to every point of its grid."""
 
 from __future__ import annotations
 
@@ -8,66 +8,79 @@ import numpy as np
 
 from odefit.problem.arrays import Array
 
-LEAST = 5
-"""Points of a stretch: the rule is a cubic through four of them."""
+MIN_PANEL_POINTS = 5
+"""The smallest number of points of a panel: the rule is a cubic through four of them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Times at which a piece of a trajectory is matched.
+    """The times at which a segment of a trajectory is matched.
 
-    Equidistant between corners of the inputs; a corner is there twice, as the end of a stretch
-    and as the start of the next.
+    They are equidistant in each panel, from one corner of the inputs to the next; a corner is
+    there twice, as the end of a panel and as the start of the next.
 
     Attributes
     ----------
     times
-        Shape (m,).
-    inside
-        The same, moved by rounding into its stretch: where inputs have the stretch's values.
-    stretches
-        First row of each stretch, and one more for the end.
+        All times, shape (m,).
+    interior
+        The same times, moved by a rounding error into their panel, where inputs have the panel's
+        values.
+    panels
+        The first index of each panel, and one more for the end.
     """
 
     times: Array
-    inside: Array
-    stretches: tuple[int, ...]
+    interior: Array
+    panels: tuple[int, ...]
 
     @classmethod
     def over(cls, start: float, stop: float, corners: Array, points: int) -> Grid:
-        """At least `points` from `start` to `stop`."""
+        """Return a grid of at least `points` times from `start` to `stop`."""
         cuts = np.concatenate([[start], corners[(corners > start) & (corners < stop)], [stop]])
-        shares = np.maximum(np.ceil(points * np.diff(cuts) / (stop - start)).astype(int), LEAST)
-        parts = [np.linspace(a, b, n) for a, b, n in zip(cuts, cuts[1:], shares, strict=False)]
-        slack = [1e-9 * (p[1] - p[0]) for p in parts]
-        inner = [np.clip(p, p[0] + e, p[-1] - e) for p, e in zip(parts, slack, strict=True)]
-        ends = np.concatenate([[0], np.cumsum(shares)])
-        return cls(np.concatenate(parts), np.concatenate(inner), tuple(int(e) for e in ends))
+        counts = np.ceil(points * np.diff(cuts) / (stop - start)).astype(int)
+        counts = np.maximum(counts, MIN_PANEL_POINTS)
+        parts = [np.linspace(a, b, n) for a, b, n in zip(cuts, cuts[1:], counts, strict=False)]
+        margins = [1e-9 * (p[1] - p[0]) for p in parts]
+        interior = [np.clip(p, p[0] + e, p[-1] - e) for p, e in zip(parts, margins, strict=True)]
+        ends = np.concatenate([[0], np.cumsum(counts)])
+        return cls(np.concatenate(parts), np.concatenate(interior), tuple(int(e) for e in ends))
 
     @property
     def weights(self) -> Array:
-        """Of the integral over the whole piece (trapezoid: what is integrated is a square)."""
-        found = np.zeros(len(self.times))
-        for a, b in zip(self.stretches, self.stretches[1:], strict=False):
+        """The quadrature weights of the whole grid, by the trapezoidal rule, shape (m,)."""
+        weights = np.zeros(len(self.times))
+        for a, b in zip(self.panels, self.panels[1:], strict=False):
             steps = np.diff(self.times[a:b])
-            found[a : b - 1] += steps / 2
-            found[a + 1 : b] += steps / 2
-        return found
+            weights[a : b - 1] += steps / 2
+            weights[a + 1 : b] += steps / 2
+        return weights
 
     def cumulative(self, values: Array) -> Array:
-        """Integrals from the start, shape (..., m), of values of that shape; of order 4."""
-        found = np.empty(values.shape)
+        """Return the integrals from the start to each time, of order 4.
+
+        Parameters
+        ----------
+        values
+            Values of the integrands on the grid, shape (..., m).
+
+        Returns
+        -------
+        array
+            The integrals, shape (..., m).
+        """
+        integrals = np.empty(values.shape)
         carried = np.zeros(values.shape[:-1])
-        for a, b in zip(self.stretches, self.stretches[1:], strict=False):
+        for a, b in zip(self.panels, self.panels[1:], strict=False):
             f = values[..., a:b]
             step = (self.times[b - 1] - self.times[a]) / (b - a - 1)
-            pieces = np.empty((*f.shape[:-1], b - a - 1))
-            # Cubics through the two points of an interval and their neighbours.
-            pieces[..., 1:-1] = (13 * (f[..., 1:-2] + f[..., 2:-1]) - f[..., :-3] - f[..., 3:]) / 24
+            steps = np.empty((*f.shape[:-1], b - a - 1))
+            # Cubics are integrated through the two points of an interval and their neighbours.
+            steps[..., 1:-1] = (13 * (f[..., 1:-2] + f[..., 2:-1]) - f[..., :-3] - f[..., 3:]) / 24
             ends = np.array([9.0, 19.0, -5.0, 1.0]) / 24
-            pieces[..., 0] = f[..., :4] @ ends
-            pieces[..., -1] = f[..., -4:] @ ends[::-1]
-            found[..., a] = carried
-            found[..., a + 1 : b] = carried[..., None] + step * np.cumsum(pieces, axis=-1)
-            carried = found[..., b - 1]
-        return found
+            steps[..., 0] = f[..., :4] @ ends
+            steps[..., -1] = f[..., -4:] @ ends[::-1]
+            integrals[..., a] = carried
+            integrals[..., a + 1 : b] = carried[..., None] + step * np.cumsum(steps, axis=-1)
+            carried = integrals[..., b - 1]
+        return integrals

@@ -1,15 +1,16 @@
-"""Separable least squares: the linear unknowns in closed form, the others by variable projection.
+"""Separable least squares: linear unknowns in closed form, the others by variable projection.
 
 G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses and nonlinear least squares
 problems whose variables separate, 1973; the derivative without its second term after
 L. Kaufman, A variable projection method for solving separable nonlinear least squares problems,
 1975.
 
-Penalties on linear unknowns belong to what is minimised. That on squares is more rows of the linear
-problem. That on magnitudes has no rows of its own, but at the minimum over the linear unknowns it
-has the gradient of weighted squares with the weights t/|y|, which lie above it (J. Fan and R. Li,
-Variable selection via nonconcave penalized likelihood and its oracle properties, 2001): with these
-as rows, the model of variable projection has the exact gradient of the penalised criterion.
+Penalties on linear unknowns belong to what is minimised. A penalty on squares adds rows to the
+linear problem. A penalty on magnitudes has no rows of its own, but at the minimum over the linear
+unknowns it has the gradient of weighted squares with the weights t/|y|, which lie above it (J. Fan
+and R. Li, Variable selection via nonconcave penalized likelihood and its oracle properties, 2001):
+with these as rows, the model of variable projection has the exact gradient of the penalised
+criterion.
 """
 
 from __future__ import annotations
@@ -19,33 +20,34 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from odefit.methods.integral_matching.criterion import Criterion
+from odefit.methods.integral_matching.criterion import IntegralCriterion
 from odefit.methods.integral_matching.lasso import lasso
 from odefit.methods.trust_region import Minimum, Tolerances, minimise
 from odefit.problem.arrays import Array, BoolArray
 
-SINGULAR = 1e-10
-"""Singular values of the linear problem that count as zero, relative, columns of length one."""
+SINGULAR_TOLERANCE = 1e-10
+"""The relative singular value of the linear problem, its columns scaled to length one, up to which
+it counts as zero."""
 
 
 @dataclass(frozen=True)
 class Penalty:
-    """What linear parameters cost, in the sizes of their columns; initial values are free.
+    """A penalty on linear parameters in the sizes of their columns; initial values have none.
 
     The sizes are those at the start of the search for nonlinear unknowns: if they changed with
     these, terms could be made cheap instead of unnecessary.
 
-    A lasso chooses parameters: those it does not make zero are fitted again without it (the relaxed
-    lasso of N. Meinshausen, Relaxed lasso, 2007, relaxed entirely), within their bounds and with
-    the ridge if there is one. Its penalty would shrink them, so that a weight that drops most of
-    what is not there would spoil what is.
+    A lasso chooses parameters: those that it does not make zero are fitted again without it (the
+    relaxed lasso of N. Meinshausen, Relaxed lasso, 2007, relaxed entirely), within their bounds and
+    with the ridge if there is one. Otherwise its penalty would shrink them, so that a weight that
+    removes most unnecessary terms would spoil the necessary ones.
 
     Attributes
     ----------
     ridge
-        Weight of their squares.
+        Weight of the squares of the parameters.
     lasso
-        Weight of their magnitudes, relative to the data: those that explain less are zero.
+        Weight of their magnitudes, relative to the data: parameters that explain less are zero.
     """
 
     ridge: float = 0.0
@@ -53,53 +55,56 @@ class Penalty:
 
 
 @dataclass(frozen=True, eq=False)
-class Prices:
+class PenaltyWeights:
     """The penalty ``squares y^2 / 2 + magnitudes |y|`` on the linear unknowns y of a block.
 
     Attributes
     ----------
     squares, magnitudes
-        Not negative, shape (k,).
+        Weights that are not negative, shape (k,).
     """
 
     squares: Array
     magnitudes: Array
 
     @classmethod
-    def of(cls, penalty: Penalty, columns: Array, constant: Array, penalised: BoolArray) -> Prices:
-        """Those of some columns, shape (rows, k), beside the data, shape (rows,)."""
+    def of(
+        cls, penalty: Penalty, columns: Array, constant: Array, penalised: BoolArray
+    ) -> PenaltyWeights:
+        """Return the weights for columns of shape (rows, k) and data of shape (rows,)."""
         sizes = np.linalg.norm(columns, axis=0) * penalised
         data = float(np.linalg.norm(constant))
         return cls(penalty.ridge * sizes**2, penalty.lasso * data * sizes)
 
     @property
-    def none(self) -> bool:
-        """Whether nothing costs anything."""
+    def zero(self) -> bool:
+        """Whether there is no penalty."""
         return not (self.squares.any() or self.magnitudes.any())
 
     def cost(self, y: Array) -> float:
-        """Of y, shape (k,)."""
+        """Return the penalty on y, shape (k,)."""
         return float(0.5 * self.squares @ y**2 + self.magnitudes @ np.abs(y))
 
-    def roots(self, y: Array) -> Array:
-        """Of the weights of squares with the penalty's gradient at y, shape (k,).
+    def row_weights(self, y: Array) -> Array:
+        """Return the weights of rows y_i whose squares have the penalty's gradient at y.
 
-        Those at zero have none: they are held there.
+        Their shape is (k,). The magnitude of an unknown that is zero has no weight: it is held
+        there.
         """
         sizes = np.where(y != 0, np.abs(y), np.inf)
         return np.asarray(np.sqrt(self.squares + self.magnitudes / sizes))
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """Equations that share unknowns, apart from all others.
+class EquationBlock:
+    """Equations that share unknowns with each other and with no other equations.
 
     Attributes
     ----------
     equations
-        Their numbers in the criterion.
+        Indices of the equations in the criterion.
     linear, nonlinear
-        The unknowns in them.
+        Indices of the unknowns in them.
     """
 
     equations: tuple[int, ...]
@@ -108,19 +113,19 @@ class Block:
 
 
 @dataclass(frozen=True, eq=False)
-class Matched:
-    """A block matched.
+class BlockSolution:
+    """The minimum of the criterion of one block.
 
     Attributes
     ----------
     vector
-        With its unknowns filled in.
+        Unknowns and free initial states, of which those of the block have changed, shape (size,).
     cost
         Half the criterion, without penalties.
     singular
-        Linear unknowns that the criterion does not determine.
+        Indices of the linear unknowns that the criterion does not determine.
     evaluations
-        Of the criterion.
+        Number of evaluations of the criterion.
     converged
         Whether the nonlinear unknowns are at a minimum.
     """
@@ -133,8 +138,8 @@ class Matched:
 
 
 @dataclass(frozen=True, eq=False)
-class _Reduced:
-    """The penalised criterion at nonlinear unknowns, the linear ones at its minimum.
+class _ReducedCriterion:
+    """The penalised criterion at nonlinear unknowns, with the linear ones at its minimum.
 
     `residuals` and `jacobian` have its exact gradient; half the square of `residuals` is `cost`
     unless magnitudes are penalised.
@@ -148,166 +153,177 @@ class _Reduced:
     singular: tuple[int, ...]
 
 
-def separated(
-    criterion: Criterion,
-    block: Block,
+def solve_block(
+    criterion: IntegralCriterion,
+    block: EquationBlock,
     start: Array,
     lower: Array,
     upper: Array,
     penalty: Penalty,
     tolerances: Tolerances,
     stop: Callable[[], bool],
-) -> Matched:
+) -> BlockSolution:
     """Minimise the reduced criterion (7) of a block, penalised, over its nonlinear unknowns.
 
     Terms that the penalty on magnitudes keeps are then fitted without it.
 
     Parameters
     ----------
+    criterion, block
+        The criterion, and the block of its equations.
     start, lower, upper
-        Of everything the criterion takes, shape (size,).
+        Start values and bounds of everything the criterion takes, shape (size,).
     penalty
-        On linear unknowns.
+        The penalty on linear parameters.
+    tolerances, stop
+        When the search ends.
     """
-    found = _searched(criterion, block, start, lower, upper, penalty, tolerances, stop)
-    if not (penalty.lasso and np.isfinite(found.cost)):
-        return found
-    # Initial values have no penalty, and are not zero but by chance.
-    kept = replace(block, linear=tuple(k for k in block.linear if found.vector[k] != 0))
-    rest = replace(penalty, lasso=0.0)
-    again = _searched(criterion, kept, found.vector, lower, upper, rest, tolerances, stop)
-    return replace(again, evaluations=found.evaluations + again.evaluations)
+    solution = _minimise(criterion, block, start, lower, upper, penalty, tolerances, stop)
+    if not (penalty.lasso and np.isfinite(solution.cost)):
+        return solution
+    # Initial values have no penalty, and are zero by chance only.
+    kept = replace(block, linear=tuple(k for k in block.linear if solution.vector[k] != 0))
+    relaxed = replace(penalty, lasso=0.0)
+    again = _minimise(criterion, kept, solution.vector, lower, upper, relaxed, tolerances, stop)
+    return replace(again, evaluations=solution.evaluations + again.evaluations)
 
 
-def _searched(
-    criterion: Criterion,
-    block: Block,
+def _minimise(
+    criterion: IntegralCriterion,
+    block: EquationBlock,
     start: Array,
     lower: Array,
     upper: Array,
     penalty: Penalty,
     tolerances: Tolerances,
     stop: Callable[[], bool],
-) -> Matched:
+) -> BlockSolution:
+    """Do the same, without the second fit after a lasso."""
     count = 0
     own = list(block.nonlinear)
-    prices: Prices | None = None
+    weights: PenaltyWeights | None = None
 
-    def reduced(nonlinear: Array) -> _Reduced | None:
-        nonlocal count, prices
+    def reduced(nonlinear: Array) -> _ReducedCriterion | None:
+        nonlocal count, weights
         count += 1
         vector = start.copy()
         vector[own] = nonlinear
-        if prices is None:
-            prices = prices_at(criterion, block, vector, penalty)
-        return _reduced(criterion, block, vector, lower, upper, prices)
+        if weights is None:
+            weights = penalty_weights_at(criterion, block, vector, penalty)
+        return _reduced(criterion, block, vector, lower, upper, weights)
 
     if not own:
-        found = reduced(start[own])
-        converged = found is not None
+        best = reduced(start[own])
+        converged = best is not None
     else:
         minimum: Minimum = minimise(reduced, start[own], lower[own], upper[own], tolerances, stop)
         end, converged = minimum.evaluation, minimum.converged
-        found = end if isinstance(end, _Reduced) else None
-    if found is None:
-        return Matched(start, np.inf, (), count, False)
-    return Matched(found.vector, found.unpenalised, found.singular, count, converged)
+        best = end if isinstance(end, _ReducedCriterion) else None
+    if best is None:
+        return BlockSolution(start, np.inf, (), count, False)
+    return BlockSolution(best.vector, best.unpenalised, best.singular, count, converged)
 
 
-def prices_at(criterion: Criterion, block: Block, vector: Array, penalty: Penalty) -> Prices:
-    """The penalty of a block, by the sizes of its columns at a vector, shape (size,)."""
+def penalty_weights_at(
+    criterion: IntegralCriterion, block: EquationBlock, vector: Array, penalty: Penalty
+) -> PenaltyWeights:
+    """Return the penalty on a block, by the sizes of its columns at a vector, shape (size,)."""
     if not (penalty.ridge or penalty.lasso):
-        return Prices(np.zeros(len(block.linear)), np.zeros(len(block.linear)))
-    constant, columns = _columns(criterion, block, vector)
+        return PenaltyWeights(np.zeros(len(block.linear)), np.zeros(len(block.linear)))
+    constant, columns = _linear_problem(criterion, block, vector)
     unknowns = criterion.problem.unknowns
     penalised = np.array(
         [k < len(unknowns) and unknowns[k].kind == "parameter" for k in block.linear], dtype=bool
     )
-    return Prices.of(penalty, columns, constant, penalised)
+    return PenaltyWeights.of(penalty, columns, constant, penalised)
 
 
-def _columns(criterion: Criterion, block: Block, vector: Array) -> tuple[Array, Array]:
-    """Residuals without the linear unknowns, and their derivatives by these."""
+def _linear_problem(
+    criterion: IntegralCriterion, block: EquationBlock, vector: Array
+) -> tuple[Array, Array]:
+    """Return residuals with the linear unknowns at zero, and their derivatives by these."""
     vector = vector.copy()
     vector[list(block.linear)] = 0.0
-    values, slopes = criterion.residuals(vector, block.linear, block.equations)
-    return np.concatenate(values), np.concatenate(slopes)
+    values, derivatives = criterion.residuals(vector, block.linear, block.equations)
+    return np.concatenate(values), np.concatenate(derivatives)
 
 
 def _reduced(
-    criterion: Criterion,
-    block: Block,
+    criterion: IntegralCriterion,
+    block: EquationBlock,
     vector: Array,
     lower: Array,
     upper: Array,
-    prices: Prices,
-) -> _Reduced | None:
+    weights: PenaltyWeights,
+) -> _ReducedCriterion | None:
+    """Return the reduced criterion at a vector; None where it cannot be evaluated."""
     linear, nonlinear = list(block.linear), list(block.nonlinear)
     vector = vector.copy()
-    constant, columns = _columns(criterion, block, vector)
+    constant, columns = _linear_problem(criterion, block, vector)
     if not (np.isfinite(constant).all() and np.isfinite(columns).all()):
         return None
-    answer, basis, singular = solve_linear(columns, constant, lower[linear], upper[linear], prices)
-    vector[linear] = answer
-    residuals = constant + columns @ answer
+    y, basis, singular = solve_linear(columns, constant, lower[linear], upper[linear], weights)
+    vector[linear] = y
+    residuals = constant + columns @ y
     unpenalised = 0.5 * float(residuals @ residuals)
-    if not prices.none:
-        residuals = np.append(residuals, prices.roots(answer) * answer)
+    if not weights.zero:
+        residuals = np.append(residuals, weights.row_weights(y) * y)
     jacobian = np.zeros((len(residuals), len(nonlinear)))
     if nonlinear:
         own = np.concatenate(criterion.residuals(vector, nonlinear, block.equations)[1])
         if not np.isfinite(own).all():
             return None
         jacobian[: len(own)] = own
-        # What the linear unknowns could take up is not the nonlinear ones' to explain.
+        # What the linear unknowns can take up is projected out.
         jacobian -= basis @ (basis.T @ jacobian)
-    lost = tuple(linear[k] for k in singular)
-    cost = unpenalised + prices.cost(answer)
-    return _Reduced(cost, residuals, jacobian, vector, unpenalised, lost)
+    undetermined = tuple(linear[k] for k in singular)
+    cost = unpenalised + weights.cost(y)
+    return _ReducedCriterion(cost, residuals, jacobian, vector, unpenalised, undetermined)
 
 
 def solve_linear(
-    columns: Array, constant: Array, lower: Array, upper: Array, prices: Prices
+    columns: Array, constant: Array, lower: Array, upper: Array, weights: PenaltyWeights
 ) -> tuple[Array, Array, tuple[int, ...]]:
-    """Min |columns y + constant|^2 / 2 with the penalty, within bounds.
+    """Minimise |columns y + constant|^2 / 2 with the penalty, within bounds.
 
     Returns
     -------
-    answer
-        y, shape (k,).
+    y
+        The minimum, shape (k,).
     basis
         Orthonormal basis of what the columns span whose y is not held by a bound or at zero,
-        shape (rows, r); below the columns, the penalty's :meth:`Prices.roots` as a diagonal,
-        shape (rows + k, r), if there is one.
+        shape (rows, r); below the columns, the penalty's :meth:`PenaltyWeights.row_weights` as a
+        diagonal, shape (rows + k, r), if there is one.
     singular
-        Numbers of columns that the others can replace, or that are zero.
+        Indices of columns that the others can replace, or that are zero.
     """
     norms = np.linalg.norm(columns, axis=0)
     units = np.where(norms > 0, norms, 1.0)
     scaled, right = columns / units, -constant
-    if prices.squares.any():
-        scaled = np.vstack([scaled, np.diag(np.sqrt(prices.squares) / units)])
+    if weights.squares.any():
+        scaled = np.vstack([scaled, np.diag(np.sqrt(weights.squares) / units)])
         right = np.append(right, np.zeros(len(units)))
     low, high = lower * units, upper * units
-    if prices.magnitudes.any():
-        y = lasso(scaled, right, low, high, prices.magnitudes / units)
-        free = ((y != 0) | (prices.magnitudes == 0)) & (y > low) & (y < high)
-        rows = np.vstack([columns / units, np.diag(prices.roots(y / units) / units)])
-        return y / units, _span(rows[:, free]), ()
+    if weights.magnitudes.any():
+        y = lasso(scaled, right, low, high, weights.magnitudes / units)
+        free = ((y != 0) | (weights.magnitudes == 0)) & (y > low) & (y < high)
+        rows = np.vstack([columns / units, np.diag(weights.row_weights(y / units) / units)])
+        return y / units, _orthonormal_basis(rows[:, free]), ()
     u, s, vt = np.linalg.svd(scaled, full_matrices=False)
-    known = s > SINGULAR * max(float(s.max(initial=0.0)), 1e-300)
-    shares = np.sqrt(np.sum(vt[~known] ** 2, axis=0)) if len(units) else np.zeros(0)
-    singular = tuple(int(k) for k in np.flatnonzero((shares > 1e-6) | (norms == 0)))
+    known = s > SINGULAR_TOLERANCE * max(float(s.max(initial=0.0)), 1e-300)
+    in_kernel = np.sqrt(np.sum(vt[~known] ** 2, axis=0)) if len(units) else np.zeros(0)
+    singular = tuple(int(k) for k in np.flatnonzero((in_kernel > 1e-6) | (norms == 0)))
     y = vt[known].T @ ((u[:, known].T @ right) / s[known])
     if ((y >= low) & (y <= high)).all():
         return y / units, u[:, known], singular
     from scipy.optimize import lsq_linear
 
-    found = lsq_linear(scaled, right, (low, high), method="bvls")
-    answer = np.clip(found.x / units, lower, upper)
-    return answer, _span(scaled[:, found.active_mask == 0]), singular
+    bounded = lsq_linear(scaled, right, (low, high), method="bvls")
+    y = np.clip(bounded.x / units, lower, upper)
+    return y, _orthonormal_basis(scaled[:, bounded.active_mask == 0]), singular
 
 
-def _span(columns: Array) -> Array:
+def _orthonormal_basis(columns: Array) -> Array:
+    """Return an orthonormal basis of what the columns span."""
     u, s, _ = np.linalg.svd(columns, full_matrices=False)
-    return np.asarray(u[:, s > SINGULAR * max(float(s.max(initial=0.0)), 1e-300)])
+    return np.asarray(u[:, s > SINGULAR_TOLERANCE * max(float(s.max(initial=0.0)), 1e-300)])

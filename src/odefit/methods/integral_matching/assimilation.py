@@ -1,4 +1,4 @@
-"""States that are not measured and that no combination of equations gives: assimilated."""
+"""States that are not measured and that no invariant gives, assimilated from data and equations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.interpolate import make_interp_spline
 
-from odefit.methods.integral_matching.curves import Piece
+from odefit.methods.integral_matching.segments import Segment
 from odefit.methods.multiple_shooting.multiple_shooting import MultipleShooting
 from odefit.methods.multiple_shooting.on_nodes import units
 from odefit.methods.multiple_shooting.relaxation import relaxed
@@ -19,28 +19,35 @@ from odefit.simulation import Failure, ForwardMap
 
 def assimilated(
     forward: ForwardMap,
-    pieces: Sequence[Piece],
+    segments: Sequence[Segment],
     hidden: Sequence[str],
     vector: Array,
     held: BoolArray,
     stop: Callable[[], bool],
-) -> tuple[list[Piece], Array] | Failure:
-    """Pieces with the hidden states that data and equations together suggest.
+) -> tuple[list[Segment], Array] | Failure:
+    """Return the segments with the hidden states that data and equations together suggest.
 
-    Nodes at the times of measurement follow the data and, softly, the equations with their
-    parameters held (:mod:`odefit.methods.multiple_shooting.relaxation`); hidden states are
+    Shooting nodes at the times of measurement follow the data and, softly, the equations with
+    their parameters held (:mod:`odefit.methods.multiple_shooting.relaxation`); hidden states are
     splines through them.
 
     Parameters
     ----------
+    forward, segments
+        The problem's forward map, and its smoothed states.
+    hidden
+        Names of the states that are not measured.
     vector
         Unknowns, shape (n,).
     held
-        Those that keep their values: the parameters of the equations.
+        Which unknowns keep their values: the parameters of the equations, shape (n,).
+    stop
+        Tells whether to stop early.
 
     Returns
     -------
-    The pieces, and the unknowns with what is not held as it was found.
+    tuple or Failure
+        The segments, and the unknowns, of which those that are not held have changed.
     """
     shooting, nodes = MultipleShooting().on_data(forward, vector)
     start = Point(shooting.scaling.coordinates(vector), nodes)
@@ -49,23 +56,23 @@ def assimilated(
     if isinstance(found, Failure):
         return found
     completed = []
-    places = shooting.nodes_of(found)
-    for piece in pieces:
-        times, values = places.times[piece.condition], places.values[piece.condition]
-        jumps = [t for t, _ in forward.problem.conditions[piece.condition].events]
-        # A node at a jump may be of before or after.
-        own = (times >= piece.since) & (times <= piece.until) & ~np.isin(times, jumps)
+    nodes_of = shooting.nodes_of(found)
+    for segment in segments:
+        times, values = nodes_of.times[segment.condition], nodes_of.values[segment.condition]
+        events = [t for t, _ in forward.problem.conditions[segment.condition].events]
+        # A node at an event may be before or after it.
+        own = (times >= segment.start) & (times <= segment.end) & ~np.isin(times, events)
         if not own.any():
             continue
         times, values = times[own], values[own]
-        states = dict(piece.states)
+        states = dict(segment.states)
         for state in hidden:
             if state not in states:
                 through = values[:, shooting.names.index(state)]
                 curve = make_interp_spline(times, through, k=min(3, len(times) - 1))
-                # Beyond the last node: what it was there.
-                at = np.clip(piece.grid.times, times[0], times[-1])
+                # Beyond the last node the value there is kept.
+                at = np.clip(segment.grid.times, times[0], times[-1])
                 states[state] = np.asarray(curve(at))
-        completed.append(replace(piece, states=states))
+        completed.append(replace(segment, states=states))
     changed = np.where(held, vector, shooting.scaling.natural(found.coordinates))
     return completed, changed

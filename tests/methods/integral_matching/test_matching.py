@@ -11,7 +11,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from odefit import Event, Experiment, Model, Problem
-from tests.methods.integral_matching.courses import (
+from tests.methods.integral_matching.problems import (
     CHAIN,
     DECAY,
     T,
@@ -88,7 +88,7 @@ def test_initial_values_before_the_first_measurement_follow_from_the_equations(f
 def test_a_known_initial_value_counts_as_a_measurement() -> None:
     problem = decay(data={"t": T[5:], "x": DECAY[5:]}, t0=0.0, initial={"x": 1.0})
     match, found = matched(problem)
-    assert match.pieces[0].grid.times[0] == 0.0
+    assert match.segments[0].grid.times[0] == 0.0
     assert found["a"] == pytest.approx(0.7, abs=1e-7)
 
 
@@ -126,7 +126,7 @@ def test_no_curve_is_used_where_its_state_is_not_measured() -> None:
     x, w = DECAY.copy(), CHAIN.copy()
     x[21:], w[:14] = np.nan, np.nan
     match, found = matched(chain(data={"t": T, "x": x, "w": w}))
-    times = match.pieces[0].grid.times
+    times = match.segments[0].grid.times
     assert (times[0], times[-1]) == (T[14], T[20])
     assert worst(found, {"a": 0.7, "b": 0.7, "x": 1.0}) < 1e-4
 
@@ -139,8 +139,8 @@ def test_a_dose_begins_a_new_curve() -> None:
     events = [Event((2.0,), {"x": "x + 1"})]
     problem = decay(data=None, experiments=[experiment({"t": T, "x": dosed}, events=events)])
     match, found = matched(problem)
-    assert len(match.pieces) == 2
-    assert [p.begins for p in match.pieces] == [True, False]
+    assert len(match.segments) == 2
+    assert [s.at_start for s in match.segments] == [True, False]
     assert worst(found, TRUTH) < 1e-8
 
 
@@ -190,7 +190,7 @@ def test_what_a_dose_at_the_start_hides_stays_at_the_start_and_is_named(
     problem = dosed_at_start(assign, 2.0)
     match, found = matched(problem, start={"x": 0.3, "w": 9.0})
     assert worst(found, {"a": 0.7, "b": 0.7, "x": 0.3, "w": 0.0}) < 1e-5
-    assert match.message.endswith("; the smoothed data do not tell x: left at the start")
+    assert match.message.endswith("; the smoothed data do not determine x: left at the start value")
 
 
 def test_a_measurement_at_the_start_is_of_before_a_dose() -> None:
@@ -245,7 +245,7 @@ def test_a_stretch_without_measurements_is_left_out_and_named() -> None:
     data = {"t": T, "x": np.append(dosed[:-1], dosed[-1] + np.exp(-0.7 * 0.05))}
     problem = decay(data=None, experiments=[experiment(data, events=events)])
     match, found = matched(problem)
-    assert len(match.pieces) == 2
+    assert len(match.segments) == 2
     assert 'left out: "A", x from t = 3.95 to 4: smoothing spline: needs at least' in match.message
     assert worst(found, TRUTH) < 1e-7
 
@@ -288,7 +288,7 @@ def test_algebraic_variables_are_eliminated() -> None:
     assert worst(found, {"a": 1.4, "x": 1.0}) < 1e-7
 
 
-def test_unknowns_that_act_through_algebraic_variables_on_each_other_are_separated() -> None:
+def test_unknowns_that_act_through_algebraic_variables_on_each_other_are_solve_block() -> None:
     model = Model(ode={"x": "-z*a", "w": "z*a - b*w"}, algebraic={"z": "z - k*x"})
     problem = chain(model=model, parameters={"a": {}, "b": {}, "k": {"lower": 0.1, "upper": 2.0}})
     match, found = matched(problem)
@@ -300,5 +300,5 @@ def test_unknowns_that_act_through_algebraic_variables_on_each_other_are_separat
 def test_a_short_series_takes_a_spline_of_lower_order() -> None:
     few = slice(None, None, 8)
     match, found = matched(decay(data={"t": T[few], "x": DECAY[few]}))
-    assert len(match.pieces) == 1
+    assert len(match.segments) == 1
     assert worst(found, TRUTH) < 0.05

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, IntegralMatching, Model, Noise, Problem
-from odefit.methods.integral_matching.readout import Readout, measured_states
+from odefit.methods.integral_matching.state_reconstruction import AffineObservables, measured_states
 from odefit.problem.arrays import Array
-from tests.methods.integral_matching.courses import CHAIN, DECAY, T, matched, worst
+from tests.methods.integral_matching.problems import CHAIN, DECAY, T, matched, worst
 
 ODE = {"x": "-a*x", "w": "a*x - b*w"}
 TRUTH = {"a": 0.7, "b": 0.7, "x": 1.0, "w": 0.0}
@@ -136,10 +136,10 @@ def test_of_two_series_of_one_state_the_one_with_less_noise_counts() -> None:
     }
     problem = observed({"y": "x", "v": "x", "w": "w"}, data)
     assert worst(matched(problem)[1], TRUTH) < 2e-3
-    readout = Readout.of(problem.model, problem.conditions[0])
-    weights = readout.states(readout.names, {"y": 1e-4, "v": 0.3, "w": 1.0})[0]
+    series = AffineObservables.of(problem.model, problem.conditions[0])
+    weights = series.states(series.names, {"y": 1e-4, "v": 0.3, "w": 1.0})[0]
     assert weights == pytest.approx([1.0, 0.0, 0.0], abs=1e-5)
-    equal = readout.states(readout.names, {"y": 0.1, "v": 0.1, "w": 0.1})[0]
+    equal = series.states(series.names, {"y": 0.1, "v": 0.1, "w": 0.1})[0]
     assert equal == pytest.approx([0.5, 0.5, 0.0])
 
 
@@ -152,7 +152,7 @@ def test_an_unknown_scale_is_found_with_the_hidden_state() -> None:
         {"x": 1.0},
     )
     match, found = matched(problem)
-    assert "x not measured, found in turns with the unknowns" in match.message
+    assert "x not measured, estimated in turns with the unknowns" in match.message
     assert worst(found, {"a": 0.7, "s": 2.0}) < 1e-2
 
 

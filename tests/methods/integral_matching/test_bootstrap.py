@@ -7,7 +7,7 @@ import pytest
 
 from odefit import InputError, IntegralMatching, Noise, Problem
 from odefit.methods.integral_matching import MatchErrors
-from tests.methods.integral_matching.courses import DECAY, T, decay
+from tests.methods.integral_matching.problems import DECAY, T, decay
 
 METHOD = IntegralMatching()
 

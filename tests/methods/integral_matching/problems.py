@@ -10,9 +10,9 @@ from scipy.integrate import solve_ivp
 
 from odefit import Experiment, IntegralMatching, Model, Problem
 from odefit.methods.integral_matching import Match
-from odefit.methods.integral_matching.criterion import Criterion
-from odefit.methods.integral_matching.curves import Piece
+from odefit.methods.integral_matching.criterion import IntegralCriterion
 from odefit.methods.integral_matching.quadrature import Grid
+from odefit.methods.integral_matching.segments import Segment
 from odefit.problem.arrays import Array
 
 T = np.linspace(0.0, 4.0, 41)
@@ -104,12 +104,12 @@ def worst(found: Mapping[str, float], truth: Mapping[str, float]) -> float:
     return max(abs(found[k] - v) for k, v in truth.items())
 
 
-def exactly(problem: Problem, states: Mapping[str, Array], times: Array) -> Criterion:
+def exactly(problem: Problem, states: Mapping[str, Array], times: Array) -> IntegralCriterion:
     """The criterion of one condition on given curves instead of smoothed data."""
     grid = Grid(times, times, (0, len(times)))
     ends = float(times[0]), float(times[-1])
-    piece = Piece(0, True, *ends, grid, states, {})
-    return Criterion(problem, [piece], (), np.zeros((0, len(problem.model.states))))
+    segment = Segment(0, True, *ends, grid, states, {})
+    return IntegralCriterion(problem, [segment], (), np.zeros((0, len(problem.model.states))))
 
 
 def two(first: Mapping[str, Any], second: Mapping[str, Any], **more: Any) -> list[Experiment]:

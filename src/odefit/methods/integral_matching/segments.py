@@ -1,0 +1,179 @@
+"""The states as functions of time, from the data alone: x-hat of (5), segment by segment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from odefit.methods.integral_matching.quadrature import Grid
+from odefit.methods.integral_matching.state_reconstruction import AffineObservables
+from odefit.methods.smoothing import SmoothingSpline
+from odefit.methods.smoothing.smoother import Interpolant, Smoother, average_replicates
+from odefit.problem.algebras import NUMPY
+from odefit.problem.arrays import Array
+from odefit.problem.binding import bound_value
+from odefit.problem.condition import Condition
+from odefit.problem.errors import InputError
+from odefit.problem.problem import Problem
+
+MIN_GRID_POINTS = 200
+"""The smallest number of points of a grid."""
+
+GRID_POINTS_PER_MEASUREMENT = 2
+"""The smallest number of points of a grid for each time of measurement."""
+
+MIN_SPLINE_ORDER = 2
+"""The order to which that of a smoothing spline is lowered at most where a series is short."""
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """A time span of one condition between two events, with its smoothed states.
+
+    Attributes
+    ----------
+    condition
+        Index of the condition.
+    at_start
+        Whether the segment begins at t0, with the condition's initial values.
+    start, end
+        Ends of the time span between the events.
+    grid
+        The times at which it is matched: from the first to the last measurement, as far as all
+        states are measured.
+    states
+        Values on the grid of the states that are measured, by name.
+    sds
+        Standard deviation of the noise as the smoother estimates it, by observable.
+    """
+
+    condition: int
+    at_start: bool
+    start: float
+    end: float
+    grid: Grid
+    states: Mapping[str, Array]
+    sds: Mapping[str, float]
+
+
+def smoothed_segments(
+    problem: Problem, smoother: Smoother, required: Iterable[str]
+) -> tuple[list[Segment], list[str]]:
+    """Return the segments of all conditions, and why some could not be smoothed.
+
+    Parameters
+    ----------
+    problem, smoother
+        The problem, and the smoother of every measured series.
+    required
+        Names of the states that every segment must have.
+
+    Raises
+    ------
+    InputError
+        No segment can be smoothed; the message says where, and what to do about it.
+    """
+    segments: list[Segment] = []
+    reasons: list[str] = []
+    required = set(required)
+    for index, condition in enumerate(problem.conditions):
+        observed = AffineObservables.of(problem.model, condition)
+        last = float(condition.times[-1])
+        events = sorted({t for t, _ in condition.events if condition.t0 < t < last})
+        for start, end in pairwise([condition.t0, *events, last]):
+            try:
+                segments.append(_segment(problem, index, observed, start, end, smoother, required))
+            except InputError as error:
+                reasons.append(str(error))
+    if not segments:
+        raise InputError(reasons[0])
+    return segments, reasons
+
+
+def _segment(
+    problem: Problem,
+    index: int,
+    observed: AffineObservables,
+    start: float,
+    end: float,
+    smoother: Smoother,
+    required: set[str],
+) -> Segment:
+    condition, states = problem.conditions[index], problem.model.states
+    assigned = {n for t, event in condition.events if t == start for n in event}
+    at_start = start == condition.t0 and not assigned
+    curves: dict[str, Interpolant] = {}
+    spans: dict[str, tuple[float, float]] = {}
+    reasons = []
+    for name, row in zip(observed.names, observed.matrix, strict=True):
+        times, values = _measurements(condition, observed, name, start, end, at_start)
+        if at_start and (not len(times) or times[0] > start):
+            known = _known_start(condition, row, states)
+            if known is not None:
+                times, values = np.append(start, times), np.append(known, values)
+        try:
+            curves[name] = _smoothed(smoother, times, values)
+            spans[name] = float(times[0]), float(times[-1])
+        except InputError as error:
+            place = f'"{condition.name}", {name} from t = {start:g} to {end:g}'
+            reasons.append(f"{place}: {error}")
+    sds = {name: curve.sd for name, curve in curves.items()}
+    weights = observed.states(list(curves), sds)
+    if reasons and not required <= {states[k] for k in weights}:
+        raise InputError(reasons[0])
+    used = [span for i, span in enumerate(spans.values()) if any(w[i] for w in weights.values())]
+    first = max([start, *(span[0] for span in used)])
+    last = min([end, *(span[1] for span in used)])
+    if not last > first:
+        raise InputError(
+            f'"{condition.name}" from t = {start:g} to {end:g}: measured at no common times, or at '
+            f"one; measure more, or take another method"
+        )
+    count = int(((condition.times >= first) & (condition.times <= last)).sum())
+    inputs = [condition.inputs[name].times for name in problem.model.inputs]
+    corners = np.unique(np.concatenate([np.zeros(0), *inputs]))
+    points = max(MIN_GRID_POINTS, GRID_POINTS_PER_MEASUREMENT * count)
+    grid = Grid.over(first, last, corners, points)
+    series = [curve(grid.times) for curve in curves.values()]
+    own = {states[k]: np.asarray(w @ np.array(series)) for k, w in weights.items()}
+    return Segment(index, at_start and first == start, start, end, grid, own, sds)
+
+
+def _measurements(
+    condition: Condition,
+    observed: AffineObservables,
+    name: str,
+    start: float,
+    end: float,
+    at_start: bool,
+) -> tuple[Array, Array]:
+    """Return what a series says of the states in a segment, replicates averaged."""
+    series = condition.series[name]
+    times, values = condition.times[series.rows], series.values - observed.offsets[name]
+    # A measurement at an event precedes the event.
+    own = (times <= end) & ((times > start) | ((times == start) & at_start))
+    return average_replicates(times[own], values[own])
+
+
+def _smoothed(smoother: Smoother, times: Array, values: Array) -> Interpolant:
+    """Smooth a series, by a spline of lower order where it is short."""
+    if isinstance(smoother, SmoothingSpline):
+        order = min(smoother.order, max(len(times) - 2, MIN_SPLINE_ORDER))
+        smoother = replace(smoother, order=order)
+    return smoother.fit(times, values)
+
+
+def _known_start(condition: Condition, row: Array, states: tuple[str, ...]) -> float | None:
+    """Return the combination `row` of the initial values; None if it depends on an unknown."""
+    total = 0.0
+    for weight, state in zip(row, states, strict=True):
+        if weight:
+            try:
+                value = bound_value(condition.initial[state], condition.scalars, [], NUMPY)
+            except IndexError:  # it depends on an unknown
+                return None
+            total += weight * float(value)
+    return total
