@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from odefit.methods.smoothing import AAA, FloaterHormann, GaussianProcess
-from odefit.methods.smoothing.aaa import Approximation, spurious
+from odefit.methods.smoothing.aaa import RationalApproximation, has_spurious_pole
 from odefit.methods.smoothing.barycentric import Rational
-from odefit.methods.smoothing.floater_hormann import Blend
+from odefit.methods.smoothing.floater_hormann import BlendedInterpolant
 from odefit.methods.smoothing.smoother import InUnits
 from odefit.problem.arrays import Array
 from tests.methods.smoothing.functions import GRID, measured, runge, van_der_pol, wave
@@ -48,8 +48,8 @@ def test_the_residual_is_that_of_the_data() -> None:
 
 def test_a_looser_tolerance_takes_fewer_terms() -> None:
     loose, tight = (curve(AAA(tol).fit(GRID, np.exp(3 * GRID))) for tol in (1e-4, 1e-14))
-    assert isinstance(loose, Approximation)
-    assert isinstance(tight, Approximation)
+    assert isinstance(loose, RationalApproximation)
+    assert isinstance(tight, RationalApproximation)
     assert len(loose.rational.support) < len(tight.rational.support)
     assert np.abs(loose(2 * GRID) - tight(2 * GRID)).max() < 1e-3
 
@@ -77,7 +77,7 @@ def with_pole(pole: complex, residue: float) -> Rational:
     ],
 )
 def test_poles_that_do_not_belong(pole: complex, residue: float, expected: bool) -> None:
-    assert spurious(with_pole(pole, residue), 2 * GRID, 1e-14) == expected
+    assert has_spurious_pole(with_pole(pole, residue), 2 * GRID, 1e-14) == expected
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -105,7 +105,7 @@ def test_data_that_breed_doublets_are_differentiated_all_the_same(name: str) -> 
 def test_with_few_points_a_polynomial_takes_over() -> None:
     t = np.linspace(0, 1, 5)
     fit = AAA().fit(t, np.exp(t))
-    assert isinstance(curve(fit), Blend)
+    assert isinstance(curve(fit), BlendedInterpolant)
     assert fit.taylor(0.3, 4) == pytest.approx(FloaterHormann(4).fit(t, np.exp(t)).taylor(0.3, 4))
 
 
@@ -113,7 +113,7 @@ def test_what_is_not_resolved_is_interpolated() -> None:
     t = np.linspace(0, 1, 1001)
     truth = wave(130.0)
     fit = AAA().fit(t, truth.value(t))
-    assert isinstance(curve(fit), Blend)
+    assert isinstance(curve(fit), BlendedInterpolant)
     assert np.all(np.abs(fit.taylor(0.37, 2) - truth.taylor(0.37, 2)) < [1e-10, 1e-7, 1e-4])
 
 

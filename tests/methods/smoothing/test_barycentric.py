@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odefit.methods.smoothing.barycentric import Rational, quotient
-from odefit.methods.smoothing.floater_hormann import weights
+from odefit.methods.smoothing.floater_hormann import barycentric_weights
 from tests.methods.smoothing.functions import runge
 
 # 1 / (1 + x^2) is of degree (2, 2): three support points and a sign pattern that vanishes in the
@@ -46,11 +46,11 @@ def test_a_quotient_of_series() -> None:
 
 def test_weights_of_equidistant_points_are_those_of_the_paper() -> None:
     # Floater and Hormann (2007), section 4: 1, 4, 7, 8, ..., 8, 7, 4, 1 for degree 3.
-    found = np.abs(weights(np.linspace(-1, 1, 11), 3))
+    found = np.abs(barycentric_weights(np.linspace(-1, 1, 11), 3))
     assert 8 * found == pytest.approx([1, 4, 7, 8, 8, 8, 8, 8, 7, 4, 1])
 
 
 def test_the_highest_degree_is_the_interpolating_polynomial() -> None:
     x = np.array([-1.0, -0.2, 0.1, 0.6, 1.0])
-    cubic = Rational(x, x**3, weights(x, 4))
+    cubic = Rational(x, x**3, barycentric_weights(x, 4))
     assert cubic.taylor(0.3, 4) == pytest.approx([0.027, 0.27, 0.9, 1.0, 0.0], abs=1e-13)

@@ -4,103 +4,99 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from odefit.methods.smoothing.aaa_iteration import iterate
 from odefit.methods.smoothing.barycentric import Rational
-from odefit.methods.smoothing.criteria import aicc
-from odefit.methods.smoothing.floater_hormann import interpolant
+from odefit.methods.smoothing.floater_hormann import interpolate
+from odefit.methods.smoothing.information_criteria import aicc
 from odefit.methods.smoothing.noise import noise_level
-from odefit.methods.smoothing.smoother import EPS, Interpolant, fit_normalised, refuse_weights
+from odefit.methods.smoothing.smoother import EPS, Interpolant, NormalisedSeries, SeriesSmoother
 from odefit.problem.arrays import Array
 from odefit.problem.option_checks import number
 
 FOLDS = 5
-"""Refits, each without every fifth point, that the error is estimated from."""
+"""The number of refits from which the error is estimated, each without every fifth point."""
 
-SAFETY = 2.0
-"""What the spread of the refits is multiplied with."""
+SAFETY_FACTOR = 2.0
+"""The factor between the spread of the refits and the estimated error."""
 
-LEAST = 7
-"""Points below which a rational approximation has nothing left to be judged by."""
+MIN_POINTS = 7
+"""The number of points below which no data are left to judge a rational approximation by."""
 
-SHORT = 13
-"""Points below which it must be exact: otherwise a polynomial makes more of them."""
+MIN_POINTS_WITH_RESIDUALS = 13
+"""The number of points below which a rational approximation must be exact: otherwise a polynomial
+makes more of them."""
 
 FALLBACK_DEGREE = 10
-"""Of the Floater-Hormann interpolant that takes over."""
+"""The degree of the Floater-Hormann interpolant that takes over."""
 
-UNRESOLVED = 30.0
-"""Times the noise that `noise_level` finds: an approximation that leaves more has not resolved
-the data, and interpolation serves better."""
+UNRESOLVED_RATIO = 30.0
+"""Residuals over the noise that `noise_level` estimates from which an approximation has not
+resolved the data, so that interpolation serves better."""
 
-WEAK = 100.0
-"""Times the largest residual: a pole with less in the data is a Froissart doublet."""
+DOUBLET_RATIO = 100.0
+"""Effect of a pole on the data over the largest residual below which the pole belongs to a
+Froissart doublet: a pole and a zero that nearly cancel."""
 
-CLOSE = 0.3
-"""Of half the interval: weak poles farther away do no harm."""
+DOUBLET_DISTANCE = 0.3
+"""Distance from the interval, as a fraction of half its length, beyond which doublets do no
+harm."""
 
 
 @dataclass(frozen=True)
-class AAA:
+class AAA(SeriesSmoother):
     """Rational approximation of data without noise.
 
-    Iterations add a support point each. Of those up to the first that meets `tolerance`, the one
-    is taken that the corrected Akaike criterion prefers: where noise or rounding (a file with 8
-    digits, say) sets in earlier, it is not fitted. Iterates with a pole in the interval, or beside
-    it with a residue that the data do not show, are passed over. If none resolves the data, or
-    with fewer than 7 points, a Floater-Hormann interpolant takes over, which has no poles.
+    Each iteration adds a support point. Of the iterates up to the first that meets `tolerance`,
+    the corrected Akaike criterion chooses one: where noise or rounding (of a file with 8 digits,
+    say) sets in earlier, it is not fitted. Iterates with a pole in the interval, or beside it with
+    a residue that the data do not show, are passed over. If no iterate resolves the data, or there
+    are fewer than 7 points, a Floater-Hormann interpolant takes over, which has no poles.
 
     Attributes
     ----------
     tolerance
-        Largest residual aimed at, relative to the largest value.
+        Target for the largest residual, relative to the largest value.
     """
 
     tolerance: float = 3e-14
 
+    name: ClassVar[str] = "AAA"
+    min_points: ClassVar[int] = 2
+
     def __post_init__(self) -> None:
         number(self.tolerance, "AAA, tolerance", least=0.0)
 
-    @property
-    def name(self) -> str:
-        """AAA."""
-        return "AAA"
-
-    def fit(self, times: Array, values: Array, sds: Array | None = None) -> Interpolant:
-        """Approximate a series of at least 2 points."""
-        refuse_weights(times, sds, self.name)
-        return fit_normalised(times, values, self.name, 2, self._fit)
-
-    def _fit(self, x: Array, y: Array) -> Interpolant:
+    def fit_normalised(self, series: NormalisedSeries) -> Interpolant:
+        """Return the best iterate, or the Floater-Hormann interpolant."""
+        x, y = series.x, series.y
         n = len(x)
-        found, score, sd, residual = None, np.inf, 0.0, np.inf
-        for m, (rational, rss, worst) in enumerate(iterate(x, y), 1) if n >= LEAST else ():
-            this = aicc(rss, n, 2 * m - 1) if np.isfinite(rss) else np.inf
-            if this < score and not spurious(rational, x, worst):
-                found, score, residual = rational, this, worst
+        best, best_score, sd, residual = None, np.inf, 0.0, np.inf
+        iterates = enumerate(iterate(x, y), 1) if n >= MIN_POINTS else ()
+        for m, (rational, rss, largest) in iterates:
+            score = aicc(rss, n, 2 * m - 1) if np.isfinite(rss) else np.inf
+            if score < best_score and not has_spurious_pole(rational, x, largest):
+                best, best_score, residual = rational, score, largest
                 sd = float(np.sqrt(rss / (n - 2 * m + 1)))
-            if worst <= self.tolerance:
+            if largest <= self.tolerance:
                 break
-        if found is None:
-            return interpolant(x, y, FALLBACK_DEGREE)
-        unresolved = sd > UNRESOLVED * noise_level(x, y) or _used_up(found, sd, n)
+        if best is None:
+            return interpolate(x, y, FALLBACK_DEGREE)
+        # Too few data may be left to judge residuals by that have not come down to rounding.
+        few_left = n < MIN_POINTS_WITH_RESIDUALS or 2 * len(best.support) + 2 >= n
+        unresolved = sd > UNRESOLVED_RATIO * noise_level(x, y) or (few_left and sd > 10 * EPS)
         if residual > self.tolerance and unresolved:
-            return interpolant(x, y, FALLBACK_DEGREE)
-        return Approximation(found, sd, x, y)
+            return interpolate(x, y, FALLBACK_DEGREE)
+        return RationalApproximation(best, sd, series)
 
 
-def _used_up(found: Rational, sd: float, n: int) -> bool:
-    """Is too little left to judge by, though residuals have not come down to rounding?"""
-    return (n < SHORT or 2 * len(found.support) + 2 >= n) and sd > 10 * EPS
+def has_spurious_pole(rational: Rational, x: Array, largest_residual: float) -> bool:
+    """Say whether a pole lies in the interval, or close to it and too weak to be in the data.
 
-
-def spurious(rational: Rational, x: Array, worst: float) -> bool:
-    """Has it a pole in the interval, or close to it one that is too weak to be in the data?
-
-    A pole that belongs to the function shows in the data nearest to it far above the residuals,
-    whose largest is `worst`.
+    A pole that belongs to the function shows in the data nearest to it far above the residuals.
     """
     real, imaginary, residues = rational.poles()
     outside = np.maximum(np.abs(real) - 1.0, 0.0)
@@ -109,12 +105,12 @@ def spurious(rational: Rational, x: Array, worst: float) -> bool:
     if (distance <= 1e-3 * gap).any():
         return True
     nearest = np.hypot(real[:, None] - x, imaginary[:, None]).min(axis=1, initial=np.inf)
-    weak = residues / nearest < WEAK * max(worst, EPS)
-    return bool((weak & (distance < CLOSE)).any())
+    weak = residues / nearest < DOUBLET_RATIO * max(largest_residual, EPS)
+    return bool((weak & (distance < DOUBLET_DISTANCE)).any())
 
 
 @dataclass(frozen=True, eq=False)
-class Approximation:
+class RationalApproximation:
     """A rational approximation and the data it is judged by.
 
     Attributes
@@ -122,39 +118,35 @@ class Approximation:
     rational
         The approximation.
     sd
-        Root mean square of what it leaves, for its degrees of freedom.
-    x, y
-        Normalised data.
+        Root mean square of its residuals, for its degrees of freedom.
+    series
+        The normalised data.
     """
 
     rational: Rational
     sd: float
-    x: Array = field(repr=False)
-    y: Array = field(repr=False)
+    series: NormalisedSeries = field(repr=False)
 
     def __call__(self, times: Array) -> Array:
-        """Values at `times`."""
+        """Return the values at `times`."""
         return self.rational(times)
 
     def taylor(self, at: float, order: int) -> Array:
-        """Taylor coefficients, shape (order + 1,)."""
+        """Return the Taylor coefficients, shape (order + 1,)."""
         return self.rational.taylor(at, order)
 
     def errors(self, at: float, order: int) -> Array:
-        """By refits without some of the points.
+        """Return errors estimated by refits without some of the points, shape (order + 1,).
 
-        The second largest deviation counts: one refit in a few meets a pole of its own.
+        The second largest deviation counts: one refit in a few has a spurious pole of its own.
         """
         own = self.taylor(at, order)
-        others = np.abs([refit.taylor(at, order) - own for refit in self._refits])
-        second: Array = np.sort(others, axis=0)[-2]
-        return SAFETY * second + self.sd
+        deviations = np.abs([refit.taylor(at, order) - own for refit in self._refits])
+        second: Array = np.sort(deviations, axis=0)[-2]
+        return SAFETY_FACTOR * second + self.sd
 
     @cached_property
     def _refits(self) -> list[Rational]:
-        terms = len(self.rational.support)
-        refits = []
-        for fold in range(FOLDS):
-            kept = np.arange(len(self.x)) % FOLDS != fold
-            refits.append(list(iterate(self.x[kept], self.y[kept], terms))[-1][0])
-        return refits
+        x, y, terms = self.series.x, self.series.y, len(self.rational.support)
+        kept = [np.arange(len(x)) % FOLDS != fold for fold in range(FOLDS)]
+        return [list(iterate(x[k], y[k], terms))[-1][0] for k in kept]

@@ -1,112 +1,111 @@
-"""A smoothing spline that smooths less where more happens."""
+"""A smoothing spline whose penalty is weaker where the curve bends more."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from odefit.methods.smoothing.amount import (
-    Choice,
+from odefit.methods.smoothing.penalised_spline import PenalisedProblem
+from odefit.methods.smoothing.smoother import Interpolant, NormalisedSeries, SeriesSmoother
+from odefit.methods.smoothing.smoothing_parameter import (
     Criterion,
+    PenalisedSpline,
     check_criterion,
     choose,
     cross_validated,
-    resolved,
+    fit_penalised,
 )
-from odefit.methods.smoothing.banded import Penalised, Series
-from odefit.methods.smoothing.banded_curve import BandedCurve
-from odefit.methods.smoothing.smoother import Interpolant, fit_normalised, relative_weights
 from odefit.problem.arrays import Array
 from odefit.problem.option_checks import whole
 
-PASSES = 4
-"""Curves from which a local weight is taken, each from the one before."""
+MAX_PASSES = 4
+"""The largest number of passes, each of which takes local weights from the curve before it."""
 
 WINDOW = 1.0
-"""Half the window in which bending is averaged, times the effective number of parameters over
-half the interval: about as far as one parameter reaches."""
+"""Half the width of the window in which squared derivatives are averaged, in units of half the
+interval over the effective number of parameters: about as far as one parameter reaches."""
 
-FLOOR = 1e-3
-"""Of the mean squared bending: what bends less is not smoothed more."""
+MIN_ROUGHNESS = 1e-3
+"""Smallest local roughness relative to its mean: what bends less is not smoothed more."""
 
 
 @dataclass(frozen=True)
-class AdaptiveSpline:
+class AdaptiveSpline(SeriesSmoother):
     """Least squares with a penalty that is weaker where the curve bends more.
 
-    A smoothing spline bends as much in one place as in another a priori. Solutions of ODEs seldom
+    A smoothing spline bends a priori as much in one place as in another. Solutions of ODEs seldom
     do: epidemics break out and fade, neurons fire, transients die down. So the penalty has a local
     weight, the inverse of the mean square of the penalised derivative nearby (C. B. Storlie,
     H. D. Bondell and B. J. Reich, A locally adaptive penalty for estimation of functions with
-    varying roughness, J. Comput. Graph. Statist. 19 (2010)), from the curve without it at first,
-    and again while the likelihood rises. All linear algebra is banded.
+    varying roughness, J. Comput. Graph. Statist. 19 (2010)): at first from the curve without local
+    weights, and again while the likelihood rises. All linear algebra is banded.
 
     Attributes
     ----------
     order
-        Of the derivative that is penalised: 3, or 2 for jumps that no datum lies in.
+        Order of the derivative that is penalised: 3, or 2 for jumps that no datum lies in.
     criterion
-        What chooses the smoothing at the end: "gcv" (generalised cross-validation, the minimum
-        next to the likeliest amount) or "reml" (restricted maximum likelihood, averaged over what
-        is likely), which is a little better for curves that the prior describes and smooths jumps
-        too much.
+        How the smoothing parameter is chosen at the end: "gcv" (generalised cross-validation, the
+        minimum next to the likeliest value) or "reml" (restricted maximum likelihood, averaged
+        over likely values), which is a little better for curves that the prior describes and
+        smooths jumps too much.
     """
 
     order: int = 3
     criterion: Criterion = "gcv"
+
+    name: ClassVar[str] = "adaptive spline"
+    weights_measurements: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         whole(self.order, "AdaptiveSpline, order")
         check_criterion(self.criterion, "AdaptiveSpline")
 
     @property
-    def name(self) -> str:
-        """Adaptive spline."""
-        return "adaptive spline"
+    def min_points(self) -> int:
+        """The smallest number of points: two more than the order."""
+        return self.order + 2
 
-    def fit(self, times: Array, values: Array, sds: Array | None = None) -> Interpolant:
-        """Smooth a series of at least order + 2 points."""
-        weights = relative_weights(times, sds, self.name)
-        return fit_normalised(
-            times,
-            values,
-            self.name,
-            self.order + 2,
-            lambda x, y: self._fit(Series(x, y, weights)),
-        )
-
-    def _fit(self, series: Series) -> Interpolant:
-        found = adapted(resolved(series, self.order, "reml"))
-        return BandedCurve(found if self.criterion == "reml" else cross_validated(found))
+    def fit_normalised(self, series: NormalisedSeries) -> Interpolant:
+        """Return the spline with local weights of the penalty."""
+        spline = adapted(fit_penalised(series, self.order, "reml"))
+        return spline if self.criterion == "reml" else cross_validated(spline)
 
 
-def adapted(choice: Choice) -> Choice:
-    """With a local weight of the penalty, while that is more likely."""
-    for _ in range(PASSES):
-        local = local_weight(choice)
+def adapted(spline: PenalisedSpline) -> PenalisedSpline:
+    """Give the penalty local weights, as long as this raises the likelihood."""
+    for _ in range(MAX_PASSES):
+        local = local_weights(spline)
         if local is None:
-            return choice
-        near = choice.solutions[0].ratio
-        new = choose(choice.problem.localised(local), "reml", near)
-        if new.score >= choice.score:
-            return choice
-        choice = new
-    return choice
+            return spline
+        problem = spline.problem.with_local_weights(local)
+        other = choose(problem, "reml", spline.solutions[0].ratio)
+        if other.score >= spline.score:
+            return spline
+        spline = other
+    return spline
 
 
-def local_weight(choice: Choice) -> Array | None:
-    """Inverse mean square of the p-th derivative around each Gauss point; None if there is none."""
-    problem = choice.problem
-    squares = (problem.bends @ choice.solutions[0].coefficients) ** 2
-    half = WINDOW / choice.parameters
-    local = windowed(problem, windowed(problem, squares, half), half)
+def local_weights(spline: PenalisedSpline) -> Array | None:
+    """Return the inverse mean square of the p-th derivative around each Gauss point.
+
+    Returns
+    -------
+    array or None
+        Weights of the penalty, shape (Gauss points,); None if the derivative is zero everywhere.
+    """
+    problem = spline.problem
+    squares = (problem.derivatives @ spline.solutions[0].coefficients) ** 2
+    half = WINDOW / spline.effective_parameters
+    local = window_means(problem, window_means(problem, squares, half), half)
     mean = float(problem.quadrature @ local) / 2
-    return 1.0 / (local / mean + FLOOR) if mean > 0 else None
+    return 1.0 / (local / mean + MIN_ROUGHNESS) if mean > 0 else None
 
 
-def windowed(problem: Penalised, values: Array, half: float) -> Array:
-    """Means over windows around the Gauss points, `half` to each side but not beyond the ends."""
+def window_means(problem: PenalisedProblem, values: Array, half: float) -> Array:
+    """Return means over windows around the Gauss points, `half` to each side within [-1, 1]."""
     points = problem.points
     edges = np.concatenate([[-1.0], (points[1:] + points[:-1]) / 2, [1.0]])
     total = np.concatenate([[0.0], np.cumsum(problem.quadrature * values)])

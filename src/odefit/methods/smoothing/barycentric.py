@@ -11,7 +11,10 @@ from odefit.problem.arrays import Array
 
 
 def quotient(numerator: Array, denominator: Array) -> Array:
-    """Truncated power series of a quotient; both have shape (order + 1, ...), lowest first."""
+    """Return the truncated power series of a quotient of power series.
+
+    Both have shape (order + 1, ...), the constant term first.
+    """
     shape = np.broadcast_shapes(numerator.shape, denominator.shape)
     result = np.empty(shape)
     for k in range(shape[0]):
@@ -27,11 +30,11 @@ class Rational:
     Attributes
     ----------
     support
-        z, shape (m,), distinct.
+        Support points z, distinct, shape (m,).
     values
-        f = r(z), shape (m,).
+        Values f = r(z), shape (m,).
     weights
-        w, shape (m,).
+        Barycentric weights w, shape (m,).
     """
 
     support: Array
@@ -39,27 +42,27 @@ class Rational:
     weights: Array
 
     def __call__(self, x: Array) -> Array:
-        """Values, shape of `x`."""
+        """Return the values at `x`, in the shape of `x`."""
         flat = np.asarray(x, dtype=float).ravel()
         distance = flat[:, None] - self.support
         hit = distance == 0
         cauchy = 1.0 / np.where(hit, 1.0, distance)
-        found = (cauchy @ (self.weights * self.values)) / (cauchy @ self.weights)
+        result = (cauchy @ (self.weights * self.values)) / (cauchy @ self.weights)
         rows, columns = np.nonzero(hit)
-        found[rows] = self.values[columns]
-        return found.reshape(np.shape(x))
+        result[rows] = self.values[columns]
+        return result.reshape(np.shape(x))
 
     def influence(self, at: float, order: int) -> tuple[Array, Array]:
-        """Numerator's series by support point, and the denominator's series, around `at`.
+        """Return the series of the numerator by support point, and that of the denominator.
 
         Both are multiplied by x - z for the support point z nearest to `at`, so that `at` may be
-        a support point or as close to one as it likes.
+        a support point or arbitrarily close to one.
 
         Returns
         -------
         tuple
-            Shapes (order + 1, m) and (order + 1, 1): the Taylor coefficients of r are
-            ``quotient(first @ values, second)``.
+            Arrays of shapes (order + 1, m) and (order + 1, 1): the Taylor coefficients of r at
+            `at` are ``quotient(first @ values, second)``.
         """
         distance = at - self.support
         nearest = int(np.argmin(np.abs(distance)))
@@ -74,28 +77,28 @@ class Rational:
         return terms, terms.sum(axis=1, keepdims=True)
 
     def taylor(self, at: float, order: int) -> Array:
-        """Taylor coefficients at `at`, shape (order + 1,)."""
+        """Return the Taylor coefficients at `at`, shape (order + 1,)."""
         terms, denominator = self.influence(at, order)
-        # What the function has of the value nearby is taken out: it would only be divided back,
-        # with its rounding errors multiplied by 1 / distance^order.
+        # The value at the nearest support point is subtracted first: its rounding errors would be
+        # multiplied by 1 / distance^order.
         base = self.values[int(np.argmin(np.abs(at - self.support)))]
         result = quotient(terms @ (self.values - base), denominator[:, 0])
         result[0] += base
         return result
 
     def poles(self) -> tuple[Array, Array, Array]:
-        """Real parts, imaginary parts, and magnitudes of the residues of the finite poles."""
+        """Return real parts, imaginary parts and magnitudes of the residues of the finite poles."""
         m = len(self.support)
         left, right = np.zeros((m + 1, m + 1)), np.eye(m + 1)
         left[0, 1:], left[1:, 0] = self.weights, 1.0
         left[range(1, m + 1), range(1, m + 1)] = self.support
         right[0, 0] = 0.0
-        # Homogeneous pairs (alpha, beta): infinite poles have beta = 0 and are left out undivided.
+        # Of the homogeneous pairs (alpha, beta), infinite poles have beta = 0 and are left out.
         alpha, beta = eigvals(left, right, homogeneous_eigvals=True)
         finite = np.abs(beta) > 1e-8 * np.abs(alpha)
         poles = alpha[finite] / beta[finite]
         distance = poles[:, None] - self.support
         distance = np.where(distance == 0, np.finfo(float).tiny ** 0.5, distance)
-        top = (self.weights * self.values / distance).sum(axis=1)
+        numerator = (self.weights * self.values / distance).sum(axis=1)
         slope = (self.weights / distance**2).sum(axis=1)
-        return poles.real, poles.imag, np.abs(top) / np.maximum(np.abs(slope), 1e-300)
+        return poles.real, poles.imag, np.abs(numerator) / np.maximum(np.abs(slope), 1e-300)

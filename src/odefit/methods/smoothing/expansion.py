@@ -1,4 +1,4 @@
-"""Fits that are linear in coefficients, with the covariance of these."""
+"""Fits that are linear in coefficients, with the covariance of the coefficients."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import numpy as np
 from odefit.methods.smoothing.basis import Basis
 from odefit.problem.arrays import Array
 
-NEGLIGIBLE = 1e-4
-"""Weight below which a member of a mixture is left out."""
+NEGLIGIBLE_WEIGHT = 1e-4
+"""The posterior weight of a hyperparameter's value below which it is left out of the average."""
 
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """sum_j c_j phi_j(x), where c is known with a covariance.
+    """sum_j c_j phi_j(x), where the coefficients c are known with a covariance.
 
     Attributes
     ----------
     basis
-        phi, m functions.
+        The m functions phi.
     coefficients
-        c, shape (m,).
+        The mean of c, shape (m,).
     root
-        Covariance of c is ``root @ root.T``, shape (m, r).
+        A root of the covariance of c, which is ``root @ root.T``, shape (m, r).
     sd
-        Estimated noise.
+        Estimated standard deviation of the noise.
     """
 
     basis: Basis
@@ -36,45 +36,54 @@ class Expansion:
     sd: float
 
     def __call__(self, times: Array) -> Array:
-        """Values at `times`, shape of `times`."""
+        """Return the values at `times`, in the shape of `times`."""
         flat = np.asarray(times, dtype=float).ravel()
         return (self.basis.values(flat) @ self.coefficients).reshape(np.shape(times))
 
     def taylor(self, at: float, order: int) -> Array:
-        """Taylor coefficients, shape (order + 1,)."""
+        """Return the Taylor coefficients, shape (order + 1,)."""
         return self.basis.taylor(at, order) @ self.coefficients
 
     def errors(self, at: float, order: int) -> Array:
-        """Standard deviations; inf for derivatives that no function of the basis has."""
+        """Return standard deviations; they are infinite for derivatives that no phi has."""
         rows = self.basis.taylor(at, order)
-        spread = np.linalg.norm(rows @ self.root, axis=1)
-        return np.where((rows == 0).all(axis=1), np.inf, spread)
+        sds = np.linalg.norm(rows @ self.root, axis=1)
+        return np.where((rows == 0).all(axis=1), np.inf, sds)
 
 
-def members(scores: Array, widths: Array) -> tuple[Array, Array]:
-    """Which values of a hyperparameter count, and how much.
+def posterior_weights(scores: Array, widths: Array) -> tuple[Array, Array]:
+    """Return which values of a hyperparameter count, and how much.
 
-    `scores` are -2 log(likelihood) and `widths` the parts of the hyperparameter's range that the
-    values stand for. Returns indices, the most likely first, and weights with sum 1.
+    Parameters
+    ----------
+    scores
+        -2 log(likelihood) of each value, shape (n,).
+    widths
+        The parts of the hyperparameter's range that the values stand for, shape (n,).
+
+    Returns
+    -------
+    tuple
+        Indices, the most likely first, and weights with the sum 1.
     """
     weights = widths * np.exp(-(scores - scores.min()) / 2)
     weights /= weights.sum()
     order = np.argsort(-weights)
-    order = order[weights[order] > NEGLIGIBLE]
+    order = order[weights[order] > NEGLIGIBLE_WEIGHT]
     return order, weights[order] / weights[order].sum()
 
 
-def mixture(parts: Sequence[Expansion], weights: Array) -> Expansion:
-    """The mean of several fits in one basis, their differences part of its covariance.
+def average(members: Sequence[Expansion], weights: Array) -> Expansion:
+    """Return the mean of fits in one basis, whose differences become part of the covariance.
 
-    What depends on a hyperparameter is as uncertain as that is: the best value alone would claim
-    to know high derivatives of which the data say nothing.
+    What depends on a hyperparameter is as uncertain as the hyperparameter is: its best value alone
+    would suggest that high derivatives are known of which the data say nothing.
     """
-    mean = sum(w * p.coefficients for w, p in zip(weights, parts, strict=True))
+    mean = sum(w * m.coefficients for w, m in zip(weights, members, strict=True))
     assert isinstance(mean, np.ndarray)
-    columns = [np.sqrt(w) * p.root for w, p in zip(weights, parts, strict=True)]
+    columns = [np.sqrt(w) * m.root for w, m in zip(weights, members, strict=True)]
     columns += [
-        np.sqrt(w) * (p.coefficients - mean)[:, None] for w, p in zip(weights, parts, strict=True)
+        np.sqrt(w) * (m.coefficients - mean)[:, None] for w, m in zip(weights, members, strict=True)
     ]
-    sd = float(np.sqrt(sum(w * p.sd**2 for w, p in zip(weights, parts, strict=True))))
-    return Expansion(parts[0].basis, mean, np.hstack(columns), sd)
+    sd = float(np.sqrt(sum(w * m.sd**2 for w, m in zip(weights, members, strict=True))))
+    return Expansion(members[0].basis, mean, np.hstack(columns), sd)

@@ -1,4 +1,4 @@
-"""How noisy a series is, before anything else is known of it."""
+"""The noise of a series, estimated before anything else is known of it."""
 
 from __future__ import annotations
 
@@ -7,46 +7,44 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.polynomial import chebyshev
 
 from odefit.methods.smoothing.aaa_iteration import iterate
-from odefit.methods.smoothing.criteria import aicc
+from odefit.methods.smoothing.chebyshev import max_least_squares_degree
+from odefit.methods.smoothing.information_criteria import aicc
 from odefit.methods.smoothing.smoother import EPS, check_series
 from odefit.problem.arrays import Array
 
-ORDERS = 10
-"""Highest order of differences."""
+MAX_DIFFERENCE_ORDER = 10
+"""The highest order of differences that are looked at."""
 
-DEGREE = 60
-"""Highest degree of polynomials."""
+MIN_POINTS = 5
+"""The number of points below which nothing can be said of noise."""
 
-LEAST = 5
-"""Points below which nothing can be said of noise."""
-
-NORMAL = 0.6744897501960817
-"""Median of the magnitude of a standard normal number."""
+NORMAL_MEDIAN = 0.6744897501960817
+"""The median of the magnitude of a standard normal number."""
 
 
 def noise_level(times: Array, values: Array) -> float:
-    """Robust estimate of the standard deviation of the noise of a series.
+    """Return a robust estimate of the standard deviation of the noise of a series.
 
-    The smallest of three estimates that all take an unresolved signal for noise: differences of
-    rising order, what a polynomial leaves, and what a rational function leaves. For smooth data
-    without noise it is of the size of rounding errors, and never below them.
+    It is the smallest of three estimates, all of which take an unresolved signal for noise:
+    differences of rising order, the residuals of a polynomial, and those of a rational function.
+    For smooth data without noise it is of the size of rounding errors, and never below them.
 
     Parameters
     ----------
     times
-        Strictly increasing, shape (n,).
+        Strictly increasing times, shape (n,).
     values
-        Shape (n,).
+        Values, shape (n,).
 
     Returns
     -------
     float
-        In the units of the values; with fewer than 5 points that of rounding.
+        The estimate in the units of the values; with fewer than 5 points, the rounding error.
 
     Raises
     ------
     InputError
-        Times do not increase, or a number is not finite.
+        The times do not increase, or a number is not finite.
 
     Examples
     --------
@@ -60,7 +58,7 @@ def noise_level(times: Array, values: Array) -> float:
     t, y = np.asarray(times, dtype=float), np.asarray(values, dtype=float)
     check_series(t, y, "noise level", 1)
     scale = float(np.abs(y).max())
-    if len(t) < LEAST or scale == 0:
+    if len(t) < MIN_POINTS or scale == 0:
         return EPS * scale
     x = 2 * (t - t[0]) / (t[-1] - t[0]) - 1
     y = y / scale
@@ -68,9 +66,9 @@ def noise_level(times: Array, values: Array) -> float:
 
 
 def _differences(x: Array, y: Array) -> float:
-    """Differences of order k annihilate polynomials of lower degree, and keep noise."""
-    found = []
-    for order in range(1, min(ORDERS, len(x) // 2) + 1):
+    """Estimate the noise by differences: those of order k annihilate lower-degree polynomials."""
+    estimates = []
+    for order in range(1, min(MAX_DIFFERENCE_ORDER, len(x) // 2) + 1):
         windows = sliding_window_view(x, order + 1)
         distance = windows[:, :, None] - windows[:, None, :]
         distance[:, range(order + 1), range(order + 1)] = 1.0
@@ -78,26 +76,25 @@ def _differences(x: Array, y: Array) -> float:
         weights = np.sign(distance).prod(axis=2) * np.exp(logs - logs.max(axis=1, keepdims=True))
         weights /= np.linalg.norm(weights, axis=1, keepdims=True)
         sizes = np.abs((weights * sliding_window_view(y, order + 1)).sum(axis=1))
-        middle = float(np.median(sizes)) / NORMAL
-        # More than half of them exactly zero: a plateau, which says nothing of the rest.
-        found.append(middle if middle > 0 else float(np.sqrt(np.mean(sizes**2))))
-    return min(found)
+        middle = float(np.median(sizes)) / NORMAL_MEDIAN
+        # A plateau, where more than half of them are zero, says nothing of the rest.
+        estimates.append(middle if middle > 0 else float(np.sqrt(np.mean(sizes**2))))
+    return min(estimates)
 
 
 def _polynomial(x: Array, y: Array) -> float:
+    """Estimate the noise by the residuals of the polynomial that Akaike's criterion prefers."""
     n = len(x)
-    # Beyond 2 sqrt(n) least squares in equidistant points becomes ill-conditioned.
-    most = min(3 * n // 4, int(2 * np.sqrt(n)) + 6, n - 3, DEGREE)
-    q = np.linalg.qr(chebyshev.chebvander(x, most))[0]
+    q = np.linalg.qr(chebyshev.chebvander(x, max_least_squares_degree(n)))[0]
     b = q.T @ y
     b2 = b**2
-    left = float(np.sum((y - q @ b) ** 2)) + np.append(np.cumsum(b2[::-1])[::-1][1:], 0.0)
-    scores = [aicc(rss, n, d + 1) for d, rss in enumerate(left)]
-    best = int(np.argmin(scores))
-    return float(np.sqrt(left[best] / (n - best - 1)))
+    rss = float(np.sum((y - q @ b) ** 2)) + np.append(np.cumsum(b2[::-1])[::-1][1:], 0.0)
+    best = int(np.argmin([aicc(float(r), n, d + 1) for d, r in enumerate(rss)]))
+    return float(np.sqrt(rss[best] / (n - best - 1)))
 
 
 def _rational(x: Array, y: Array) -> float:
+    """Estimate the noise by the residuals of the AAA iterate that Akaike's criterion prefers."""
     n = len(x)
     best, sd = np.inf, np.inf
     for m, (_, rss, _) in enumerate(iterate(x, y), 1):

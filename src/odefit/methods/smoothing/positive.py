@@ -1,4 +1,4 @@
-"""Curves that stay positive where the quantity is."""
+"""Curves that stay positive, for quantities that cannot be negative."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from odefit.methods.smoothing.smoother import Interpolant, Smoother
 from odefit.problem.arrays import Array
 from odefit.problem.option_checks import number
 
-SMALL = 1e-6
-"""Of the largest value: the level where there is no noise to take it from."""
+NOISELESS_LEVEL = 1e-6
+"""The level e relative to the largest value where there is no noise to take it from."""
 
 
 @dataclass(frozen=True)
 class Positive:
     """Another smoother's curve f, bent away from zero: (f + sqrt(f^2 + 4 e^2)) / 2.
 
-    The noise is additive, so what is measured near zero is negative half of the time and its
-    logarithm says nothing; a curve well above zero needs no help, and is not changed. In between
-    negative values become small positive ones, of size e where f is zero.
+    The noise is additive, so that values near zero are negative half of the time, and logarithms
+    are of no use. A curve well above zero is not changed; elsewhere negative values become small
+    positive ones, of size e where f is zero.
 
     Attributes
     ----------
     smoother
-        What makes the curve.
+        The smoother whose curve is bent.
     level
-        e, in estimated standard deviations of the noise.
+        The level e, in estimated standard deviations of the noise.
     """
 
     smoother: Smoother
@@ -39,14 +39,16 @@ class Positive:
 
     @property
     def name(self) -> str:
-        """That of the smoother, and that it is kept positive."""
+        """The name of the smoother whose curve is kept positive."""
         return f"{self.smoother.name}, positive"
 
     def fit(self, times: Array, values: Array, sds: Array | None = None) -> Interpolant:
-        """Smooth a series as the smoother does."""
+        """Return the smoother's curve of a series, bent away from zero."""
         curve = self.smoother.fit(times, values, sds)
         scale = float(np.abs(values).max())
-        floor = max(self.level * curve.sd, SMALL * scale, float(np.finfo(float).tiny) ** 0.5)
+        floor = max(
+            self.level * curve.sd, NOISELESS_LEVEL * scale, float(np.finfo(float).tiny) ** 0.5
+        )
         return PositiveCurve(curve, floor)
 
 
@@ -57,9 +59,9 @@ class PositiveCurve:
     Attributes
     ----------
     curve
-        As it was.
+        The curve before it is bent.
     floor
-        Its value where that was zero.
+        The value where that curve is zero.
     """
 
     curve: Interpolant = field(repr=False)
@@ -71,7 +73,7 @@ class PositiveCurve:
         return self.curve.sd
 
     def __call__(self, times: Array) -> Array:
-        """Values at `times`."""
+        """Return the values at `times`."""
         f = self.curve(times)
         root = np.hypot(f, 2 * self.floor)
         # The sum of the two cancels where f is negative.
@@ -79,24 +81,24 @@ class PositiveCurve:
         return positive
 
     def taylor(self, at: float, order: int) -> Array:
-        """Taylor coefficients, shape (order + 1,)."""
+        """Return the Taylor coefficients, shape (order + 1,)."""
         f = self.curve.taylor(at, order)
-        found: Array = (f + self._root(f)) / 2
-        found[0] = self(np.array([at]))[0]
-        return found
+        series: Array = (f + self._root(f)) / 2
+        series[0] = self(np.array([at]))[0]
+        return series
 
     def errors(self, at: float, order: int) -> Array:
-        """Those of the curve, times the slope of the bend."""
+        """Return the errors of the curve times the derivative of the bend, shape (order + 1,)."""
         f, own = self.curve.taylor(at, order), self.curve.errors(at, order)
-        slope = np.abs(quotient(f, self._root(f))) / 2
-        slope[0] = (1 + f[0] / np.hypot(f[0], 2 * self.floor)) / 2
+        derivative = np.abs(quotient(f, self._root(f))) / 2
+        derivative[0] = (1 + f[0] / np.hypot(f[0], 2 * self.floor)) / 2
         known = int(np.isfinite(own).sum())
-        found = np.full(order + 1, np.inf)
-        found[:known] = np.convolve(slope[:known], own[:known])[:known]
-        return found
+        errors = np.full(order + 1, np.inf)
+        errors[:known] = np.convolve(derivative[:known], own[:known])[:known]
+        return errors
 
     def _root(self, f: Array) -> Array:
-        """Power series of sqrt(f^2 + 4 e^2)."""
+        """Return the power series of sqrt(f^2 + 4 e^2)."""
         square = np.convolve(f, f)[: len(f)]
         root = np.empty_like(f)
         root[0] = np.hypot(f[0], 2 * self.floor)

@@ -1,10 +1,10 @@
-"""What a smoother is, and what it makes of a measured series."""
+"""What a smoother is, what it makes of a series, and what nearly all smoothers share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -12,60 +12,65 @@ from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 
 EPS = float(np.finfo(float).eps)
+"""The relative rounding error of floating-point numbers."""
+
+MIN_WEIGHT = 1e-8
+"""The smallest weight of a measurement relative to the largest: less would hardly count either,
+and would make the equations ill-conditioned."""
 
 
 class Interpolant(Protocol):
-    """A fitted function: values, and Taylor coefficients at any point."""
+    """A fitted function with its values, and with its Taylor coefficients at any point."""
 
     @property
     def sd(self) -> float:
         """Estimated standard deviation of the noise; 0 where the data were interpolated."""
 
     def __call__(self, times: Array) -> Array:
-        """Values at `times`, shape of `times`."""
+        """Return the values at `times`, in the shape of `times`."""
 
     def taylor(self, at: float, order: int) -> Array:
-        """f^(j)(at) / j! for j = 0 ... order, shape (order + 1,)."""
+        """Return f^(j)(at) / j! for j = 0 ... order, shape (order + 1,)."""
 
     def errors(self, at: float, order: int) -> Array:
-        """Estimated absolute errors of ``taylor(at, order)``, shape (order + 1,)."""
+        """Return estimated absolute errors of ``taylor(at, order)``, shape (order + 1,)."""
 
 
 class Smoother(Protocol):
-    """Options of a way to smooth or interpolate."""
+    """The options of one way to smooth or interpolate a series."""
 
     @property
     def name(self) -> str:
-        """How reports call it."""
+        """The smoother's name in messages and reports."""
 
     def fit(self, times: Array, values: Array, sds: Array | None = None) -> Interpolant:
-        """The function behind a series.
+        """Return the function behind a series.
 
         Parameters
         ----------
         times
-            Strictly increasing, shape (n,); they need not be equidistant.
+            Strictly increasing times, shape (n,); they need not be equidistant.
         values
-            Finite, shape (n,); leave out what was not measured.
+            Finite values, shape (n,); leave out what was not measured.
         sds
-            Standard deviations of the values, shape (n,); only their ratios matter. None if all
-            are alike.
+            Standard deviations of the values, shape (n,), of which only the ratios matter. None
+            if all are equal.
 
         Raises
         ------
         InputError
-            The series cannot be used: too few points, or not as said above; or the smoother
-            takes all measurements for equally good, and they are not.
+            The series has too few points or is not as described above, or the standard deviations
+            differ and the smoother cannot weight measurements.
         """
 
 
-def check_series(times: Array, values: Array, name: str, least: int) -> None:
-    """Refuse a series that smoother `name`, which needs `least` points, cannot use.
+def check_series(times: Array, values: Array, name: str, min_points: int) -> None:
+    """Refuse a series that the smoother `name`, which needs `min_points` points, cannot use.
 
     Raises
     ------
     InputError
-        One sentence: what is wrong, and the remedy.
+        One sentence says what is wrong, and what to do about it.
     """
     if times.ndim != 1 or times.shape != values.shape:
         raise InputError(
@@ -78,23 +83,26 @@ def check_series(times: Array, values: Array, name: str, least: int) -> None:
         raise InputError(
             f"{name}: times must increase strictly; sort them, and average repeated measurements"
         )
-    if len(times) < least:
+    if len(times) < min_points:
         raise InputError(
-            f"{name}: needs at least {least} points, got {len(times)}; measure more, or take "
+            f"{name}: needs at least {min_points} points, got {len(times)}; measure more, or take "
             f"another smoother"
         )
 
 
-def relative_weights(times: Array, sds: Array | None, name: str) -> Array:
-    """Inverse variances relative to their mean, shape of `times`.
+def average_replicates(times: Array, values: Array) -> tuple[Array, Array]:
+    """Return the distinct times in order, and the mean of the values measured at each of them."""
+    distinct, index, counts = np.unique(times, return_inverse=True, return_counts=True)
+    return distinct, np.bincount(index, weights=values, minlength=len(distinct)) / counts
 
-    The least is not taken for less than 1e-8 of the largest: it hardly counts as it is, and
-    rounding asks for it.
+
+def relative_weights(times: Array, sds: Array | None, name: str) -> Array:
+    """Return the inverse variances relative to their mean, in the shape of `times`.
 
     Raises
     ------
     InputError
-        Not as many standard deviations as times, or one that is not above 0.
+        There are not as many standard deviations as times, or one of them is not above 0.
     """
     if sds is None:
         return np.ones(np.shape(times))
@@ -108,90 +116,121 @@ def relative_weights(times: Array, sds: Array | None, name: str) -> Array:
         raise InputError(
             f"{name}: standard deviations must be finite and above 0; leave out what is unknown"
         )
-    weights = np.maximum((given.min(initial=np.inf) / given) ** 2, 1e-8)
+    weights = np.maximum((given.min(initial=np.inf) / given) ** 2, MIN_WEIGHT)
     return np.asarray(weights / weights.mean(), dtype=float) if len(given) else given
 
 
-def refuse_weights(times: Array, sds: Array | None, name: str) -> None:
-    """Refuse standard deviations that differ, for a smoother that has no use for them.
+@dataclass(frozen=True, eq=False)
+class NormalisedSeries:
+    """A series with its times mapped to [-1, 1] and its values to at most 1 in magnitude.
 
-    Raises
-    ------
-    InputError
-        Naming smoothers that have.
+    Powers of time then neither overflow nor vanish, and tolerances are relative.
+
+    Attributes
+    ----------
+    x, y
+        Normalised times and values, shape (n,).
+    weights
+        Inverse variances relative to their mean, shape (n,).
+    middle, half
+        Middle and half of the length of the time interval, in the units of the data.
+    scale
+        Largest magnitude of the values, in the units of the data.
     """
-    weights = relative_weights(times, sds, name)
-    if len(weights) and np.ptp(weights) > 1e-9:
-        raise InputError(
-            f"{name}: takes all measurements for equally good; leave their standard deviations "
-            f"out, or take SmoothingSpline, AdaptiveSpline or LocalPolynomial"
-        )
+
+    x: Array
+    y: Array
+    weights: Array
+    middle: float = 0.0
+    half: float = 1.0
+    scale: float = 1.0
+
+    @classmethod
+    def of(cls, times: Array, values: Array, weights: Array) -> NormalisedSeries:
+        """Return the normalised form of a series that has been checked."""
+        middle, half = float(times[0] + times[-1]) / 2, float(times[-1] - times[0]) / 2
+        scale = float(np.abs(values).max())
+        # A series of zeros remains one.
+        y = values / scale if scale > 0 else values
+        return cls((times - middle) / half, y, weights, middle, half, scale)
 
 
 @dataclass(frozen=True)
 class InUnits:
-    """A function of normalised time and value, read in the units of the data.
-
-    Time is mapped to [-1, 1] and values to at most 1 in magnitude before anything is fitted:
-    powers of time neither overflow nor vanish, and tolerances are relative.
+    """A function of normalised time and value, in the units of the data.
 
     Attributes
     ----------
     curve
-        The normalised function.
-    middle, half
-        Of the time interval.
-    scale
-        Largest magnitude of the values.
+        The function that was fitted to the normalised series.
+    series
+        The normalised series, which knows the units.
     """
 
     curve: Interpolant
-    middle: float
-    half: float
-    scale: float
+    series: NormalisedSeries
 
     @property
     def sd(self) -> float:
         """Estimated standard deviation of the noise, in the units of the values."""
-        return self.scale * self.curve.sd
+        return self.series.scale * self.curve.sd
 
     def __call__(self, times: Array) -> Array:
-        """Values at `times`."""
-        return self.scale * self.curve((np.asarray(times, dtype=float) - self.middle) / self.half)
+        """Return the values at `times`."""
+        x = (np.asarray(times, dtype=float) - self.series.middle) / self.series.half
+        return self.series.scale * self.curve(x)
 
     def taylor(self, at: float, order: int) -> Array:
-        """Taylor coefficients, shape (order + 1,)."""
-        return self._units(order) * self.curve.taylor((at - self.middle) / self.half, order)
+        """Return the Taylor coefficients at a time, shape (order + 1,)."""
+        x = (at - self.series.middle) / self.series.half
+        return self._units(order) * self.curve.taylor(x, order)
 
     def errors(self, at: float, order: int) -> Array:
-        """Their estimated absolute errors, shape (order + 1,); never below rounding."""
-        x = (at - self.middle) / self.half
-        found = self.curve.errors(x, order)
-        return self._units(order) * np.maximum(found, EPS * np.abs(self.curve.taylor(x, order)))
+        """Return their estimated absolute errors, shape (order + 1,), never below rounding."""
+        x = (at - self.series.middle) / self.series.half
+        estimated = self.curve.errors(x, order)
+        return self._units(order) * np.maximum(estimated, EPS * np.abs(self.curve.taylor(x, order)))
 
     def _units(self, order: int) -> Array:
-        units: Array = self.scale / self.half ** np.arange(order + 1.0)
+        units: Array = self.series.scale / self.series.half ** np.arange(order + 1.0)
         return units
 
 
-def fit_normalised(
-    times: Array,
-    values: Array,
-    name: str,
-    least: int,
-    fit: Callable[[Array, Array], Interpolant],
-) -> InUnits:
-    """Check a series, normalise it, and fit it by ``fit(x, y)`` with x and y in [-1, 1].
+class SeriesSmoother(ABC):
+    """A smoother that checks a series, normalises it, and fits the normalised series."""
 
-    Raises
-    ------
-    InputError
-        See `check_series`.
-    """
-    t, v = np.asarray(times, dtype=float), np.asarray(values, dtype=float)
-    check_series(t, v, name, least)
-    middle, half = float(t[0] + t[-1]) / 2, float(t[-1] - t[0]) / 2
-    scale = float(np.abs(v).max())
-    # A series of zeros stays one.
-    curve = fit((t - middle) / half, v / scale if scale > 0 else v)
-    return InUnits(curve, middle, half, scale)
+    weights_measurements: ClassVar[bool] = False
+    """Whether measurements may have different standard deviations; otherwise these are refused."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The smoother's name in messages and reports."""
+
+    @property
+    @abstractmethod
+    def min_points(self) -> int:
+        """The smallest number of points that the smoother can use."""
+
+    @abstractmethod
+    def fit_normalised(self, series: NormalisedSeries) -> Interpolant:
+        """Return the function behind a normalised series of at least `min_points` points."""
+
+    def fit(self, times: Array, values: Array, sds: Array | None = None) -> Interpolant:
+        """Return the function behind a series of at least `min_points` points.
+
+        Raises
+        ------
+        InputError
+            See :meth:`Smoother.fit`.
+        """
+        weights = relative_weights(times, sds, self.name)
+        if not self.weights_measurements and len(weights) and np.ptp(weights) > 1e-9:
+            raise InputError(
+                f"{self.name}: takes all measurements for equally good; leave their standard "
+                f"deviations out, or take SmoothingSpline, AdaptiveSpline or LocalPolynomial"
+            )
+        t, v = np.asarray(times, dtype=float), np.asarray(values, dtype=float)
+        check_series(t, v, self.name, self.min_points)
+        series = NormalisedSeries.of(t, v, weights)
+        return InUnits(self.fit_normalised(series), series)

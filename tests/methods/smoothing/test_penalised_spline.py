@@ -8,38 +8,32 @@ import numpy as np
 import pytest
 from scipy.interpolate import BSpline
 
-from odefit.methods.smoothing.banded import Penalised, Series
-from odefit.methods.smoothing.local_splines import LocalSplines, Rows, breaks_among
-from odefit.problem.arrays import Array
+from odefit.methods.smoothing.bsplines import BSplines, breakpoints_among
+from odefit.methods.smoothing.penalised_spline import PenalisedProblem
+from odefit.methods.smoothing.smoother import NormalisedSeries
 
 RNG = np.random.default_rng(0)
 X = np.sort(RNG.uniform(-1, 1, 30))
-SERIES = Series(X, RNG.normal(size=30), RNG.uniform(0.5, 2, 30))
+SERIES = NormalisedSeries(X, RNG.normal(size=30), RNG.uniform(0.5, 2, 30))
 
 
-def dense(rows: Rows) -> Array:
-    full = np.zeros((rows.values.shape[1], rows.size))
-    np.put_along_axis(full, rows.columns.T, rows.values.T, axis=1)
-    return full
-
-
-def localised(order: int, *, even: bool) -> Penalised:
-    problem = Penalised.in_pieces(SERIES, order, 29)
-    return problem if even else problem.localised(2.0 + np.sin(9 * problem.points))
+def weighted_locally(order: int, *, even: bool) -> PenalisedProblem:
+    problem = PenalisedProblem.in_pieces(SERIES, order, 29)
+    return problem if even else problem.with_local_weights(2.0 + np.sin(9 * problem.points))
 
 
 @pytest.mark.parametrize("degree", [1, 3, 5])
 def test_rows_are_those_of_scipy(degree: int) -> None:
-    basis = LocalSplines(np.array([-1.0, -0.3, 0.1, 0.2, 1.0]), degree)
+    basis = BSplines(np.array([-1.0, -0.3, 0.1, 0.2, 1.0]), degree)
     x = np.array([-1.2, -1.0, -0.5, 0.1, 0.15, 0.9, 1.0, 1.1])
     for order in range(degree + 1):
         theirs = BSpline(basis.knots, np.eye(basis.size), degree)(x, nu=order)
-        assert dense(basis.rows(x, order)) == pytest.approx(theirs, rel=1e-9, abs=1e-9)
+        assert basis.rows(x, order).dense() == pytest.approx(theirs, rel=1e-9, abs=1e-9)
 
 
 def test_products_of_rows_are_those_of_the_full_matrix() -> None:
-    rows = LocalSplines(breaks_among(X, 12), 3).rows(X)
-    full = dense(rows)
+    rows = BSplines(breakpoints_among(X, 12), 3).rows(X)
+    full = rows.dense()
     assert rows @ np.arange(15.0) == pytest.approx(full @ np.arange(15.0))
     assert rows.transposed(SERIES.y) == pytest.approx(full.T @ SERIES.y)
     gram = full.T @ (SERIES.weights[:, None] * full)
@@ -47,43 +41,43 @@ def test_products_of_rows_are_those_of_the_full_matrix() -> None:
         assert band[: 15 - d] == pytest.approx(np.diagonal(gram, d))
 
 
-def test_breaks_have_about_as_many_points_between_them() -> None:
-    breaks = breaks_among(np.geomspace(1, 1e6, 101), 10)
-    assert breaks == pytest.approx(np.geomspace(1, 1e6, 11))
-    assert len(breaks_among(X, 100)) == 30
+def test_breakpoints_have_about_as_many_points_between_them() -> None:
+    breakpoints = breakpoints_among(np.geomspace(1, 1e6, 101), 10)
+    assert breakpoints == pytest.approx(np.geomspace(1, 1e6, 11))
+    assert len(breakpoints_among(X, 100)) == 30
 
 
 @pytest.mark.parametrize("even", [True, False])
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_the_solution_is_that_of_the_dense_formulas(order: int, even: bool) -> None:
-    problem = localised(order, even=even)
-    design, bends = dense(problem.rows), dense(problem.bends)
-    penalty = bends.T @ (problem.weights[:, None] * bends)
+    problem = weighted_locally(order, even=even)
+    design, derivatives = problem.rows.dense(), problem.derivatives.dense()
+    penalty = derivatives.T @ (problem.weights[:, None] * derivatives)
     for ratio in (0.1, 1e3):
         found = problem.solve(ratio)
         assert found is not None
-        strength = ratio * problem.unit
-        normal = design.T @ (SERIES.weights[:, None] * design) + strength * penalty
+        smoothing = ratio * problem.unit
+        normal = design.T @ (SERIES.weights[:, None] * design) + smoothing * penalty
         c = np.linalg.solve(normal, design.T @ (SERIES.weights * SERIES.y))
         assert design @ found.coefficients == pytest.approx(design @ c, abs=1e-6)
         rss = SERIES.weights @ (SERIES.y - design @ c) ** 2
         assert found.rss == pytest.approx(rss, rel=1e-5)
-        assert found.cost == pytest.approx(rss + strength * c @ penalty @ c, rel=1e-5)
+        assert found.cost == pytest.approx(rss + smoothing * c @ penalty @ c, rel=1e-5)
         hat = design @ np.linalg.solve(normal, design.T * SERIES.weights)
-        assert problem.parameters(ratio) == pytest.approx(np.trace(hat), abs=2e-3)
+        assert problem.effective_parameters(ratio) == pytest.approx(np.trace(hat), abs=2e-3)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
-def test_likelihoods_compare_across_amounts_and_local_weights(order: int) -> None:
-    # As a mixed model: y = X b + Z u + e, u ~ N(0, 1 / strength), by contrasts that X leaves.
+def test_likelihoods_compare_across_smoothing_parameters_and_local_weights(order: int) -> None:
+    # As a mixed model: y = X b + Z u + e, u ~ N(0, 1 / smoothing), by contrasts that X leaves.
     ours, theirs = [], []
     roots = np.sqrt(SERIES.weights)
     for even in (True, False):
-        problem = localised(order, even=even)
-        bends = dense(problem.bends)
-        penalty = bends.T @ (problem.weights[:, None] * bends)
+        problem = weighted_locally(order, even=even)
+        derivatives = problem.derivatives.dense()
+        penalty = derivatives.T @ (problem.weights[:, None] * derivatives)
         values, vectors = np.linalg.eigh(penalty)
-        design = roots[:, None] * dense(problem.rows)
+        design = roots[:, None] * problem.rows.dense()
         smooth = design @ (vectors[:, order:] / np.sqrt(values[order:]))
         free = np.linalg.qr(roots[:, None] * np.vander(X, order))[0]
         for ratio in (0.1, 10.0, 1e3):
@@ -103,7 +97,7 @@ def test_likelihoods_compare_across_amounts_and_local_weights(order: int) -> Non
 
 def test_polynomials_that_are_free_survive_the_strongest_smoothing() -> None:
     x = np.linspace(-1, 1, 100)
-    line = Series(x, 0.3 + 0.7 * x, np.ones(100))
-    found = (problem := Penalised.in_pieces(line, 3, 99)).solve(1e11)
+    line = NormalisedSeries(x, 0.3 + 0.7 * x, np.ones(100))
+    found = (problem := PenalisedProblem.in_pieces(line, 3, 99)).solve(1e11)
     assert found is not None
     assert problem.rows @ found.coefficients == pytest.approx(line.y, abs=1e-6)

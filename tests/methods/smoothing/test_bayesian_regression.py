@@ -6,33 +6,37 @@ import numpy as np
 import pytest
 
 from odefit.methods.smoothing import GaussianProcess, SmoothingSpline
-from odefit.methods.smoothing.basis import Polynomials, Splines, Waves
-from odefit.methods.smoothing.evidence import RATIOS, Reduced, balance
+from odefit.methods.smoothing.basis import Basis, ChebyshevBasis, FourierBasis
+from odefit.methods.smoothing.bayesian_regression import (
+    VARIANCE_RATIOS,
+    OrthogonalisedData,
+    RidgeModel,
+    most_likely_variances,
+)
 from odefit.methods.smoothing.expansion import Expansion
-from odefit.methods.smoothing.gaussian_process import entire, geometric
-from odefit.methods.smoothing.regression import Data
+from odefit.methods.smoothing.gaussian_process import entire_decay, geometric_decay
 from odefit.methods.smoothing.smoother import InUnits
-from odefit.methods.smoothing.spline import equal_splines
+from odefit.methods.smoothing.smoothing_spline import equal_bsplines
 from odefit.problem.arrays import Array
 from tests.methods.smoothing.functions import LONG, wave
 
 X = np.linspace(-1, 1, 30)
 
 
-def data(y: Array, size: int) -> Data:
-    q, r = np.linalg.qr(Polynomials(size).values(X))
+def data(y: Array, size: int) -> OrthogonalisedData:
+    q, r = np.linalg.qr(ChebyshevBasis(size).values(X))
     b = q.T @ y
-    return Data(Polynomials(size), r, b, float(np.sum((y - q @ b) ** 2)), len(y))
+    return OrthogonalisedData(ChebyshevBasis(size), r, b, float(np.sum((y - q @ b) ** 2)), len(y))
 
 
 def test_the_posterior_is_that_of_the_dense_formulas() -> None:
     y = np.exp(X) + np.random.default_rng(0).normal(0, 0.1, 30)
-    decay = geometric(0.4, 8)
+    decay = geometric_decay(0.4, 8)
     found = data(y, 8).posterior(decay)
-    split = data(y, 8).likely(decay)
-    prior = split.variance * np.diag(decay**2)
-    design = Polynomials(8).values(X)
-    total = design @ prior @ design.T + split.sd**2 * np.eye(30)
+    variances = data(y, 8).variances(decay)
+    prior = variances.prior * np.diag(decay**2)
+    design = ChebyshevBasis(8).values(X)
+    total = design @ prior @ design.T + variances.sd**2 * np.eye(30)
     gain = prior @ design.T @ np.linalg.inv(total)
     assert found.coefficients == pytest.approx(gain @ y, rel=1e-8, abs=1e-10)
     covariance = prior - gain @ design @ prior
@@ -41,8 +45,8 @@ def test_the_posterior_is_that_of_the_dense_formulas() -> None:
 
 def test_the_likelihood_is_that_of_the_dense_formulas() -> None:
     y = np.exp(X) + np.random.default_rng(0).normal(0, 0.1, 30)
-    decay = entire(2.0, 8)
-    design = Polynomials(8).values(X) * decay
+    decay = entire_decay(2.0, 8)
+    design = ChebyshevBasis(8).values(X) * decay
     _, s, vt = np.linalg.svd(design)
     assert vt.shape == (8, 8)
 
@@ -54,18 +58,16 @@ def test_the_likelihood_is_that_of_the_dense_formulas() -> None:
 
     u = np.linalg.svd(design, full_matrices=False)[0]
     b = u.T @ y
-    model = Reduced(s, b, float(y @ y - b @ b), 30)
+    model = RidgeModel(s, b, float(y @ y - b @ b), 30)
     ratios = np.array([1e-3, 1e-2, 1.0])
     assert model.likelihood(ratios)[0] == pytest.approx([dense(r) for r in ratios])
-    best = balance(model)
-    assert all(best.score <= dense(r) + 1e-9 for r in RATIOS[40:])
+    best = most_likely_variances(model)
+    assert all(best.score <= dense(r) + 1e-9 for r in VARIANCE_RATIOS[40:])
 
 
-@pytest.mark.parametrize("basis", [Polynomials(9), Waves(4, 3.0), equal_splines(7, 12)])
+@pytest.mark.parametrize("basis", [ChebyshevBasis(9), FourierBasis(4, 3.0), equal_bsplines(7, 12)])
 @pytest.mark.parametrize("at", [-0.31, 0.0, 0.8])
-def test_taylor_series_of_a_basis_are_those_of_its_values(
-    basis: Polynomials | Waves | Splines, at: float
-) -> None:
+def test_taylor_series_of_a_basis_are_those_of_its_values(basis: Basis, at: float) -> None:
     h = np.array([-0.02, 0.01, 0.03])
     series = np.vander(h, 16, increasing=True) @ basis.taylor(at, 15)
     assert series == pytest.approx(basis.values(at + h), abs=1e-12)
@@ -119,4 +121,4 @@ def test_the_covariance_is_carried_to_the_units_of_the_data() -> None:
     assert isinstance(fit, InUnits)
     assert isinstance(fit.curve, Expansion)
     inner = fit.curve.errors(0.0, 1)
-    assert fit.errors(3600.0, 1) == pytest.approx(inner * fit.scale / np.array([1, 3600.0]))
+    assert fit.errors(3600.0, 1) == pytest.approx(inner * fit.series.scale / np.array([1, 3600.0]))

@@ -1,0 +1,201 @@
+"""Bayesian regression in a basis, averaged over priors by their marginal likelihood.
+
+The variances of noise and prior are those of maximum marginal likelihood (empirical Bayes); the
+shape of the prior is averaged over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.methods.smoothing.basis import Basis
+from odefit.methods.smoothing.expansion import Expansion, average, posterior_weights
+from odefit.problem.arrays import Array
+
+VARIANCE_RATIOS = np.geomspace(1e-17, 1e2, 58) ** 2
+"""Candidates for the noise variance over the prior variance, from rounding to noise alone."""
+
+COARSE_GRID = 14
+"""Number of values of a prior's parameter that are tried over its whole range."""
+
+FINE_GRID = 11
+"""Number of values that are then tried between the neighbours of the best one."""
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeModel:
+    """A linear model with a prior N(0, v I) on its coefficients, in its singular vectors.
+
+    Attributes
+    ----------
+    singular
+        Singular values of the design, shape (k,).
+    projections
+        The data in the basis of the left singular vectors, shape (k,).
+    unexplained
+        Sum of squares of the data outside of that basis.
+    n
+        Number of data.
+    """
+
+    singular: Array
+    projections: Array
+    unexplained: float
+    n: int
+
+    def likelihood(self, ratios: Array) -> tuple[Array, Array]:
+        """Return -2 log(marginal likelihood) up to a constant, and the prior variance, by ratio.
+
+        With prior variance v and noise variance v r, the data have variance v (s^2 + r) along
+        the singular vectors and v r elsewhere. For given r the most likely v is a mean.
+        """
+        s2, b2, r = self.singular**2, self.projections**2, ratios[:, None]
+        variance = ((b2 / (s2 + r)).sum(axis=1) + self.unexplained / ratios) / self.n
+        score = self.n * np.log(np.maximum(variance, 1e-300)) + np.log(s2 + r).sum(axis=1)
+        return score + (self.n - len(s2)) * np.log(ratios), variance
+
+    def cross_validation(self, ratios: Array) -> tuple[Array, Array]:
+        """Return log(generalised cross-validation) and the prior variance, by variance ratio."""
+        kept = ratios[:, None] / (self.singular**2 + ratios[:, None])
+        rss = ((kept * self.projections) ** 2).sum(axis=1) + self.unexplained
+        freedom = np.maximum(self.n - len(self.singular) + kept.sum(axis=1), 1e-300)
+        return np.log(np.maximum(rss, 1e-300)) - 2 * np.log(freedom), rss / freedom / ratios
+
+
+@dataclass(frozen=True)
+class Variances:
+    """The variances of noise and prior that are most likely.
+
+    Attributes
+    ----------
+    score
+        -2 log(marginal likelihood), up to a constant.
+    ratio
+        Noise variance over prior variance.
+    prior
+        Prior variance.
+    """
+
+    score: float
+    ratio: float
+    prior: float
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation of the noise."""
+        return float(np.sqrt(self.ratio * self.prior))
+
+
+def most_likely_variances(model: RidgeModel) -> Variances:
+    """Return the variances of noise and prior at the maximum of the marginal likelihood."""
+    best = int(np.argmin(model.likelihood(VARIANCE_RATIOS)[0]))
+    low, high = max(best - 1, 0), min(best + 1, len(VARIANCE_RATIOS) - 1)
+    fine = np.geomspace(VARIANCE_RATIOS[low], VARIANCE_RATIOS[high], 33)
+    score, variance = model.likelihood(fine)
+    best = int(np.argmin(score))
+    return Variances(float(score[best]), float(fine[best]), float(variance[best]))
+
+
+@dataclass(frozen=True)
+class PriorFamily:
+    """A one-parameter family of priors with independent coefficients.
+
+    Attributes
+    ----------
+    decay
+        Returns the relative standard deviations for a value of the parameter, shape (m,).
+    low, high
+        Range of the parameter.
+    """
+
+    decay: Callable[[float], Array]
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class OrthogonalisedData:
+    """The data of a linear model after a QR factorisation of its design.
+
+    Attributes
+    ----------
+    basis
+        The m functions of the model.
+    triangle
+        R, shape (k, m).
+    right
+        Q^T y, shape (k,).
+    unexplained
+        Sum of squares of the data outside of the columns of Q.
+    n
+        Number of data.
+    """
+
+    basis: Basis
+    triangle: Array
+    right: Array
+    unexplained: float
+    n: int
+
+    def variances(self, decay: Array) -> Variances:
+        """Return the variances that are most likely with a prior."""
+        u, s, _ = np.linalg.svd(self.triangle * decay, full_matrices=False)
+        return most_likely_variances(RidgeModel(s, u.T @ self.right, self.unexplained, self.n))
+
+    def posterior(self, decay: Array) -> Expansion:
+        """Return the posterior of the coefficients under a prior with its most likely variance.
+
+        The prior is diagonal in the basis: all numbers come from singular values of the design
+        with scaled columns, accurate down to rounding, where the matrix of a kernel would lose
+        half the digits.
+        """
+        u, s, vt = np.linalg.svd(self.triangle * decay, full_matrices=True)
+        rank = len(s)
+        right = (u.T @ self.right)[:rank]
+        found = most_likely_variances(RidgeModel(s, right, self.unexplained, self.n))
+        mean = decay * (vt[:rank].T @ (s / (s**2 + found.ratio) * right))
+        # Directions that no datum sees keep their prior variance.
+        shrinkage = np.ones(len(decay))
+        shrinkage[:rank] = np.sqrt(found.ratio / (s**2 + found.ratio))
+        root = np.sqrt(found.prior) * decay[:, None] * vt.T * shrinkage
+        return Expansion(self.basis, mean, root, found.sd)
+
+
+def regress(
+    x: Array, y: Array, basis: Basis, families: Sequence[PriorFamily]
+) -> tuple[Expansion, Array]:
+    """Return the posterior, averaged over families of priors and their parameters.
+
+    Returns
+    -------
+    tuple
+        The fit, and the standard deviations of the most likely prior, shape (m,).
+    """
+    n = len(x)
+    q, r = np.linalg.qr(basis.values(x))
+    b = q.T @ y
+    unexplained = float(np.sum((y - q @ b) ** 2)) if n > r.shape[1] else 0.0
+    data = OrthogonalisedData(basis, r, b, unexplained, n)
+
+    decays: list[Array] = []
+    scores: list[float] = []
+    widths: list[Array] = []
+    for family in families:
+        known: dict[float, float] = {}
+        low, high = np.log(family.low), np.log(family.high)
+        for points in (COARSE_GRID, FINE_GRID):
+            for log in np.linspace(low, high, points):
+                known[float(log)] = data.variances(family.decay(float(np.exp(log)))).score
+            logs = np.array(sorted(known))
+            best = int(np.argmin([known[log] for log in logs]))
+            low, high = logs[max(best - 1, 0)], logs[min(best + 1, len(logs) - 1)]
+        decays += [family.decay(float(np.exp(log))) for log in logs]
+        scores += [known[log] for log in logs]
+        widths.append(np.gradient(logs) / (logs[-1] - logs[0]))
+    chosen, weights = posterior_weights(np.array(scores), np.concatenate(widths))
+    fit = average([data.posterior(decays[i]) for i in chosen], weights)
+    best = int(np.argmin(scores))
+    return fit, np.sqrt(data.variances(decays[best]).prior) * decays[best]
