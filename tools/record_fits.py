@@ -4,10 +4,10 @@
     python tools/record_fits.py compare BEFORE AFTER
 
 Each fit runs in a process of its own, on one core, with seed 1, and leaves one JSON file in DIR:
-the result file of odefit, or the message with which the fit was refused. Files that exist are kept, so
-that a record that was cut short goes on. ``--only RECORD`` repeats no more than what another record
-has finished within its limit. ``compare`` reads two folders and lists every number that differs by
-more than rounding; what ended at a time limit in either is counted and left out.
+the result file of odefit, or the message with which the fit was refused. Files that exist are
+kept, so that a record that was cut short goes on. ``--only RECORD`` repeats no more than what
+another record has finished within its limit. ``compare`` reads two folders and lists every number
+that differs by more than rounding; what ended at a time limit in either is counted and left out.
 """
 
 from __future__ import annotations

@@ -28,12 +28,12 @@ _PROBLEMS = Path(__file__).parent / "problems"
 
 
 def names() -> tuple[str, ...]:
-    """Names of all library problems, sorted."""
+    """Return the names of all library problems, sorted."""
     return tuple(sorted(folder.name for folder in _PROBLEMS.iterdir() if folder.is_dir()))
 
 
 def path(name: str) -> Path:
-    """Where a library problem's ``problem.toml`` is.
+    """Return the path of the ``problem.toml`` of a library problem.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def path(name: str) -> Path:
 
 
 def reference(name: str, dataset: int = 0) -> Reference:
-    """Reference values of a library problem, and where they come from.
+    """Return the reference values of a library problem, and where they come from.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def load(
     noise: float = 0.0,
     seed: int = 0,
 ) -> Problem:
-    """A library problem, with the data of your choice.
+    """Load a library problem, with the data of your choice.
 
     Parameters
     ----------

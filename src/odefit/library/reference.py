@@ -1,4 +1,4 @@
-"""What is known about a library problem's answer, and where that comes from."""
+"""Reference values of library problems, and where they come from."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def parse(text: str) -> Expression:
     Raises
     ------
     ExpressionError
-        With the offending piece and its position.
+        The text is no expression; the message has the offending piece and its position.
     """
     return Expression(text, _Parser(text).parse())
 

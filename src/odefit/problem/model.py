@@ -49,7 +49,7 @@ class Model:
     Raises
     ------
     InputError
-        With everything that is wrong.
+        The equations cannot be used; there is a message for everything that is wrong.
 
     Examples
     --------

@@ -70,7 +70,8 @@ class Problem:
     Raises
     ------
     InputError
-        With everything that is wrong, place and remedy.
+        The problem cannot be used; there is a message for everything that is wrong, with its place
+        and a remedy.
 
     Examples
     --------
@@ -206,7 +207,7 @@ class Problem:
         Raises
         ------
         InputError
-            There is none of that name.
+            There is no experiment of that name.
         """
         if experiment is None:
             return self.conditions[0]

@@ -48,7 +48,7 @@ def problem_from_mapping(
     Raises
     ------
     InputError
-        With everything that is wrong.
+        The mapping cannot be used; there is a message for everything that is wrong.
     """
     issues = Issues(source)
     if not isinstance(raw, Mapping):

@@ -39,14 +39,14 @@ def read_table(
     Parameters
     ----------
     path
-        Where the file is.
+        The path of the file.
     label
         Its name in messages.
     used
         Columns that mean something: a text among their numbers is a mistake. A column with
         another name comes back empty if it is not all numbers.
     issues
-        Where mistakes are noted.
+        The list to which mistakes are added.
 
     Returns
     -------
