@@ -26,8 +26,8 @@ def load(path: str | os.PathLike[str]) -> Problem:
     Raises
     ------
     InputError
-        The file cannot be used; there is a message for everything that is wrong, with its place, the
-        offending text and a remedy.
+        The file cannot be used; there is a message for everything that is wrong, with its place,
+        the offending text and a remedy.
     """
     source = os.fspath(path)
     issues = Issues()
