@@ -11,8 +11,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from types import ModuleType
+
+import pytest
 
 import odefit
 
@@ -36,8 +39,18 @@ LAYERS = (
 )
 """A module imports from its own layer and from those before it; odefit itself comes last."""
 
-LAZY: dict[tuple[str, str], str] = {}
-"""Imports inside functions, or for types alone, that may go the other way, and why."""
+FAMILIES = (
+    "algebraic",
+    "branch_and_bound",
+    "integral_matching",
+    "multiple_shooting",
+    "outer_approximation",
+    "transcription",
+)
+"""Packages of methods/ that do not import each other; what two of them share lies beside them."""
+
+USES_ANOTHER = {("integral_matching", "multiple_shooting")}
+"""Families that run another family's method: states that are not measured are matched by it."""
 
 HEAVY = ("casadi", "heyoka", "matplotlib", "pandas", "scipy")
 """What ``import odefit`` leaves alone until it is needed."""
@@ -50,12 +63,14 @@ MOST_LINES = 500
 
 @dataclass(frozen=True)
 class Import:
-    """One import of a part of odefit by another."""
+    """One import of a part of odefit by another, wherever it stands.
+
+    Imports inside functions and for types alone count like all others, and so do modules that
+    are named in a text, to be imported later.
+    """
 
     importer: str
     imported: str
-    lazy: bool  # inside a function, or for types alone
-    for_types: bool  # under TYPE_CHECKING
     line: int
 
 
@@ -74,38 +89,29 @@ def tree(module: str) -> ast.Module:
     return ast.parse(sources()[module].read_text(encoding="utf-8"))
 
 
-def statements(
-    node: ast.AST, lazy: bool = False, types: bool = False
-) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool, bool]]:
-    """Every import below `node`: is it inside a function, is it for types alone?"""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Import | ast.ImportFrom):
-            yield child, lazy, types
-        elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
-            yield from statements(child, lazy, types=True)
-        else:
-            inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
-            yield from statements(child, lazy or inside, types)
+def named(module: str) -> Iterator[tuple[str, int]]:
+    """Every module of odefit that `module` names, in an import or in a text."""
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            for alias in node.names:
+                full = f"{base}.{alias.name}"
+                yield (full if full in sources() else base), node.lineno
+        elif isinstance(node, ast.Constant) and str(node.value).startswith("odefit."):
+            yield str(node.value).partition(":")[0], node.lineno
 
 
 @cache
 def imports() -> tuple[Import, ...]:
     """All imports of odefit's modules by odefit's modules."""
-    found = []
-    for module in sources():
-        for node, lazy, types in statements(tree(module)):
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            else:
-                base = node.module or ""
-                full = [f"{base}.{alias.name}" for alias in node.names]
-                names = [name if name in sources() else base for name in full]
-            found += [
-                Import(module, name, lazy or types, types, node.lineno)
-                for name in dict.fromkeys(names)
-                if name.split(".")[0] == "odefit"
-            ]
-    return tuple(found)
+    return tuple(
+        Import(module, name, line)
+        for module in sources()
+        for name, line in sorted(set(named(module)))
+        if name in sources() and name != module
+    )
 
 
 def layer(module: str) -> str:
@@ -115,6 +121,7 @@ def layer(module: str) -> str:
 
 
 def height(module: str) -> int:
+    """The place of the layer of `module` in the order of layers."""
     return [*LAYERS, "odefit"].index(layer(module))
 
 
@@ -128,34 +135,52 @@ def test_no_import_runs_against_the_layers() -> None:
         f"{i.importer}:{i.line} imports {i.imported}"
         for i in imports()
         if height(i.imported) > height(i.importer)
-        and not (i.lazy and (layer(i.importer), layer(i.imported)) in LAZY)
     ]
     assert not wrong, "\n".join(wrong)
-
-
-def test_every_exception_to_the_layers_is_used() -> None:
-    used = {(layer(i.importer), layer(i.imported)) for i in imports() if i.lazy}
-    against = {pair for pair in LAZY if LAYERS.index(pair[0]) < LAYERS.index(pair[1])}
-    assert against <= used, f"no longer needed: {sorted(against - used)}"
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     graph: dict[str, set[str]] = {module: set() for module in sources()}
     for i in imports():
-        allowed = i.lazy and (layer(i.importer), layer(i.imported)) in LAZY
-        if not i.for_types and not allowed and i.imported in graph:
-            graph[i.importer].add(i.imported)
-    done: set[str] = set()
+        graph[i.importer].add(i.imported)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        raise AssertionError(" <- ".join(error.args[1])) from None
 
-    def visit(module: str, path: tuple[str, ...]) -> None:
-        assert module not in path, " -> ".join([*path[path.index(module) :], module])
-        if module not in done:
-            for imported in sorted(graph[module]):
-                visit(imported, (*path, module))
-            done.add(module)
 
-    for module in graph:
-        visit(module, ())
+def test_no_family_of_methods_imports_another() -> None:
+    def family(module: str) -> str:
+        return module.removeprefix("odefit.methods.").partition(".")[0]
+
+    pairs = {i: (family(i.importer), family(i.imported)) for i in imports()}
+    between = {i: (a, b) for i, (a, b) in pairs.items() if a in FAMILIES and b in FAMILIES}
+    wrong = [
+        f"{i.importer}:{i.line} imports {i.imported}"
+        for i, (a, b) in between.items()
+        if a != b and (a, b) not in USES_ANOTHER
+    ]
+    assert not wrong, "\n".join(wrong)
+    assert set(between.values()) >= USES_ANOTHER, "an exception is no longer needed"
+
+
+def test_imports_of_every_kind_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = """
+import odefit.problem.model
+if TYPE_CHECKING:
+    from odefit.problem.noise import Noise
+def later():
+    from odefit.problem import files
+    return import_module("odefit.methods.transcription"), "odefit.fit:fit"
+"""
+    monkeypatch.setattr(f"{__name__}.tree", lambda module: ast.parse(source))
+    assert {name for name, _ in named("any")} & set(sources()) == {
+        "odefit.problem.model",
+        "odefit.problem.noise",
+        "odefit.problem.files",
+        "odefit.methods.transcription",
+        "odefit.fit",
+    }
 
 
 def test_the_layers_are_those_of_the_documentation() -> None:
