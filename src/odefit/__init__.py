@@ -42,8 +42,8 @@ if TYPE_CHECKING:
         Transcription,
     )
     from odefit.simulation.lyapunov import lyapunov_exponents
-    from odefit.structure.findings import StructuralIdentifiability
     from odefit.structure.identifiability import structural_identifiability as identifiability
+    from odefit.structure.structural_identifiability import StructuralIdentifiability
 
 _LATER = {
     **{entry.class_name: entry.module for entry in METHODS.values()},
@@ -53,7 +53,7 @@ _LATER = {
     "Constraint": "odefit.methods.multiple_shooting",
     "ExtraTol": "odefit.methods.transcription",
     "SoftCons": "odefit.methods.transcription",
-    "StructuralIdentifiability": "odefit.structure.findings",
+    "StructuralIdentifiability": "odefit.structure.structural_identifiability",
     "identifiability": "odefit.structure.identifiability:structural_identifiability",
     "lyapunov_exponents": "odefit.simulation.lyapunov",
 }

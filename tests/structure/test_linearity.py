@@ -17,7 +17,7 @@ from odefit.problem.arrays import BoolArray
 from odefit.problem.binding import bound_value
 from odefit.problem.expressions import TIME
 from odefit.problem.vector_field import VectorField
-from odefit.structure.linearity import independent, interactions, linear_unknowns
+from odefit.structure.linearity import independent_set, interactions, linear_unknowns
 from tests.structure.models import TIMES, problem
 
 
@@ -154,7 +154,7 @@ def test_independent_sets_are_largest(size: int, random: Any) -> None:
     together = np.zeros((size, size), dtype=bool)
     for i, j in itertools.combinations(range(size), 2):
         together[i, j] = together[j, i] = random.random() < 0.4
-    found = independent(range(size), together)
+    found = independent_set(range(size), together)
     assert not together[np.ix_(found, found)].any()
     assert len(found) == largest(range(size), together)
 
@@ -164,7 +164,7 @@ def test_many_unknowns_take_a_greedy_way_that_is_still_independent() -> None:
     together = np.zeros((41, 41), dtype=bool)
     for k in range(41):
         together[k, (k + 1) % 41] = together[(k + 1) % 41, k] = True
-    found = independent(range(41), together)
+    found = independent_set(range(41), together)
     assert not together[np.ix_(found, found)].any()
     assert len(found) == 20
 

@@ -10,7 +10,7 @@ import pytest
 import odefit
 from odefit.problem.model import Model
 from odefit.problem.problem import Problem
-from odefit.structure.findings import StructuralIdentifiability
+from odefit.structure.structural_identifiability import StructuralIdentifiability
 from tests.structure.literature import PUBLISHED, Published
 
 SLOW = ("goodwin", "akt pathway", "hiv immune", "hiv latent", "sirs forced", "seir quarantine")

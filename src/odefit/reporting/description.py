@@ -32,8 +32,8 @@ from odefit.reporting.plain import (
 from odefit.reporting.sentences import data_sentence, some
 from odefit.reporting.terminal import NARROW, TEXT_WIDTH, bulleted, plain_only
 from odefit.simulation import ForwardMap
-from odefit.structure.findings import StructuralIdentifiability
 from odefit.structure.identifiability import structural_identifiability
+from odefit.structure.structural_identifiability import StructuralIdentifiability
 
 MOST_ROWS = 60
 """Of a table of experiments."""

@@ -2,10 +2,10 @@
 
 A function of the unknowns is identifiable, at least locally, if its gradient vanishes on the null
 space of the equations. Candidates are tried exactly, modulo the prime, at several random points:
-pairs and triples of unknowns, then what the symmetries leave alone. A null vector that is
-constant in logarithmic coordinates is a scaling (each unknown by its own power of a common
-factor), and monomials are left alone by it; one that is constant as it is, is a translation, and
-linear forms are.
+pairs and triples of unknowns, then functions that are invariant under the symmetries. A null
+vector that is constant in logarithmic coordinates is a scaling (each unknown is multiplied by its
+own power of a common factor), under which monomials may be invariant; a null vector that is
+constant as it is is a translation, under which linear forms may be invariant.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from odefit.structure.echelon import Echelon
 from odefit.structure.ranks import LocalRank, PointRank
 from odefit.structure.series import PRIME, Residues
 
-LARGEST = 6
-"""Numerator and denominator, at most, of exponents and coefficients."""
+MAX_INTEGER = 6
+"""Largest numerator and denominator of exponents and coefficients."""
 
-MANY = 40
-"""Unknowns that are not identifiable up to which triples are tried."""
+MAX_FOR_TRIPLES = 40
+"""Largest number of non-identifiable unknowns of which triples are tried."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Combination:
     Attributes
     ----------
     powers
-        By unknown: its exponent, or its coefficient.
+        Pairs of an unknown and its exponent, or its coefficient.
     linear
-        Whether it is a sum.
+        Whether the combination is a linear form.
     """
 
     powers: tuple[tuple[str, int], ...]
@@ -63,16 +63,16 @@ def _power(name: str, exponent: int) -> str:
 
 @dataclass(frozen=True)
 class Combined:
-    """What is known of the unknowns that are not identifiable by themselves.
+    """What is identifiable of the unknowns that are not identifiable by themselves.
 
     Attributes
     ----------
     found
-        Identifiable functions of them, independent of each other.
+        Identifiable functions of these unknowns, independent of each other.
     missing
-        How many more there are, of which none was found.
+        Number of further independent identifiable functions, which were not found.
     involved
-        The unknowns of which something is identifiable in combination.
+        The unknowns that are in some identifiable function.
     """
 
     found: tuple[Combination, ...]
@@ -81,7 +81,7 @@ class Combined:
 
 
 def identifiable_combinations(local: LocalRank, names: Sequence[str]) -> Combined:
-    """Functions of the non-identifiable ones of `names` that are identifiable."""
+    """Find identifiable functions of those of the unknowns `names` that are not identifiable."""
     place = {name: i for i, name in enumerate(local.names)}
     best = local.best
     chosen = [place[n] for n in names if n in place and not best.determined[place[n]]]
@@ -89,7 +89,7 @@ def identifiable_combinations(local: LocalRank, names: Sequence[str]) -> Combine
     if not chosen:
         return Combined((), 0, ())
     freedom = spaces[0].dimension
-    alone = [i for i in range(len(chosen)) if _is_alone(spaces[0], i)]
+    alone = [i for i in range(len(chosen)) if _moves_alone(spaces[0], i)]
     active = [i for i in range(len(chosen)) if i not in alone]
     wanted = len(active) - (freedom - len(alone))
     keys = [local.names[c] for c in chosen]
@@ -98,7 +98,7 @@ def identifiable_combinations(local: LocalRank, names: Sequence[str]) -> Combine
     for candidate in _candidates(spaces, active):
         if len(found) == wanted:
             break
-        if all(s.sees_not(candidate) for s in spaces) and gradients.add(
+        if all(s.leaves_invariant(candidate) for s in spaces) and gradients.add(
             spaces[0].gradient(candidate)
         ):
             found.append(_named(candidate, keys))
@@ -107,7 +107,15 @@ def identifiable_combinations(local: LocalRank, names: Sequence[str]) -> Combine
 
 @dataclass(frozen=True)
 class _Candidate:
-    """Exponents or coefficients by place among the non-identifiable unknowns."""
+    """A function that may be identifiable.
+
+    Attributes
+    ----------
+    powers
+        Exponents or coefficients by the places of the non-identifiable unknowns.
+    linear
+        Whether the function is a linear form, and not a monomial.
+    """
 
     powers: Mapping[int, int]
     linear: bool
@@ -115,16 +123,16 @@ class _Candidate:
 
 @dataclass(frozen=True, eq=False)
 class _Space:
-    """The null space at a point, of the non-identifiable unknowns alone.
+    """The null space at a point, restricted to the non-identifiable unknowns.
 
     Attributes
     ----------
     values
-        Of these unknowns, shape (m,).
+        Values of these unknowns, shape (m,).
     basis
-        Shape (dimension, m).
+        A basis of the null space, shape (dimension, m).
     relative
-        The same in logarithmic coordinates.
+        The basis in logarithmic coordinates.
     """
 
     values: Residues
@@ -133,7 +141,7 @@ class _Space:
 
     @classmethod
     def at(cls, point: PointRank, chosen: Sequence[int]) -> _Space:
-        """From what a point says of all unknowns."""
+        """Return the null space of the unknowns `chosen` at a point."""
         rows = Echelon(len(chosen))
         for row in point.null_space[:, chosen]:
             rows.add(row)
@@ -143,10 +151,11 @@ class _Space:
 
     @property
     def dimension(self) -> int:
+        """The dimension of the null space."""
         return len(self.basis)
 
-    def sees_not(self, candidate: _Candidate) -> bool:
-        """Whether the candidate is the same along all of the null space, to first order."""
+    def leaves_invariant(self, candidate: _Candidate) -> bool:
+        """Return whether the candidate is constant along the null space, to first order."""
         vectors = self.basis if candidate.linear else self.relative
         total = np.zeros(len(vectors), dtype=np.int64)
         for i, power in candidate.powers.items():
@@ -154,7 +163,7 @@ class _Space:
         return not total.any()
 
     def gradient(self, candidate: _Candidate) -> Residues:
-        """Of the candidate (of its logarithm, for a monomial)."""
+        """Return the gradient of the candidate, or of its logarithm if it is a monomial."""
         row = np.zeros(len(self.values), dtype=np.int64)
         for i, power in candidate.powers.items():
             value = 1 if candidate.linear else pow(int(self.values[i]), -1, PRIME)
@@ -162,8 +171,8 @@ class _Space:
         return row
 
 
-def _is_alone(space: _Space, i: int) -> bool:
-    """Whether an unknown can be moved by itself: nothing of it is identifiable."""
+def _moves_alone(space: _Space, i: int) -> bool:
+    """Return whether an unknown can change by itself: no function of it is identifiable."""
     rows = Echelon(len(space.values))
     for row in space.basis:
         rows.add(row)
@@ -171,16 +180,16 @@ def _is_alone(space: _Space, i: int) -> bool:
 
 
 def _candidates(spaces: Sequence[_Space], active: Sequence[int]) -> Iterator[_Candidate]:
-    """What may be identifiable, the simplest first."""
+    """Yield functions that may be identifiable, the simplest first."""
     pairs = list(_pairs(spaces[0], active))
     yield from (p for p in pairs if set(map(abs, p.powers.values())) == {1})
-    if len(active) <= MANY:
+    if len(active) <= MAX_FOR_TRIPLES:
         for linear in (False, True):
             for triple in combinations(active, 3):
                 for signs in product((1, -1), repeat=2):
                     powers = dict(zip(triple, (1, *signs), strict=True))
                     candidate = _Candidate(powers, linear)
-                    if spaces[0].sees_not(candidate):
+                    if spaces[0].leaves_invariant(candidate):
                         yield candidate
     yield from pairs
     for linear in (False, True):
@@ -188,6 +197,7 @@ def _candidates(spaces: Sequence[_Space], active: Sequence[int]) -> Iterator[_Ca
 
 
 def _pairs(space: _Space, active: Sequence[int]) -> Iterator[_Candidate]:
+    """Yield functions of two unknowns that are constant along the null space."""
     for i, k in combinations(active, 2):
         for linear in (False, True):
             vectors = space.basis if linear else space.relative
@@ -198,7 +208,7 @@ def _pairs(space: _Space, active: Sequence[int]) -> Iterator[_Candidate]:
 
 
 def _ratio(a: Residues, b: Residues) -> Fraction | None:
-    """The small rational r with ``a = r b``, if there is one and it is not zero."""
+    """Return the small rational r with ``a = r b``, if there is one and it is not zero."""
     used = np.flatnonzero(b)
     if not len(used) or not a.any():
         return None
@@ -209,8 +219,8 @@ def _ratio(a: Residues, b: Residues) -> Fraction | None:
     return rational(quotient)
 
 
-def rational(residue: int, largest: int = LARGEST) -> Fraction | None:
-    """The fraction with small numerator and denominator that is `residue`, if there is one."""
+def rational(residue: int, largest: int = MAX_INTEGER) -> Fraction | None:
+    """Return the fraction of small integers that is `residue`, if there is one."""
     for denominator in range(1, largest + 1):
         numerator = residue * denominator % PRIME
         numerator = numerator - PRIME if numerator > PRIME // 2 else numerator
@@ -220,7 +230,7 @@ def rational(residue: int, largest: int = LARGEST) -> Fraction | None:
 
 
 def _invariants(spaces: Sequence[_Space], linear: bool) -> Iterator[_Candidate]:
-    """Monomials or linear forms that the symmetries with constant coefficients leave alone."""
+    """Yield monomials or linear forms that are invariant under all constant symmetries."""
     common = spaces[0].basis if linear else spaces[0].relative
     for space in spaces[1:]:
         common = _intersection(common, space.basis if linear else space.relative)
@@ -243,7 +253,7 @@ def _invariants(spaces: Sequence[_Space], linear: bool) -> Iterator[_Candidate]:
 
 
 def _intersection(a: Residues, b: Residues) -> Residues:
-    """What two row spaces share."""
+    """Return a basis of the intersection of two row spaces."""
     equations = Echelon(len(a) + len(b))
     for row in np.concatenate([a, -b % PRIME]).T:
         equations.add(row)
@@ -253,7 +263,7 @@ def _intersection(a: Residues, b: Residues) -> Residues:
 
 
 def _cleared(powers: Mapping[int, Fraction], linear: bool) -> _Candidate:
-    """Whole numbers in place of fractions; more of them positive than negative."""
+    """Return a candidate with integers in place of fractions, more of them positive."""
     common = lcm(*(p.denominator for p in powers.values()))
     whole = {i: int(p * common) for i, p in sorted(powers.items())}
     if sum(np.sign(list(whole.values()))) < 0:

@@ -14,6 +14,13 @@ class Echelon:
     ----------
     width
         Length of the rows.
+
+    Attributes
+    ----------
+    rows
+        A basis of the span, shape (rank, width).
+    pivots
+        For each row of the basis the column in which it is 1 and all others are 0.
     """
 
     def __init__(self, width: int) -> None:
@@ -27,7 +34,7 @@ class Echelon:
         return len(self.pivots)
 
     def add(self, row: Residues) -> bool:
-        """Take in `row`; True if it was independent of the others."""
+        """Add `row` to the span, and return whether it is independent of the others."""
         left = self._remainder(row)
         found = np.flatnonzero(left)
         if not len(found):
@@ -41,13 +48,13 @@ class Echelon:
         return True
 
     def determines(self, column: int) -> bool:
-        """Whether the unit row of `column` is in the span."""
+        """Return whether the unit row of `column` is in the span."""
         unit = np.zeros(self.width, dtype=np.int64)
         unit[column] = 1
         return not self._remainder(unit).any()
 
     def null_space(self) -> Residues:
-        """A basis of the vectors that all rows send to zero, shape (width - rank, width)."""
+        """Return a basis of the null space of the rows, shape (width - rank, width)."""
         free = [k for k in range(self.width) if k not in self.pivots]
         basis = np.zeros((len(free), self.width), dtype=np.int64)
         for i, k in enumerate(free):
@@ -56,7 +63,7 @@ class Echelon:
         return basis
 
     def _remainder(self, row: Residues) -> Residues:
-        # No row has anything at another one's pivot, so all can be taken away at once.
+        # No row has an entry at another one's pivot, so that all can be subtracted at once.
         left = np.asarray(row, dtype=np.int64) % PRIME
         if not self.pivots:
             return left

@@ -265,7 +265,7 @@ def expand(problem: Problem, condition: Condition, free_states: bool, label: str
         for state, bound in condition.initial.items():
             initial[state] = bound_value(bound, condition.scalars, unknowns, lifting.algebra)
         initial = _after_events(condition, scalars, initial, lifting.algebra)
-        lifting.settle()
+        lifting.complete_rhs()
     known: list[Term] = [Term(tape, i) for i in lifting.constants]
     known += lifting.generic
     own: dict[str, str] = {}

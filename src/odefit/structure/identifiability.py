@@ -1,7 +1,7 @@
-"""Which unknowns the equations alone let data determine, and in how many ways.
+"""Structural identifiability: which unknowns perfect data determine, and in how many ways.
 
-The data are taken to be perfect: all derivatives of all measured outputs at the initial time are
-known. Known and fixed values count as known, inputs as known generic functions.
+Perfect data give all derivatives of all measured outputs at the initial time. Known and fixed
+values count as known, inputs as known generic functions.
 """
 
 from __future__ import annotations
@@ -21,18 +21,21 @@ from odefit.structure.combinations import identifiable_combinations
 from odefit.structure.counting import distinct_values
 from odefit.structure.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
 from odefit.structure.expansion import Expansion
-from odefit.structure.findings import StructuralIdentifiability, UnknownStructure
 from odefit.structure.homotopy.distinct import distinct_rows
 from odefit.structure.indistinguishable import find_indistinguishable
 from odefit.structure.ranks import LocalRank, local_rank
 from odefit.structure.square import SquareSystem
+from odefit.structure.structural_identifiability import (
+    StructuralIdentifiability,
+    UnknownIdentifiability,
+)
 from odefit.structure.tape import Term
 
 TIME_LIMIT = 120.0
-"""Seconds, by default."""
+"""Default of the time limit of the count, in seconds."""
 
-PERIODIC = ("sin(", "cos(")
-"""New states from which an argument follows up to a period alone."""
+PERIODIC_STATES = ("sin(", "cos(")
+"""How names of auxiliary states begin that determine their arguments only up to a period."""
 
 
 def structural_identifiability(
@@ -42,23 +45,24 @@ def structural_identifiability(
     time_limit: float | None = TIME_LIMIT,
     seed: int = 0,
 ) -> StructuralIdentifiability:
-    """What the structure of a problem lets data determine.
+    """Analyse which unknowns of a problem perfect data would determine.
 
     Parameters
     ----------
     problem
-        Its data say what is measured in which experiment, and nothing else of them is used.
+        The problem. Of its data only which observables are measured in which experiment is used.
     count
         Whether to count the solutions, which tells "globally" from "locally".
     time_limit
-        Of the count, in seconds; None for none.
+        Time limit of the count in seconds; None for none.
     seed
-        Of the random points.
+        Seed of the random points.
 
     Returns
     -------
     StructuralIdentifiability
-        What was found; where the equations have no Taylor series (abs, min, max), the reason.
+        How far each unknown is identifiable; where the equations have no Taylor series (abs, min,
+        max), the reason why nothing was found.
 
     Examples
     --------
@@ -74,7 +78,7 @@ def structural_identifiability(
     except NoTaylorSeriesError as error:
         return StructuralIdentifiability(problem.name, (), reason=error.reason)
     combined = identifiable_combinations(local, problem.keys)
-    counted = _Counted()
+    counted = _SolutionNumbers()
     if count:
         deadline = None if time_limit is None else began + time_limit
         counted = _count(
@@ -84,10 +88,10 @@ def structural_identifiability(
             seed,
             lambda: deadline is not None and time.monotonic() > deadline,
         )
-    describe = _Describe(problem, system, local, frozenset(combined.involved), counted)
+    classify = _Classification(problem, system, local, frozenset(combined.involved), counted)
     return StructuralIdentifiability(
         problem.name,
-        tuple(describe.unknown(i, u) for i, u in enumerate(problem.unknowns)),
+        tuple(classify.unknown(i, u) for i, u in enumerate(problem.unknowns)),
         counted.solutions if counted.complete else None,
         counted.given,
         0 if counted.complete else counted.solutions,
@@ -98,8 +102,8 @@ def structural_identifiability(
             for expansion, orders in zip(system.expansions, local.best.orders, strict=True)
         },
         local.error,
-        counted.doubt,
-        tuple(describe.remarks()),
+        counted.miss_probability,
+        tuple(classify.remarks()),
         "",
         time.monotonic() - began,
     )
@@ -109,30 +113,30 @@ def structural_identifiability(
 
 
 @dataclass(frozen=True)
-class _Counted:
+class _SolutionNumbers:
     """How many solutions there are.
 
     Attributes
     ----------
     solutions
-        That differ in the unknowns of the problem.
+        Number of solutions that differ in the unknowns of the problem.
     values
-        By algebraic unknown, how many.
+        For each algebraic unknown, its number of values.
     complete
-        The count came to its end.
-    doubt
+        Whether the count came to its end.
+    miss_probability
         Probability that there are more.
     given
-        Unknowns of the problem that were held.
+        Unknowns of the problem that were held at given values.
     branches
-        Whether solutions in which new states have other values than they stand for were left
-        out; None where there are no new states.
+        Whether solutions in which auxiliary states are not the principal values of their
+        functions were left out; None where there are no auxiliary states.
     """
 
     solutions: int = 0
     values: Mapping[str, int] = field(default_factory=dict)
     complete: bool = False
-    doubt: float = 1.0
+    miss_probability: float = 1.0
     given: tuple[str, ...] = ()
     branches: bool | None = None
 
@@ -143,15 +147,26 @@ def _count(
     involved: frozenset[str],
     seed: int,
     stop: Callable[[], bool],
-) -> _Counted:
+) -> _SolutionNumbers:
+    """Count the solutions and the values of unknowns.
+
+    Parameters
+    ----------
+    system, local
+        The equations, and which unknowns they determine locally.
+    involved
+        Unknowns that are identifiable in combination with others.
+    seed, stop
+        As :func:`~odefit.structure.indistinguishable.find_indistinguishable` takes them.
+    """
     square = SquareSystem(system, seed)
     keys = [k for k in system.problem.keys if k in system.names]
     place = {name: i for i, name in enumerate(system.names)}
     held = {system.names[i] for i in square.held}
     given = tuple(k for k in keys if k in held & involved)
-    lifted = _lifted(system)
+    lifted = _has_auxiliary_states(system)
     if not square.size:
-        return _Counted(1, {}, True, 0.0, given, None if not lifted else True)
+        return _SolutionNumbers(1, {}, True, 0.0, given, None if not lifted else True)
     rng = np.random.default_rng([seed, 3])
     base = consistent_point(square, rng) if lifted else None
     point, parameters = base or square.generic_point(rng)
@@ -161,7 +176,7 @@ def _count(
         algebraic = frozenset(np.array(system.names)[local.best.algebraic].tolist())
         solutions = solutions[on_principal_branch(square, solutions, parameters, algebraic)]
     unknowns = square.all_unknowns(solutions, parameters)
-    return _Counted(
+    return _SolutionNumbers(
         max(distinct_rows(unknowns[:, [place[k] for k in keys]]), 1),
         distinct_values(square, solutions, parameters),
         found.complete,
@@ -171,20 +186,21 @@ def _count(
     )
 
 
-def _lifted(system: DifferentiatedSystem) -> tuple[str, ...]:
-    """Unknowns that are initial values of new states."""
-    found: list[str] = []
-    for expansion in system.expansions:
-        model = {*expansion.lifting.model.states, *expansion.lifting.model.algebraic}
-        found += [name for state, name in expansion.states.items() if state not in model]
-    return tuple(n for n in found if n in system.names)
+def _has_auxiliary_states(system: DifferentiatedSystem) -> bool:
+    """Return whether initial values of auxiliary states are among the unknowns."""
+    return any(
+        name in system.names
+        for e in system.expansions
+        for state, name in e.states.items()
+        if state not in (*e.lifting.model.states, *e.lifting.model.algebraic)
+    )
 
 
-# In words -------------------------------------------------------------------------------------
+# The classification ---------------------------------------------------------------------------
 
 
-class _Describe:
-    """The findings of single unknowns, and the remarks."""
+class _Classification:
+    """Says how far single unknowns are identifiable, and what limits the findings."""
 
     def __init__(
         self,
@@ -192,7 +208,7 @@ class _Describe:
         system: DifferentiatedSystem,
         local: LocalRank,
         involved: frozenset[str],
-        counted: _Counted,
+        counted: _SolutionNumbers,
     ) -> None:
         self.problem = problem
         self.system = system
@@ -201,29 +217,35 @@ class _Describe:
         self.counted = counted
         self.place = {name: i for i, name in enumerate(local.names)}
         self.later = _acting_later(problem)
-        self.weighing = _weighing(problem)
+        self.on_noise = _acting_on_noise(problem)
 
-    def unknown(self, index: int, unknown: Unknown) -> UnknownStructure:
+    def unknown(self, index: int, unknown: Unknown) -> UnknownIdentifiability:
         key, best = unknown.key, self.local.best
         place = self.place.get(key)
         if place is None or not best.effective[place]:
             if index in self.later:
-                return UnknownStructure(key, "outside", None, "acts after the first event alone")
-            if unknown.kind == "noise" or index in self.weighing:
-                return UnknownStructure(key, "outside", None, "acts on the noise alone")
-            return UnknownStructure(key, "no effect")
+                return UnknownIdentifiability(
+                    key, "outside", None, "acts after the first event alone"
+                )
+            if unknown.kind == "noise" or index in self.on_noise:
+                return UnknownIdentifiability(key, "outside", None, "acts on the noise alone")
+            return UnknownIdentifiability(key, "no effect")
         if not best.determined[place]:
-            return UnknownStructure(key, "in combination" if key in self.involved else "no effect")
+            return UnknownIdentifiability(
+                key, "in combination" if key in self.involved else "no effect"
+            )
         if not self.counted.complete:
-            return UnknownStructure(key, "locally")
+            return UnknownIdentifiability(key, "locally")
         if best.algebraic[place]:
             values = self.counted.values[key]
-            return UnknownStructure(key, "globally" if values == 1 else "locally", values)
+            return UnknownIdentifiability(key, "globally" if values == 1 else "locally", values)
         return self._transcendental(key)
 
-    def _transcendental(self, key: str) -> UnknownStructure:
-        """An unknown that is determined by way of functions that are not rational."""
-        uncounted = UnknownStructure(key, "locally", None, "acts through functions")
+    def _transcendental(self, key: str) -> UnknownIdentifiability:
+        """Classify an unknown that is determined through functions that are not rational."""
+        uncounted = UnknownIdentifiability(
+            key, "locally", None, "acts through functions that are not rational"
+        )
         algebraic = frozenset(np.array(self.local.names)[self.local.best.algebraic].tolist())
         periodic = False
         followed: set[str] = set()
@@ -242,18 +264,18 @@ class _Describe:
                 affine = all(_affine(expansion, a, key) for a in d.arguments)
                 if not (affine and state in algebraic and within - {key} <= algebraic):
                     return uncounted
-                periodic |= name.startswith(PERIODIC)
+                periodic |= name.startswith(PERIODIC_STATES)
                 followed |= {state, *within} - {key}
         remark = "up to the period" if periodic else ""
         values = max((self.counted.values[n] for n in followed), default=0)
         if 1 in (values, self.counted.solutions):
-            return UnknownStructure(key, "globally", 1, remark)
+            return UnknownIdentifiability(key, "globally", 1, remark)
         if values == self.counted.solutions:
-            return UnknownStructure(key, "locally", values, remark)
+            return UnknownIdentifiability(key, "locally", values, remark)
         return uncounted
 
     def remarks(self) -> Iterator[str]:
-        """What limits the findings."""
+        """Yield sentences that say what limits the findings."""
         problem = self.problem
         if self.counted.branches:
             yield (
@@ -269,22 +291,22 @@ class _Describe:
             yield "Inputs count as known functions that vary enough."
         if any(t > c.t0 for c in problem.conditions for t, _ in c.events):
             yield (
-                "Only the time before the first event is looked at: later data may determine "
+                "Only the time before the first event is examined: later data may determine "
                 "more than is said here."
             )
 
 
 def _affine(expansion: Expansion, argument: Term, key: str) -> bool:
-    """Whether an argument is of first degree in an unknown, and contains it directly."""
+    """Return whether an argument is of first degree in an unknown, which is in it directly."""
     tape = expansion.lifting.tape
     names = dict(zip(expansion.unknowns, expansion.program.equations.unknowns, strict=True))
-    slope = tape.derivative(argument, names[key])
+    derivative = tape.derivative(argument, names[key])
     direct = tape.substitute(argument, {names[key].index: tape.number(0)})
-    return key not in unknowns_in(expansion, slope) | unknowns_in(expansion, direct)
+    return key not in unknowns_in(expansion, derivative) | unknowns_in(expansion, direct)
 
 
 def _acting_later(problem: Problem) -> set[int]:
-    """Unknowns that act in events after the initial time."""
+    """Return the numbers of the unknowns that act in events after the initial time."""
     found: set[int] = set()
     for condition in problem.conditions:
         for moment, assign in condition.events:
@@ -295,8 +317,8 @@ def _acting_later(problem: Problem) -> set[int]:
     return found
 
 
-def _weighing(problem: Problem) -> set[int]:
-    """Unknowns that the noise depends on."""
+def _acting_on_noise(problem: Problem) -> set[int]:
+    """Return the numbers of the unknowns on which the noise depends."""
     names = {
         name
         for noise in problem.noise.values()

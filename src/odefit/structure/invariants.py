@@ -1,8 +1,8 @@
-"""Combinations of equations that do not see states that are not measured.
+"""Sums of equations that do not depend on hidden states.
 
 Where a sum of right-hand sides with constant weights depends on measured states alone, its
 integral gives the same sum of states: S + I of an SIR model, from I. As many such sums as there
-are hidden states give them all.
+are hidden states give all of these.
 """
 
 from __future__ import annotations
@@ -19,19 +19,27 @@ from odefit.problem.vector_field import VectorField
 from odefit.structure.segments import scalar_segments
 
 POINTS = 12
-"""Random points, each with random values of everything."""
+"""Number of random points, each with random values of all unknowns, states and inputs."""
 
-ROUNDING = 1e-10
-"""Singular values that count as zero, relative to the largest."""
+ZERO_SINGULAR_VALUE = 1e-10
+"""Size, relative to the largest, up to which a singular value or a weight counts as zero."""
 
 
 def invariants(problem: Problem, hidden: Sequence[str]) -> Array | None:
-    """Weights of the states in as many sums as there are `hidden` ones.
+    """Return the weights of as many sums of equations as there are hidden states.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    hidden
+        Names of the states on which the sums must not depend.
 
     Returns
     -------
-    Shape (hidden, states), the columns of the hidden states an identity; None if there are no
-    such sums.
+    array or None
+        The weights, shape (hidden, states), with an identity in the columns of the hidden
+        states; None if there are no such sums.
     """
     states = problem.model.states
     if not hidden:
@@ -59,10 +67,10 @@ def invariants(problem: Problem, hidden: Sequence[str]) -> Array | None:
         return None
     _, s, vt = np.linalg.svd(matrix)
     s = np.append(s, np.zeros(len(vt) - len(s)))
-    null = vt[s <= ROUNDING * max(float(s[0]), 1e-300)]
+    null = vt[s <= ZERO_SINGULAR_VALUE * max(float(s[0]), 1e-300)]
     columns = [states.index(name) for name in hidden]
     if len(null) < len(hidden) or np.linalg.matrix_rank(null[:, columns], tol=1e-8) < len(hidden):
         return None
     weights = np.linalg.lstsq(null[:, columns].T, np.eye(len(hidden)), rcond=None)[0].T @ null
-    weights[np.abs(weights) < ROUNDING] = 0.0
+    weights[np.abs(weights) < ZERO_SINGULAR_VALUE] = 0.0
     return np.asarray(weights)

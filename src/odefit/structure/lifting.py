@@ -1,10 +1,10 @@
-"""Any analytic model as a rational one, with more states.
+"""Any analytic model made rational, with auxiliary states.
 
-``w = exp(e)`` obeys ``w' = w e'``, which is rational if ``e`` is; so do the other functions, each
-with one or two states of its own. What is lost is the relation between the initial values of the
-new states and the rest: it is kept as a polynomial where it is one (``w^2 = e`` for a square
-root), and as a relation between differentials everywhere (``dw = w de``), which is all that
-local identifiability asks for.
+``w = exp(e)`` obeys ``w' = w e'``, which is rational if ``e`` is. The other functions are treated
+in the same way, each with one or two auxiliary states. What is lost is the relation between the
+initial values of the auxiliary states and the rest: it is kept as a polynomial constraint where
+it is one (``w^2 = e`` for a square root), and as a relation between differentials everywhere
+(``dw = w de``), which is all that local identifiability depends on.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from odefit.problem.expressions import NON_SMOOTH, TIME
 from odefit.problem.model import Model
 from odefit.structure.tape import NotRationalError, Recording, Tape, Term
 
-GREATEST_ROOT = 8
-"""Roots up to which a fractional power keeps its polynomial relation."""
+MAX_ROOT = 8
+"""Largest denominator of an exponent for which the power keeps its polynomial constraint."""
 
 
 @dataclass(frozen=True, eq=False)
 class Differential:
-    """``d state = sum of factor * d argument``, between values at one time.
+    """The differential of an auxiliary state: ``d state = sum of factor * d argument``.
 
     Attributes
     ----------
     state
-        A new state.
+        The auxiliary state.
     terms
         Pairs (factor, argument).
     """
@@ -42,9 +42,18 @@ class Differential:
 
 @dataclass(frozen=True, eq=False)
 class Definition:
-    """What a new state is, for numbers: ``state = function(arguments)``.
+    """The function that an auxiliary state stands for: ``state = function(arguments)``.
 
-    A root is `polynomial`: its relation is among the terms that are zero.
+    Attributes
+    ----------
+    state
+        The auxiliary state.
+    arguments
+        The arguments of the function.
+    function
+        The function, of complex numbers.
+    polynomial
+        Whether the relation is among the algebraic constraints, as that of a root is.
     """
 
     state: Term
@@ -54,30 +63,32 @@ class Definition:
 
 
 class Lifting:
-    """The equations of a model in one experiment, on a tape, made rational.
+    """The equations of a model in one experiment, made rational and recorded on a tape.
 
     Parameters
     ----------
     tape
-        Where it is recorded.
+        The tape.
     model
         The equations.
 
     Attributes
     ----------
     states, rhs
-        Of the model, then those of the new states.
+        States of the model, algebraic variables and auxiliary states, by their names, and the
+        right-hand sides of all of these.
     functions
-        Known functions of time: by variable, the name of the input (or the time) and how often
-        it is differentiated.
-    zeros
-        Terms that are zero at every time: polynomial relations, and algebraic equations.
+        Known functions of time: for each variable, by its index, the name of the input (or of
+        the time) and how often it is differentiated.
+    constraints
+        Terms that are zero at every time: polynomial relations, then algebraic equations.
     differentials, definitions
-        Of the new states.
+        The differentials of the auxiliary states, and the functions they stand for.
     generic
         Variables that stand for transcendental numbers in `differentials`.
     constants
-        Variables that stand for numbers that are not rational, with their values.
+        Variables, by their indices, that stand for numbers that are not rational, and the values
+        of these.
     """
 
     def __init__(self, tape: Tape, model: Model) -> None:
@@ -96,7 +107,12 @@ class Lifting:
         self._differential: dict[int, Differential] = {}
 
     def record(self, scalars: Mapping[str, Term]) -> dict[str, Term]:
-        """Record the model; `scalars` are its parameters and constants.
+        """Record the model.
+
+        Parameters
+        ----------
+        scalars
+            Parameters and constants by name.
 
         Returns
         -------
@@ -106,7 +122,7 @@ class Lifting:
         Raises
         ------
         NotRationalError
-            A function has no place in it (abs, min, max), or an equation divides by zero.
+            The model has abs, min or max, or an equation divides by zero.
         """
         values = dict(scalars)
         for name in (*self.model.states, *self.model.algebraic):
@@ -121,17 +137,17 @@ class Lifting:
         observables = {
             name: e.evaluate(values, self.algebra) for name, e in self.model.observables.items()
         }
-        self.settle()
+        self.complete_rhs()
         return observables
 
-    def settle(self) -> None:
-        """Give the new states their right-hand sides."""
+    def complete_rhs(self) -> None:
+        """Add the right-hand sides of auxiliary states that have none yet, or update them."""
         for name, state in list(self.states.items()):
             if state.index in self._differential:
                 self.rhs[name] = self.rate(state)
 
     def function(self, name: str, differentiated: int = 0) -> Term:
-        """The known function of that name, or a derivative of it."""
+        """Return the known function of that name, or a derivative of it."""
         if name == TIME and differentiated:
             return self.tape.number(1 if differentiated == 1 else 0)
         term = self.tape.variable(name + "'" * differentiated)
@@ -139,36 +155,40 @@ class Lifting:
         return term
 
     def rate(self, term: Term) -> Term:
-        """The derivative of `term` along the trajectory."""
-        speeds = {self.states[name].index: rhs for name, rhs in self.rhs.items()}
-        return self._along(term, speeds, self.functions)
+        """Return the derivative of `term` by the time, along trajectories."""
+        rates = {self.states[name].index: rhs for name, rhs in self.rhs.items()}
+        return self._directional(term, rates, self.functions)
 
-    def _along(
-        self, term: Term, speeds: Mapping[int, Term], functions: Mapping[int, tuple[str, int]]
+    def _directional(
+        self, term: Term, rates: Mapping[int, Term], functions: Mapping[int, tuple[str, int]]
     ) -> Term:
-        """The derivative of `term` along the direction in which variables have `speeds`."""
+        """Return the derivative of `term` in a direction.
+
+        `rates` are the direction's components by the indices of variables. Known `functions`
+        change with their derivatives, and auxiliary states with their differentials.
+        """
         total = self.tape.number(0)
         for index in sorted(self.tape.depends(term)):
             if index in self._differential:
-                speed = self.tape.number(0)
+                rate = self.tape.number(0)
                 for factor, argument in self._differential[index].terms:
-                    speed = speed + factor * self._along(argument, speeds, functions)
-            elif index in speeds:
-                speed = speeds[index]
+                    rate = rate + factor * self._directional(argument, rates, functions)
+            elif index in rates:
+                rate = rates[index]
             elif index in functions:
                 name, differentiated = functions[index]
-                speed = self.function(name, differentiated + 1)
+                rate = self.function(name, differentiated + 1)
             else:
                 continue
-            total = total + self.tape.derivative(term, Term(self.tape, index)) * speed
+            total = total + self.tape.derivative(term, Term(self.tape, index)) * rate
         return total
 
     def partial(self, term: Term, variable: Term) -> Term:
-        """The derivative by a variable, new states following it."""
-        return self._along(term, {variable.index: self.tape.number(1)}, {})
+        """Return the derivative by a variable, with which auxiliary states change."""
+        return self._directional(term, {variable.index: self.tape.number(1)}, {})
 
     def known(self, term: Term) -> bool:
-        """Whether `term` is a function of the time, inputs and numbers alone."""
+        """Return whether `term` is a function of the time, inputs and numbers alone."""
         made = {d.state.index: d for d in self.definitions}
         for i in self.tape.depends(term):
             if i in self.functions or i in self.constants:
@@ -177,22 +197,22 @@ class Lifting:
                 return False
         return True
 
-    # New states -------------------------------------------------------------------------------
+    # Auxiliary states -------------------------------------------------------------------------
 
     def _lift(self, function: str, arguments: Sequence[Term]) -> Term:
-        """The value of a function that is not rational."""
+        """Return the value of a function that is not rational."""
         if function in NON_SMOOTH:
             raise NotRationalError(f"{function}(...) has a kink: it has no Taylor series there")
         if function == "^":
             base, exponent = arguments
             value = exponent.value
-            if value is not None and value.denominator <= GREATEST_ROOT:
+            if value is not None and value.denominator <= MAX_ROOT:
                 return self._root(base, value.denominator).power(value.numerator)
             return self._once("^", arguments, lambda: self._power(base, exponent))
-        return self._once(function, arguments, lambda: self._make(function, arguments[0]))
+        return self._once(function, arguments, lambda: self._elementary(function, arguments[0]))
 
     def _once(self, key: str, arguments: Sequence[Term], make: Callable[[], Term]) -> Term:
-        """What `make` makes, made once for the same arguments."""
+        """Return what `make` returns, called once for the same `key` and arguments."""
         full = (key, *(a.index for a in arguments))
         if full not in self._lifted:
             self._lifted[full] = make()
@@ -206,7 +226,7 @@ class Lifting:
         function: Callable[..., complex],
         polynomial: bool = False,
     ) -> Term:
-        """A new state, by its differential and by its value."""
+        """Return a new auxiliary state, with its differential and its function."""
         label = f"{name}({len(self.definitions) + 1})"
         state = self.states[label] = self.tape.variable(label)
         self._differential[state.index] = differential = Differential(state, tuple(terms(state)))
@@ -214,7 +234,8 @@ class Lifting:
         self.definitions.append(Definition(state, tuple(arguments), function, polynomial))
         return state
 
-    def _make(self, function: str, e: Term) -> Term:
+    def _elementary(self, function: str, e: Term) -> Term:
+        """Return the value of an elementary function of one argument."""
         one = self.tape.number(1)
         if function == "exp":
             return self._state("exp", lambda w: [(w, e)], (e,), cmath.exp)
@@ -225,7 +246,7 @@ class Lifting:
         if function == "sqrt":
             return self._root(e, 2)
         if function in ("sin", "cos", "tan"):
-            s, c = self._circle(e)
+            s, c = self._sine_and_cosine(e)
             return s if function == "sin" else c if function == "cos" else s / c
         if function in ("sinh", "cosh", "tanh"):
             up = self._lift("exp", (e,))
@@ -239,19 +260,19 @@ class Lifting:
             return self._state("asin", lambda w: [(one / root, e)], (e,), cmath.asin)
         return self._state("acos", lambda w: [(-(one / root), e)], (e,), cmath.acos)
 
-    def _circle(self, e: Term) -> tuple[Term, Term]:
-        """Sine and cosine of `e`, each the other's derivative."""
-        if ("circle", e.index) not in self._lifted:
+    def _sine_and_cosine(self, e: Term) -> tuple[Term, Term]:
+        """Return sine and cosine of `e`, each of which is in the other's derivative."""
+        if ("sine", e.index) not in self._lifted:
             label = f"cos({len(self.definitions) + 2})"  # that of the state after the next
             cosine = self.tape.variable(label)
             sine = self._state("sin", lambda w: [(cosine, e)], (e,), cmath.sin)
             assert self._state("cos", lambda w: [(-sine, e)], (e,), cmath.cos).index == cosine.index
             self.constraints.append(sine * sine + cosine * cosine - self.tape.number(1))
-            self._lifted["circle", e.index], self._lifted["cosine", e.index] = sine, cosine
-        return self._lifted["circle", e.index], self._lifted["cosine", e.index]
+            self._lifted["sine", e.index], self._lifted["cosine", e.index] = sine, cosine
+        return self._lifted["sine", e.index], self._lifted["cosine", e.index]
 
     def _power(self, base: Term, exponent: Term) -> Term:
-        """``d(b^a) = a b^a db/b + b^a log(b) da``."""
+        """Return ``b^a``, whose differential is ``a b^a db/b + b^a log(b) da``."""
         moving = {t.index for t in self.states.values()} | self.functions.keys()
         if self.tape.depends(exponent) & moving:
             log = self._lift("log", (base,))
@@ -266,6 +287,7 @@ class Lifting:
         )
 
     def _root(self, base: Term, degree: int) -> Term:
+        """Return the root of that degree."""
         if degree == 1:
             return base
         if base.value is not None:
@@ -286,10 +308,12 @@ class Lifting:
         return root
 
     def _generic(self, base: Term) -> Term:
+        """Return a variable that stands for the logarithm of `base` in differentials."""
         self.generic.append(self.tape.variable(f"log of {base.index}"))
         return self.generic[-1]
 
     def _irrational(self, name: str, value: float) -> Term:
+        """Return a variable that stands for a number that is not rational."""
         term = self.tape.variable(name)
         self.constants[term.index] = value
         return term
@@ -297,7 +321,7 @@ class Lifting:
     # Algebraic equations ----------------------------------------------------------------------
 
     def _differentiate_constraints(self, constraints: Sequence[Term]) -> None:
-        """Rates of the algebraic variables: ``-(dg/dz)^-1 dg/dt`` at constant z."""
+        """Record the rates of the algebraic variables: ``-(dg/dz)^-1 dg/dt`` at constant z."""
         names = tuple(self.model.algebraic)
         variables = [self.states[name] for name in names]
         rows = [[*(self.partial(g, z) for z in variables), -self.rate(g)] for g in constraints]

@@ -1,8 +1,8 @@
-"""Which unknowns enter the equations linearly: the separation (3) of integral matching.
+"""Which unknowns the equations are linear in: the separation (3) of integral matching.
 
-Whether a second derivative by two unknowns is zero everywhere is decided at random points. A
-right-hand side that is analytic has derivatives that vanish at random points only if they vanish
-everywhere, with probability one.
+Whether a second derivative by two unknowns is zero everywhere is decided at random points. The
+derivatives of an analytic right-hand side vanish at random points only if they vanish everywhere,
+with probability one.
 """
 
 from __future__ import annotations
@@ -21,42 +21,44 @@ from odefit.problem.vector_field import VectorField
 from odefit.structure.segments import scalar_segments
 
 POINTS = 4
-"""Random points at which derivatives are compared."""
+"""Number of random points at which derivatives are compared."""
 
-RANGES = ((0.5, 1.5), (2.0, 9.0), (-1.5, -0.5), (0.05, 0.3))
-"""Of random states, until right-hand sides are defined."""
+STATE_RANGES = ((0.5, 1.5), (2.0, 9.0), (-1.5, -0.5), (0.05, 0.3))
+"""Ranges of random states, tried in order until all right-hand sides are defined."""
 
-ROUNDING = 1e-9
-"""Relative difference of derivatives that counts as none."""
+SAME_DERIVATIVE = 1e-9
+"""Relative difference up to which two derivatives are the same."""
 
-EXACT = 20
-"""Unknowns up to which a largest set is searched for exactly; beyond, greedily."""
+MAX_EXACT_SEARCH = 20
+"""Largest number of unknowns for which a maximum independent set is searched for exactly; a
+greedy search is used beyond."""
 
-KEPT = 100
-"""Problems whose interactions are remembered."""
+MAX_REMEMBERED = 100
+"""Largest number of problems whose interactions are remembered."""
 
 
 def interactions(problem: Problem) -> tuple[BoolArray, BoolArray]:
-    """Which unknowns act in which equation, and which act on each other.
+    """Find which unknowns appear in which equation, and which interact.
 
     Returns
     -------
     acts
-        Shape (conditions, states, n): whether the unknown appears in the state's equation, its
-        initial value included.
+        Whether an unknown appears in a state's equation or in its initial value, shape
+        (conditions, states, n).
     together
-        Shape (n, n), symmetric: whether some second derivative by both is not zero.
+        Whether two unknowns interact: some second derivative by both is not zero. Symmetric,
+        shape (n, n).
     """
     key = _identity(problem)
-    if key not in _known:
-        if len(_known) >= KEPT:
-            _known.pop(next(iter(_known)))
-        _known[key] = _interactions(problem)
-    return _known[key]
+    if key not in _remembered:
+        if len(_remembered) >= MAX_REMEMBERED:
+            _remembered.pop(next(iter(_remembered)))
+        _remembered[key] = _interactions(problem)
+    return _remembered[key]
 
 
 def _identity(problem: Problem) -> Hashable:
-    """What the interactions depend on."""
+    """Return everything on which the interactions of a problem depend."""
     model = problem.model
     return (
         tuple(model.ode.items()),
@@ -74,11 +76,12 @@ def _identity(problem: Problem) -> Hashable:
     )
 
 
-_known: dict[Hashable, tuple[BoolArray, BoolArray]] = {}
-"""Interactions found before: a study fits one model to many series."""
+_remembered: dict[Hashable, tuple[BoolArray, BoolArray]] = {}
+"""Interactions found before: a study may fit one model to many series."""
 
 
 def _interactions(problem: Problem) -> tuple[BoolArray, BoolArray]:
+    """Find what :func:`interactions` returns."""
     n, states = len(problem.unknowns), problem.model.states
     acts = np.zeros((len(problem.conditions), len(states), n), dtype=bool)
     together = np.zeros((n, n), dtype=bool)
@@ -89,19 +92,19 @@ def _interactions(problem: Problem) -> tuple[BoolArray, BoolArray]:
             # Row 0 is the base; in row k + 1, unknown k has another value.
             vectors = np.tile(rng.uniform(0.5, 1.5, n), (n + 1, 1))
             vectors[1:] += np.diag(rng.uniform(0.2, 0.4, n))
-            for low, high in RANGES:
+            for low, high in STATE_RANGES:
                 known = _random_states(problem, rng, low, high)
-                base = _slopes(field, problem, number, known, vectors[:1])
-                if all(np.isfinite(slopes).all() for _, _, slopes in base):
+                base = _derivatives(field, problem, number, known, vectors[:1])
+                if all(np.isfinite(values).all() for _, _, values in base):
                     break
-            for state, keys, slopes in _slopes(field, problem, number, known, vectors):
-                rows = slopes[[0, *(k + 1 for k in keys)]]
+            for state, keys, derivatives in _derivatives(field, problem, number, known, vectors):
+                rows = derivatives[[0, *(k + 1 for k in keys)]]
                 first, second = rows[0], rows[1:]
                 # What is not a number is not zero either.
                 own = (first != 0).any(axis=0)
                 acts[number, state, keys] |= own
                 size = np.maximum(np.abs(first), np.abs(second)).max(axis=1, keepdims=True)
-                differs = (np.abs(second - first) > ROUNDING * size).any(axis=1)
+                differs = (np.abs(second - first) > SAME_DERIVATIVE * size).any(axis=1)
                 # What cannot be evaluated at random values is not known to be linear.
                 differs |= ~np.isfinite(second).all(axis=1) & own[:, None]
                 if not np.isfinite(first).all():
@@ -114,59 +117,66 @@ def _interactions(problem: Problem) -> tuple[BoolArray, BoolArray]:
 
 
 def linear_unknowns(problem: Problem) -> tuple[int, ...]:
-    """A largest set of unknowns in which every equation is linear, the others held.
+    """Return a largest set of unknowns in which every equation is linear, given the others.
 
-    Initial values count where equations are linear in them: they are integrated, so that they
-    are, but where they are expressions in parameters. Unknowns of the noise are none.
+    The unknowns are given by their numbers. Initial values may be among them, since the
+    integrated equations are linear in initial values unless these are expressions in parameters.
+    Unknowns of the noise are never among them.
     """
     _, together = interactions(problem)
     return largest_linear(problem, together)
 
 
 def largest_linear(problem: Problem, together: BoolArray) -> tuple[int, ...]:
-    """A largest set of unknowns none of which acts on itself or another one.
+    """Return a largest set of unknowns none of which interacts with itself or another one.
 
     Parameters
     ----------
+    problem
+        The problem.
     together
-        Which act on each other, shape (n, n).
+        Which unknowns interact, shape (n, n).
     """
     candidates = [
         k
         for k, u in enumerate(problem.unknowns)
         if u.kind != "noise" and u.parameter.scale != "log10" and not together[k, k]
     ]
-    return tuple(sorted(independent(candidates, together)))
+    return tuple(sorted(independent_set(candidates, together)))
 
 
-def acting_together(slopes: Callable[[Array], Array], base: Array) -> BoolArray:
-    """Which arguments of a function act on each other: its slopes by one change with another.
+def acting_together(jacobian: Callable[[Array], Array], base: Array) -> BoolArray:
+    """Find which arguments of a function interact: derivatives by one change with the other.
 
     Parameters
     ----------
-    slopes
-        Derivatives at a vector, shape (rows, n).
+    jacobian
+        Returns the derivatives of the function at a vector, shape (rows, n).
     base
-        Where to look, shape (n,); nothing there should be special.
+        The vector at which derivatives are compared with those nearby, shape (n,); it should be
+        generic.
     """
-    first = slopes(base)
+    first = jacobian(base)
     together = np.zeros((len(base), len(base)), dtype=bool)
     for k in range(len(base)):
         moved = base.copy()
         moved[k] *= 1.3
-        second = slopes(moved)
+        second = jacobian(moved)
         size = np.maximum(np.abs(first), np.abs(second)).max(axis=0, keepdims=True)
-        differs = (np.abs(second - first) > ROUNDING * size) | ~np.isfinite(second - first)
+        differs = (np.abs(second - first) > SAME_DERIVATIVE * size) | ~np.isfinite(second - first)
         together[k] = differs.any(axis=0)
     return together | together.T
 
 
-def independent(candidates: Sequence[int], together: BoolArray) -> list[int]:
-    """A largest subset no two of which act on each other; greedy where that takes long."""
+def independent_set(candidates: Sequence[int], together: BoolArray) -> list[int]:
+    """Return a maximum independent set: no two of its members interact.
+
+    With many candidates the set is found greedily, and may not be a largest one.
+    """
     free = [k for k in candidates if not together[k, list(candidates)].any()]
     rest = [k for k in candidates if k not in set(free)]
-    if len(rest) <= EXACT:
-        return free + _largest(rest, together)
+    if len(rest) <= MAX_EXACT_SEARCH:
+        return free + _maximum_independent_set(rest, together)
     chosen: list[int] = []
     # Those that exclude the fewest others first.
     while rest:
@@ -176,7 +186,8 @@ def independent(candidates: Sequence[int], together: BoolArray) -> list[int]:
     return free + chosen
 
 
-def _largest(rest: Sequence[int], together: BoolArray) -> list[int]:
+def _maximum_independent_set(rest: Sequence[int], together: BoolArray) -> list[int]:
+    """Return a maximum independent set, by branching on the candidate with most interactions."""
     if not rest:
         return []
     pivot = max(rest, key=lambda k: (int(together[k, list(rest)].sum()), -k))
@@ -184,25 +195,26 @@ def _largest(rest: Sequence[int], together: BoolArray) -> list[int]:
         return list(rest)
     with_it = [k for k in rest if k != pivot and not together[pivot, k]]
     without = [k for k in rest if k != pivot]
-    one = [pivot, *_largest(with_it, together)]
-    other = _largest(without, together)
+    one = [pivot, *_maximum_independent_set(with_it, together)]
+    other = _maximum_independent_set(without, together)
     return one if len(one) >= len(other) else other
 
 
 def _random_states(
     problem: Problem, rng: np.random.Generator, low: float, high: float
 ) -> dict[str, Array]:
+    """Return random values of time, states, inputs and algebraic variables at all points."""
     names = [TIME, *problem.model.states, *problem.model.inputs, *problem.model.algebraic]
     return {name: rng.uniform(low, high, POINTS) for name in names}
 
 
-def _slopes(
+def _derivatives(
     field: VectorField, problem: Problem, number: int, known: dict[str, Array], vectors: Array
 ) -> Iterator[tuple[int, list[int], Array]]:
-    """Derivatives of initial values and right-hand sides, state by state.
+    """Differentiate initial values and right-hand sides by the unknowns, state by state.
 
-    Algebraic variables that the field eliminates are functions of the unknowns. Where events
-    assign parameters or constants, right-hand sides are there before and after.
+    Algebraic variables that the field eliminates are functions of the unknowns. Right-hand sides
+    are differentiated in every segment between events that assign parameters or constants.
 
     Yields
     ------
@@ -213,7 +225,8 @@ def _slopes(
     unknowns = [Dual(np.repeat(v, POINTS), {k: 1.0}) for k, v in enumerate(vectors.T)]
     values = {name: Dual(np.tile(v, count)) for name, v in known.items()}
 
-    def slopes(value: Dual) -> tuple[list[int], Array]:
+    def partials(value: Dual) -> tuple[list[int], Array]:
+        """Return the unknowns in a value, and the derivatives by them."""
         keys = list(value.partials)
         found = np.empty((count * POINTS, len(keys)))
         for i, k in enumerate(keys):
@@ -222,55 +235,67 @@ def _slopes(
 
     for i, state in enumerate(problem.model.states):
         start: Dual = bound_value(condition.initial[state], condition.scalars, unknowns, DUAL)
-        yield i, *slopes(start)
+        yield i, *partials(start)
     for _, scalars in scalar_segments(condition, unknowns, values, DUAL):
         for i, value in enumerate(field.rhs({**values, **scalars}, DUAL)):
-            yield i, *slopes(value)
+            yield i, *partials(value)
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """Unknowns in an expression, and those of them inside a function with a kink."""
+class _Dependence:
+    """Which unknowns an expression depends on.
+
+    Attributes
+    ----------
+    inside
+        Numbers of the unknowns in the expression.
+    kinked
+        Numbers of those in the argument of a function with a kink.
+    """
 
     inside: frozenset[int] = frozenset()
     kinked: frozenset[int] = frozenset()
 
-    def _with(self, other: _Seen) -> _Seen:
-        return _Seen(self.inside | other.inside, self.kinked | other.kinked)
+    def _with(self, other: _Dependence) -> _Dependence:
+        return _Dependence(self.inside | other.inside, self.kinked | other.kinked)
 
     __add__ = __sub__ = __mul__ = __truediv__ = _with
 
-    def __neg__(self) -> _Seen:
+    def __neg__(self) -> _Dependence:
         return self
 
 
-class _Seeing:
-    """The algebra of :class:`_Seen`: at random points a kink may not be seen."""
+class _DependenceAlgebra:
+    """The algebra of :class:`_Dependence`: random points may not show a kink."""
 
-    def number(self, text: str) -> _Seen:
-        return _Seen()
+    def number(self, text: str) -> _Dependence:
+        return _Dependence()
 
-    def power(self, base: _Seen, exponent: _Seen) -> _Seen:
+    def power(self, base: _Dependence, exponent: _Dependence) -> _Dependence:
         return base + exponent
 
-    def call(self, function: str, arguments: Sequence[_Seen]) -> _Seen:
-        union = _Seen()
+    def call(self, function: str, arguments: Sequence[_Dependence]) -> _Dependence:
+        union = _Dependence()
         for argument in arguments:
             union = union + argument
-        return _Seen(union.inside, union.inside) if function in NON_SMOOTH else union
+        return _Dependence(union.inside, union.inside) if function in NON_SMOOTH else union
 
 
 def _kinks(
     field: VectorField, problem: Problem, number: int
 ) -> list[tuple[frozenset[int], frozenset[int]]]:
-    """By state, unknowns that act through kinks with all that act; none if there is no kink."""
+    """Return which unknowns each state's equation depends on, and which through a kink.
+
+    The pair of sets is empty for an equation without a kink, and so is the list for a model
+    without any.
+    """
     if field.smooth:
         return []
-    condition, algebra = problem.conditions[number], _Seeing()
-    unknowns = [_Seen(frozenset([k])) for k in range(len(problem.unknowns))]
+    condition, algebra = problem.conditions[number], _DependenceAlgebra()
+    unknowns = [_Dependence(frozenset([k])) for k in range(len(problem.unknowns))]
     names = [TIME, *problem.model.states, *problem.model.inputs, *problem.model.algebraic]
-    values = dict.fromkeys(names, _Seen())
-    found = [_Seen()] * len(problem.model.states)
+    values = dict.fromkeys(names, _Dependence())
+    found = [_Dependence()] * len(problem.model.states)
     for _, scalars in scalar_segments(condition, unknowns, values, algebra):
         rates = field.rhs({**values, **scalars}, algebra)
         found = [f + rate for f, rate in zip(found, rates, strict=True)]

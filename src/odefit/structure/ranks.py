@@ -1,9 +1,11 @@
-"""What derivatives of the outputs determine locally: exact ranks modulo a prime.
+"""Local identifiability by exact ranks modulo a prime.
 
-An unknown is determined, locally and for almost all values, if the Taylor coefficients of the
-outputs do not change to first order with any change of the unknowns that changes it. Ranks at
-random points of the prime field are the generic ones unless a determinant happens to vanish
-there, whose probability the Schwartz-Zippel lemma bounds by its degree over the prime.
+An unknown is locally identifiable for almost all values if every change of the unknowns that
+changes it changes the Taylor coefficients of the outputs to first order (A. Sedoglavic, A
+probabilistic algorithm to test local algebraic observability in polynomial time, J. Symbolic
+Computation 33, 2002). Ranks at random points of the prime field are the generic ones unless a
+determinant happens to vanish there, whose probability the Schwartz-Zippel lemma bounds by the
+degree of the determinant over the prime.
 """
 
 from __future__ import annotations
@@ -21,34 +23,38 @@ from odefit.structure.modular_points import modular_point
 from odefit.structure.series import PRIME, Residues
 from odefit.structure.tape import Term, needed
 
-POINTS = 2
-"""Random points at which ranks are computed, at least."""
+MIN_POINTS = 2
+"""Smallest number of random points at which ranks are computed, unless one shows full rank."""
 
-MOST_POINTS = 12
-"""And at most: symmetries with constant coefficients are told from others by several points."""
+MAX_POINTS = 12
+"""Largest number of these points: symmetries with constant coefficients are told from others by
+several points."""
 
-ATTEMPTS = 5
-"""Points that are tried until the equations can be evaluated at one."""
+MAX_FAILURES = 5
+"""Largest number of additional points that replace those where something is divided by zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class PointRank:
-    """The equations at one point of the prime field.
+    """What ranks at one point of the prime field say.
 
     Attributes
     ----------
     values
         The point, shape (unknowns,).
     rank
-        Of all equations.
-    determined, algebraic
-        By unknown, is it determined: by all equations, and without those between differentials.
+        Rank of the Jacobian of all equations.
+    determined
+        For each unknown, whether all equations together determine it locally.
+    algebraic
+        For each unknown, whether the equations without those between differentials do.
     effective
-        By unknown, does it change any output.
+        For each unknown, whether it changes any output.
     null_space
-        What no equation sees, shape (unknowns - rank, unknowns).
+        Directions in which no equation changes, shape (unknowns - rank, unknowns).
     orders
-        By expansion, the highest order that raised the rank, by observable; -1 for none.
+        For each expansion and each of its observables, the highest order of derivative that
+        raised the rank; -1 if none did.
     """
 
     values: Residues
@@ -62,16 +68,16 @@ class PointRank:
 
 @dataclass(frozen=True, eq=False)
 class LocalRank:
-    """What is determined locally.
+    """Which unknowns are locally identifiable.
 
     Attributes
     ----------
     names
         The algebraic unknowns.
     points
-        Where this was found, those of the highest rank.
+        The random points of the highest rank.
     degree
-        Bound of the degree of the determinants.
+        Upper bound of the degree of the determinants.
     """
 
     names: tuple[str, ...]
@@ -80,22 +86,29 @@ class LocalRank:
 
     @property
     def best(self) -> PointRank:
-        """One of the points."""
+        """One of the points, which speaks for all."""
         return self.points[0]
 
     @property
     def proved(self) -> bool:
-        """Everything is determined: a rank that is full at one point is so almost everywhere."""
+        """Whether all unknowns are determined: a rank full at one point is so almost everywhere."""
         return self.best.rank == len(self.names)
 
     @property
     def error(self) -> float:
-        """Bound of the probability that the rank is in truth higher."""
+        """Upper bound of the probability that the generic rank is higher."""
         return 0.0 if self.proved else min(1.0, self.degree / PRIME) ** len(self.points)
 
 
 def local_rank(system: DifferentiatedSystem, seed: int = 0) -> LocalRank:
-    """Which unknowns of a system are determined.
+    """Find which unknowns of a system are locally identifiable.
+
+    Parameters
+    ----------
+    system
+        The equations.
+    seed
+        Seed of the random points.
 
     Raises
     ------
@@ -104,8 +117,8 @@ def local_rank(system: DifferentiatedSystem, seed: int = 0) -> LocalRank:
     """
     rng = np.random.default_rng([seed, 2])
     found: list[PointRank] = []
-    wanted, count = POINTS, len(system.names)
-    for _ in range(MOST_POINTS + ATTEMPTS):
+    wanted, count = MIN_POINTS, len(system.names)
+    for _ in range(MAX_POINTS + MAX_FAILURES):
         try:
             found.append(_at_point(system, rng))
         except ZeroDivisionError:
@@ -113,7 +126,7 @@ def local_rank(system: DifferentiatedSystem, seed: int = 0) -> LocalRank:
         rank, lost = found[-1].rank, int((~found[-1].determined).sum())
         if rank == count:
             break
-        wanted = max(wanted, min(MOST_POINTS, lost // max(lost - (count - rank), 1) + 2))
+        wanted = max(wanted, min(MAX_POINTS, lost // max(lost - (count - rank), 1) + 2))
         if len(found) >= wanted:
             break
     if not found:
@@ -122,12 +135,13 @@ def local_rank(system: DifferentiatedSystem, seed: int = 0) -> LocalRank:
             "at the given initial values there is a division by zero, so that the outputs have "
             "no Taylor series there",
         )
-    most = max(p.rank for p in found)
-    points = tuple(p for p in found if p.rank == most)
+    highest = max(p.rank for p in found)
+    points = tuple(p for p in found if p.rank == highest)
     return LocalRank(tuple(system.names), points, _degree(system))
 
 
 def _at_point(system: DifferentiatedSystem, rng: np.random.Generator) -> PointRank:
+    """Return what ranks at one random point say."""
     count, order = len(system.names), system.sufficient_order
     values, points = modular_point(system, rng, order)
     taylor = [system.run_modular(k, values[None], order, p) for k, p in enumerate(points)]
@@ -136,6 +150,7 @@ def _at_point(system: DifferentiatedSystem, rng: np.random.Generator) -> PointRa
     orders = [[-1] * len(b.observables) for b in system.expansions]
 
     def wide(k: int, row: Residues) -> Residues:
+        """Return a row of expansion `k` as one of the system."""
         full = np.zeros(count, dtype=np.int64)
         full[system.columns[k]] = row
         return full
@@ -159,7 +174,7 @@ def _at_point(system: DifferentiatedSystem, rng: np.random.Generator) -> PointRa
             assert derivatives is not None
             for i in range(len(expansion.observables)):
                 row = wide(k, derivatives[0, j, i])
-                effective |= _seen(row, relations, count)
+                effective |= _acting(row, relations, count)
                 if algebraic.rank < count:
                     algebraic.add(row)
                 if echelon.rank < count and echelon.add(row):
@@ -175,8 +190,8 @@ def _at_point(system: DifferentiatedSystem, rng: np.random.Generator) -> PointRa
     )
 
 
-def _seen(row: Residues, relations: Residues, count: int) -> BoolArray:
-    """Unknowns on which an output depends: directly, or through what is related to them."""
+def _acting(row: Residues, relations: Residues, count: int) -> BoolArray:
+    """Return the unknowns on which an output depends, directly or through relations."""
     direct = row != 0
     if len(relations) == count:
         return np.asarray(direct)
@@ -188,16 +203,19 @@ def _seen(row: Residues, relations: Residues, count: int) -> BoolArray:
 
 
 def _degree(system: DifferentiatedSystem) -> int:
-    """Bound of the degree, in all random numbers, of a minor of the equations' Jacobian."""
-    highest = max((_growth(b) for b in system.expansions), default=1)
+    """Return an upper bound of the degree of the minors of the equations' Jacobian.
+
+    They are polynomials in all random numbers.
+    """
+    highest = max((_degree_of_equations(e) for e in system.expansions), default=1)
     order, count = system.sufficient_order, len(system.names)
     # With x' = P/Q, derivative j has the denominator Q^(2j - 1), and its numerator no higher
     # degree; the derivatives by the unknowns double that.
     return count * 2 * (2 * order + 2) * highest
 
 
-def _growth(expansion: Expansion) -> int:
-    """Bound of the degrees of right-hand sides and outputs over a common denominator."""
+def _degree_of_equations(expansion: Expansion) -> int:
+    """Return a bound of the degrees of right-hand sides and outputs over a common denominator."""
     e = expansion.program.equations
     degrees = [_degrees([term]) for term in (*e.rhs, *e.outputs, *e.initial)]
     below = sum(d for _, d in degrees)
@@ -205,7 +223,7 @@ def _growth(expansion: Expansion) -> int:
 
 
 def _degrees(terms: Sequence[Term]) -> tuple[int, int]:
-    """Bounds of the degrees of numerator and denominator of the last of `terms`."""
+    """Return bounds of the degrees of numerator and denominator of the last of `terms`."""
     tape = terms[-1].tape
     found: dict[int, tuple[int, int]] = {}
     for i in needed(tape, terms):

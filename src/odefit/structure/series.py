@@ -1,12 +1,12 @@
 """Taylor coefficients of a rational ODE's outputs, with their derivatives by the unknowns.
 
-The tape is run order by order: each operation on power series needs only lower orders of what
-feeds back. Sensitivities obey a linear ODE whose coefficients are series already known, so that
-they follow from products of small matrices. Everything is done for a batch of points at once,
-over complex numbers or modulo a prime.
+The tape is run order by order: each operation on power series needs only lower orders of the
+series that depend on its result. Sensitivities obey a linear ODE whose coefficients are series
+already known, so that they follow from products of small matrices. Everything is done for a batch
+of points at once, over complex numbers or modulo a prime.
 
-Sedoglavic, A probabilistic algorithm to test local algebraic observability in polynomial time,
-2002, has the arithmetic modulo a prime.
+The arithmetic modulo a prime is that of A. Sedoglavic, A probabilistic algorithm to test local
+algebraic observability in polynomial time, J. Symbolic Computation 33, 2002.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ PRIME = 2_147_483_647
 
 
 class Numbers(Protocol[Scalars]):
-    """The numbers that a tape is run on, in arrays."""
+    """A field over which a tape is run, with arrays as its elements."""
 
     dtype: type[Scalars]
 
     def exact(self, value: Fraction) -> Any:
-        """A rational number."""
+        """Return a rational number as an element of the field."""
 
     def reduced(self, values: npt.NDArray[Scalars]) -> npt.NDArray[Scalars]:
-        """Sums and products brought back into range."""
+        """Return sums and products brought back into the range of the field's elements."""
 
     def inverse(self, values: npt.NDArray[Scalars]) -> npt.NDArray[Scalars]:
-        """One over each."""
+        """Return the reciprocals of the elements."""
 
     def product(
         self, left: npt.NDArray[Scalars], right: npt.NDArray[Scalars]
     ) -> npt.NDArray[Scalars]:
-        """Of stacks of matrices."""
+        """Return the products of stacks of matrices."""
 
 
 class ComplexNumbers:
-    """Double precision. What is not defined is infinite or NaN."""
+    """The complex numbers in double precision. What is not defined is infinite or NaN."""
 
     dtype = np.complex128
 
@@ -73,12 +73,12 @@ class ComplexNumbers:
 
 
 class PrimeField:
-    """Residues modulo :data:`PRIME`.
+    """The residues modulo :data:`PRIME`.
 
     Raises
     ------
     ZeroDivisionError
-        By :meth:`inverse`: the random point was unlucky, or the model divides by zero.
+        The random point was unlucky, or the model divides by zero; :meth:`inverse` raises it.
     """
 
     dtype = np.int64
@@ -108,29 +108,32 @@ class PrimeField:
 
 
 COMPLEX = ComplexNumbers()
+"""The field of numerical computations."""
+
 MODULAR = PrimeField()
+"""The field of exact computations."""
 
 
 @dataclass(frozen=True, eq=False)
 class RationalODE:
-    """A rational ODE on a tape.
+    """An ODE with rational right-hand sides and outputs, recorded on a tape.
 
     Attributes
     ----------
     tape
-        Where everything is recorded.
+        The tape on which all expressions are recorded.
     unknowns
         The variables by which derivatives are wanted, n of them.
     states, rhs
-        State variables and their derivatives, m of each.
+        State variables and their right-hand sides, m of each.
     initial
-        Of the states: expressions in `unknowns` and `known`.
+        Initial values of the states: expressions in `unknowns` and `known`.
     outputs
-        Expressions in states, unknowns, known values and functions, q of them.
+        Expressions in states, unknowns, known numbers and functions, q of them.
     known
-        Variables whose numbers are given at run time.
+        Variables whose values are given at run time.
     functions
-        Variables that are known functions of time, given as series.
+        Variables that are known functions of time, given as Taylor series at run time.
     """
 
     tape: Tape
@@ -144,8 +147,19 @@ class RationalODE:
 
 
 @dataclass(frozen=True, eq=False)
-class _Group:
-    """Operations of one kind that can be done together: slots first to last."""
+class _Operations:
+    """Operations of one kind that are done together.
+
+    Attributes
+    ----------
+    kind
+        ``"+"``, ``"-"``, ``"*"`` or ``"/"``; ``"scaled"`` and ``"divided"`` where the left factor
+        or the divisor is constant in time.
+    first, last
+        The results are in the slots from `first` up to `last`, which is not one of them.
+    left, right
+        The slots of the operands.
+    """
 
     kind: str
     first: int
@@ -155,23 +169,26 @@ class _Group:
 
 
 class SeriesProgram:
-    """Equations made ready to run.
+    """A rational ODE whose Taylor coefficients can be computed.
+
+    Every entry of the tape that is needed has a slot, in an order in which operations of one kind
+    lie together.
 
     Parameters
     ----------
     equations
-        What is run.
+        The rational ODE.
     """
 
     def __init__(self, equations: RationalODE) -> None:
         e = equations
         tape = e.tape
         self.equations = e
-        self._jacobian = _Sparse.of(tape, e.rhs, e.states)
-        self._by_unknowns = _Sparse.of(tape, e.rhs, e.unknowns)
-        self._output_jacobian = _Sparse.of(tape, e.outputs, e.states)
-        self._output_by_unknowns = _Sparse.of(tape, e.outputs, e.unknowns)
-        self._initial_by_unknowns = _Sparse.of(tape, e.initial, e.unknowns)
+        self._jacobian = _SparseJacobian.of(tape, e.rhs, e.states)
+        self._by_unknowns = _SparseJacobian.of(tape, e.rhs, e.unknowns)
+        self._output_jacobian = _SparseJacobian.of(tape, e.outputs, e.states)
+        self._output_by_unknowns = _SparseJacobian.of(tape, e.outputs, e.unknowns)
+        self._initial_by_unknowns = _SparseJacobian.of(tape, e.initial, e.unknowns)
         parts = (
             self._jacobian,
             self._by_unknowns,
@@ -196,7 +213,7 @@ class SeriesProgram:
         }
 
     def _arrange(self, tape: Tape, entries: Sequence[int]) -> None:
-        """Slots for all entries, and the groups in which they are computed."""
+        """Give slots to all entries, and group the operations that are done together."""
         moving = {t.index for t in (*self.equations.states, *self.equations.functions)}
         level: dict[int, int] = {}
         kind: dict[int, str] = {}
@@ -225,8 +242,8 @@ class SeriesProgram:
         self._slot = slot
         self._size = len(order)
         self._numbers = [(slot[i], tape.numbers[i]) for i in entries if kind[i] == "number"]
-        self._constant: list[_Group] = []
-        self._changing: list[_Group] = []
+        self._constant: list[_Operations] = []
+        self._changing: list[_Operations] = []
         start = 0
         while start < len(order):
             first = order[start]
@@ -239,7 +256,7 @@ class SeriesProgram:
                 if key[2] == "scaled":
                     pairs = [(b, a) if a in moving else (a, b) for a, b in pairs]
                 left, right = (np.array([slot[p[k]] for p in pairs], dtype=np.intp) for k in (0, 1))
-                group = _Group(key[2], start, end, left, right)
+                group = _Operations(key[2], start, end, left, right)
                 (self._changing if key[0] else self._constant).append(group)
             start = end
 
@@ -248,7 +265,7 @@ class SeriesProgram:
 
     @cached_property
     def shape(self) -> tuple[int, int, int]:
-        """Numbers of outputs, states and unknowns."""
+        """The numbers of outputs, states and unknowns."""
         e = self.equations
         return len(e.outputs), len(e.states), len(e.unknowns)
 
@@ -261,20 +278,22 @@ class SeriesProgram:
         functions: npt.NDArray[Scalars] | None = None,
         derivatives: bool = True,
     ) -> TaylorCoefficients[Scalars]:
-        """Taylor coefficients of all outputs, up to `order`.
+        """Return the Taylor coefficients of all outputs, up to `order`.
 
         Parameters
         ----------
         numbers
-            :data:`COMPLEX` or :data:`MODULAR`.
+            The field: :data:`COMPLEX` or :data:`MODULAR`.
         unknowns
-            Shape (batch, n).
+            Values of the unknowns, shape (batch, n).
+        order
+            The highest Taylor coefficient.
         known
-            Shape (batch, known).
+            Values of the known numbers, shape (batch, known).
         functions
             Taylor coefficients of the known functions, shape (batch, functions, order + 1).
         derivatives
-            Whether those by the unknowns are wanted.
+            Whether the derivatives by the unknowns are wanted.
         """
         batch = len(unknowns)
         v = np.zeros((order + 1, self._size, batch), dtype=numbers.dtype)
@@ -306,7 +325,7 @@ class SeriesProgram:
     def _sensitivities(
         self, numbers: Numbers[Scalars], v: npt.NDArray[Scalars], order: int
     ) -> npt.NDArray[Scalars]:
-        """Derivatives of the outputs' coefficients, shape (batch, order + 1, q, n)."""
+        """Return the derivatives of the outputs' coefficients, shape (batch, order + 1, q, n)."""
         _, m, n = self.shape
         batch = v.shape[2]
         a = self._jacobian.dense(v, self._slot)
@@ -317,7 +336,7 @@ class SeriesProgram:
         x[:, 0] = self._initial_by_unknowns.dense(v[:1], self._slot)[:, 0]
 
         def convolved(series: npt.NDArray[Scalars], j: int) -> npt.NDArray[Scalars]:
-            """Coefficient j of ``series * x``, as one product of long matrices."""
+            """Return coefficient j of ``series * x``, as one product of long matrices."""
             reverse = series[:, j::-1].transpose(0, 2, 1, 3).reshape(batch, -1, (j + 1) * m)
             return numbers.product(reverse, x[:, : j + 1].reshape(batch, (j + 1) * m, n))
 
@@ -332,16 +351,16 @@ class SeriesProgram:
 
 @dataclass(frozen=True, eq=False)
 class TaylorCoefficients(Generic[Scalars]):
-    """Taylor coefficients.
+    """Taylor coefficients of a rational ODE.
 
     Attributes
     ----------
     outputs
-        Shape (batch, order + 1, q).
+        Coefficients of the outputs, shape (batch, order + 1, q).
     derivatives
-        By the unknowns, shape (batch, order + 1, q, n), if they were asked for.
+        Derivatives of these by the unknowns, shape (batch, order + 1, q, n), if they were wanted.
     states
-        Shape (batch, order + 1, m).
+        Coefficients of the states, shape (batch, order + 1, m).
     """
 
     outputs: npt.NDArray[Scalars]
@@ -350,8 +369,18 @@ class TaylorCoefficients(Generic[Scalars]):
 
 
 @dataclass(frozen=True, eq=False)
-class _Sparse:
-    """A matrix of derivatives of which most are zero."""
+class _SparseJacobian:
+    """A matrix of partial derivatives of which most are zero.
+
+    Attributes
+    ----------
+    shape
+        Numbers of rows and columns.
+    rows, columns
+        Places of the derivatives that are not zero.
+    terms
+        These derivatives.
+    """
 
     shape: tuple[int, int]
     rows: IntArray
@@ -359,7 +388,7 @@ class _Sparse:
     terms: tuple[Term, ...]
 
     @classmethod
-    def of(cls, tape: Tape, terms: Sequence[Term], variables: Sequence[Term]) -> _Sparse:
+    def of(cls, tape: Tape, terms: Sequence[Term], variables: Sequence[Term]) -> _SparseJacobian:
         found = []
         for i, term in enumerate(terms):
             touched = tape.depends(term)
@@ -371,7 +400,7 @@ class _Sparse:
         return cls((len(terms), len(variables)), rows, columns, tuple(f[2] for f in found))
 
     def dense(self, v: npt.NDArray[Scalars], slot: Mapping[int, int]) -> npt.NDArray[Scalars]:
-        """Its series, shape (batch, orders, rows, columns)."""
+        """Return the matrix as Taylor series, shape (batch, orders, rows, columns)."""
         orders, _, batch = v.shape
         result = np.zeros((batch, orders, *self.shape), dtype=v.dtype)
         if self.terms:
@@ -383,12 +412,22 @@ class _Sparse:
 def _step(
     numbers: Numbers[Scalars],
     v: npt.NDArray[Scalars],
-    group: _Group,
+    group: _Operations,
     j: int,
     inverse: dict[int, Any] | None = None,
     key: int = 0,
 ) -> None:
-    """Coefficient `j` of the results of a group."""
+    """Compute Taylor coefficient `j` of the results of a group of operations.
+
+    Parameters
+    ----------
+    numbers, v
+        The field, and the Taylor coefficients of all slots, shape (orders, slots, batch).
+    group, j
+        The operations, and the order.
+    inverse, key
+        Where the reciprocals of the divisors of this group, number `key`, are remembered.
+    """
     left, right = group.left, group.right
     out = v[j, group.first : group.last]
     if group.kind == "+":

@@ -1,11 +1,12 @@
 """Rational expressions as a straight-line program: recorded once, run over any numbers.
 
-Evaluating a model over :class:`Recording` writes down every operation once (equal ones are
-shared, numbers are folded exactly). The tape is then run on truncated power series over complex
-numbers or over a prime field (:mod:`odefit.structure.series`), and differentiated symbolically.
+Evaluating a model over :class:`Recording` records every operation once (equal ones are shared,
+operations on numbers are done exactly). The tape is then run on truncated power series over the
+complex numbers or over a prime field (:mod:`odefit.structure.series`), and differentiated
+symbolically.
 
-There is room for :data:`ELEMENTARY` functions, for those who can run them
-(:mod:`odefit.enclosure.function_rewriting`); no :class:`Recording` writes them down unasked.
+A tape may hold :data:`ELEMENTARY` functions too, for packages that can evaluate them
+(:mod:`odefit.enclosure`); a :class:`Recording` records them only where its `lift` does.
 """
 
 from __future__ import annotations
@@ -15,24 +16,34 @@ from fractions import Fraction
 from typing import Literal, NamedTuple, get_args
 
 Elementary = Literal["exp", "sin", "cos", "middle", "^", "log", "atan", "asin", "tanh"]
+"""The name of an elementary function; ``"middle"`` is any constant near its argument."""
 
 Operation = Literal["number", "variable", "+", "-", "*", "/"] | Elementary
+"""What an entry of a tape is."""
 
 ELEMENTARY: tuple[Elementary, ...] = get_args(Elementary)
-"""Functions, with the argument for left operand. The right one is the argument again, the exponent
-(``"^"``), or one over the derivative (log and those after it). Exponents are constants in each box:
-numbers, and the ``"middle"`` of what is not, any constant near it."""
+"""The elementary functions. The left operand is the argument. The right operand is the argument
+again, the exponent (of ``"^"``), or the reciprocal of the derivative (of log and those after it).
+Exponents are constant in each box: numbers, or the ``"middle"`` of what is no number."""
 
-GREATEST_POWER = 64
-"""Whole exponents up to which a power is a chain of products."""
+MAX_POWER = 64
+"""Largest whole exponent for which a power is recorded as a chain of products."""
 
 
 class NotRationalError(ValueError):
-    """An expression leaves the rational functions; the text says where."""
+    """An expression cannot be recorded as a rational function; the message says why."""
 
 
 class Entry(NamedTuple):
-    """One operation: on two earlier entries, or a number, or a variable."""
+    """One operation on two earlier entries, or a number, or a variable.
+
+    Attributes
+    ----------
+    operation
+        What the entry is.
+    left, right
+        The numbers of the operands' entries; 0 for numbers and variables.
+    """
 
     operation: Operation
     left: int
@@ -40,16 +51,16 @@ class Entry(NamedTuple):
 
 
 class Tape:
-    """A growing straight-line program without two equal operations.
+    """A straight-line program without two equal operations, to which operations are added.
 
     Attributes
     ----------
     entries
-        In an order in which they can be computed.
+        All operations, in an order in which they can be computed.
     numbers
         Exact values of the entries that are numbers.
     names
-        Of the entries that are variables.
+        Names of the entries that are variables.
     """
 
     def __init__(self) -> None:
@@ -60,7 +71,7 @@ class Tape:
         self._partials: dict[tuple[int, int], int | None] = {}
 
     def number(self, value: Fraction | int) -> Term:
-        """A constant."""
+        """Return the term of a number."""
         value = Fraction(value)
         if value not in self._known:
             self._known[value] = self._append(Entry("number", 0, 0))
@@ -68,14 +79,14 @@ class Tape:
         return Term(self, self._known[value])
 
     def variable(self, name: str) -> Term:
-        """The variable of that name."""
+        """Return the variable of that name."""
         if name not in self._known:
             self._known[name] = self._append(Entry("variable", 0, 0))
             self.names[self._known[name]] = name
         return Term(self, self._known[name])
 
     def apply(self, operation: Operation, left: Term, right: Term) -> Term:
-        """``left operation right``, simplified where a number makes that trivial."""
+        """Return ``left operation right``, simplified where a number makes that trivial."""
         a, b = left.value, right.value
         if operation in ELEMENTARY:
             return self._shared(Entry(operation, left.index, right.index))
@@ -105,16 +116,16 @@ class Tape:
         return self._shared(Entry(operation, i, j))
 
     def derivative(self, term: Term, variable: Term) -> Term:
-        """The partial derivative of `term` by a variable."""
+        """Return the partial derivative of `term` by a variable."""
         index = self._partial(term.index, variable.index)
         return self.number(0) if index is None else Term(self, index)
 
     def depends(self, term: Term) -> frozenset[int]:
-        """Indices of the variables on which `term` depends."""
+        """Return the indices of the variables on which `term` depends."""
         return frozenset(i for i in needed(self, [term]) if i in self.names)
 
     def substitute(self, term: Term, replacements: Mapping[int, Term]) -> Term:
-        """`term` with variables, by their indices, replaced."""
+        """Return `term` with variables, given by their indices, replaced by other terms."""
         if not self.depends(term) & replacements.keys():
             return term
         found: dict[int, Term] = {}
@@ -136,12 +147,12 @@ class Tape:
         return len(self.entries) - 1
 
     def _partial(self, index: int, variable: int) -> int | None:
-        """Entry of the derivative; None where it is zero. Operands come first in the tape."""
-        needed = [index]
-        while needed:
-            i = needed[-1]
+        """Return the entry of a partial derivative; None where it is zero."""
+        waiting = [index]
+        while waiting:
+            i = waiting[-1]
             if (i, variable) in self._partials:
-                needed.pop()
+                waiting.pop()
                 continue
             operation, left, right = self.entries[i]
             if operation in ("number", "variable"):
@@ -150,14 +161,16 @@ class Tape:
                 continue
             missing = [k for k in (left, right) if (k, variable) not in self._partials]
             if missing:
-                needed += missing
+                waiting += missing
                 continue
-            term = self._rule(i, self._partials[left, variable], self._partials[right, variable])
+            by_left, by_right = (self._partials[k, variable] for k in (left, right))
+            term = self._chain_rule(i, by_left, by_right)
             zero = term is None or term.value == 0
             self._partials[i, variable] = None if zero or term is None else term.index
         return self._partials[index, variable]
 
-    def _rule(self, index: int, by_left: int | None, by_right: int | None) -> Term | None:
+    def _chain_rule(self, index: int, by_left: int | None, by_right: int | None) -> Term | None:
+        """Return the derivative of an entry from those of its operands; None if it is zero."""
         if by_left is None and by_right is None:
             return None
         operation, left, right = self.entries[index]
@@ -173,10 +186,10 @@ class Tape:
             return da * b + a * db
         if operation == "/":
             return (da - Term(self, index) * db) / b
-        return None if operation == "middle" else da * self._slope(index)
+        return None if operation == "middle" else da * self._function_derivative(index)
 
-    def _slope(self, index: int) -> Term:
-        """The derivative of a function by its argument."""
+    def _function_derivative(self, index: int) -> Term:
+        """Return the derivative of an elementary function by its argument."""
         operation, left, right = self.entries[index]
         x, other = Term(self, left), Term(self, right)
         if operation == "exp":
@@ -191,7 +204,7 @@ class Tape:
 
 
 class Term:
-    """An entry of a tape, with the arithmetic that records more of them."""
+    """An entry of a tape, with arithmetic that records more entries."""
 
     __slots__ = ("index", "tape")
 
@@ -201,7 +214,7 @@ class Term:
 
     @property
     def value(self) -> Fraction | None:
-        """Its exact value, if it is a number."""
+        """The exact value, if the term is a number."""
         return self.tape.numbers.get(self.index)
 
     def __add__(self, other: Term) -> Term:
@@ -220,9 +233,9 @@ class Term:
         return self.tape.number(0) - self
 
     def power(self, exponent: int) -> Term:
-        """A whole power."""
-        if abs(exponent) > GREATEST_POWER:
-            raise NotRationalError(f"the power {exponent} is larger than {GREATEST_POWER}")
+        """Return the term to the power of a whole number."""
+        if abs(exponent) > MAX_POWER:
+            raise NotRationalError(f"the power {exponent} is larger than {MAX_POWER}")
         result = self.tape.number(1)
         square, left = self, abs(exponent)
         while left:
@@ -235,14 +248,15 @@ class Term:
 
 
 class Recording:
-    """The algebra of terms. What is not rational goes to `lift`, or is refused.
+    """The algebra of terms: evaluating an expression over it records the expression.
 
     Parameters
     ----------
     tape
-        Where operations are written down.
+        The tape on which operations are recorded.
     lift
-        Called with the name of a function (or ``"^"``) and its arguments.
+        Called for what is not rational, with the name of the function (or ``"^"``) and its
+        arguments; without it, a NotRationalError is raised.
     """
 
     def __init__(
@@ -267,7 +281,7 @@ class Recording:
 
 
 def needed(tape: Tape, terms: Iterable[Term]) -> list[int]:
-    """Entries that `terms` need, in an order in which they can be computed."""
+    """Return the entries that `terms` depend on, in an order in which they can be computed."""
     seen: set[int] = set()
     waiting = [t.index for t in terms]
     while waiting:

@@ -33,7 +33,12 @@ from odefit.problem.vector_field import VectorField
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engines import EngineName
 from odefit.structure.invariants import invariants
-from odefit.structure.linearity import acting_together, independent, interactions, largest_linear
+from odefit.structure.linearity import (
+    acting_together,
+    independent_set,
+    interactions,
+    largest_linear,
+)
 
 TOLERANCES = Tolerances(cost=1e-8, step=1e-8, evaluations=200, patience=60)
 """Tolerances of the search for nonlinear unknowns: the smoothed data are no more accurate."""
@@ -154,7 +159,7 @@ class Matching:
             together = self._together
             # Free initial states are linear too, unless they act on each other.
             extra = [k for k in range(n, len(together)) if not together[k, k]]
-            excluded = together[:n, independent(extra, together)].any(axis=1)
+            excluded = together[:n, independent_set(extra, together)].any(axis=1)
             together = together[:n, :n] | np.diag(excluded)
         else:
             together = interactions(problem)[1]
@@ -184,7 +189,7 @@ class Matching:
             return list(extra)
         together, linear = self._together, list(self.linear)
         possible = [k for k in extra if not together[k, linear].any() and not together[k, k]]
-        return independent(possible, together)
+        return independent_set(possible, together)
 
     @property
     def nonlinear(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What the structure was found to say, as values, in words and as a table."""
+"""The result of an analysis of structural identifiability, as values, in words and as a table."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     import pandas as pd
 
-Standing = Literal["globally", "locally", "in combination", "no effect", "outside"]
+IdentifiabilityStatus = Literal["globally", "locally", "in combination", "no effect", "outside"]
+"""How far an unknown is identifiable; see :class:`UnknownIdentifiability`."""
 
-WORDS: Mapping[Standing, str] = {
+STATUS_WORDS: Mapping[IdentifiabilityStatus, str] = {
     "globally": "globally",
     "locally": "locally",
     "in combination": "no, only in combination",
@@ -21,31 +22,32 @@ WORDS: Mapping[Standing, str] = {
 
 
 @dataclass(frozen=True)
-class UnknownStructure:
-    """What the structure says of one unknown.
+class UnknownIdentifiability:
+    """How far one unknown is structurally identifiable.
 
     Attributes
     ----------
     key
-        Its name.
+        The unknown's name.
     status
         ``"globally"`` or ``"locally"`` identifiable (one value, or several); ``"in combination"``
-        with others alone; ``"no effect"`` on any output; ``"outside"``: it acts on the noise
-        alone, or only after the first event.
+        with others alone; ``"no effect"`` on any output; ``"outside"`` the analysis, because it
+        acts on the noise alone, or only after the first event.
     values
-        How many values agree with all outputs; None where that is not counted, or infinite.
+        How many values agree with all outputs; None where they are not counted, or infinitely
+        many.
     remark
-        What is to be added; empty if nothing is.
+        A remark on the status; it may be empty.
     """
 
     key: str
-    status: Standing
+    status: IdentifiabilityStatus
     values: int | None = None
     remark: str = ""
 
     @property
     def identifiable(self) -> bool | None:
-        """Whether it is, locally at least; None where the structure says nothing of it."""
+        """Whether the unknown is locally identifiable; None if it was not examined."""
         if self.status == "outside":
             return None
         return self.status in ("globally", "locally")
@@ -53,7 +55,7 @@ class UnknownStructure:
     def __str__(self) -> str:
         if self.status == "outside":
             return f"not examined: {self.remark}"
-        text = WORDS[self.status]
+        text = STATUS_WORDS[self.status]
         if self.status == "locally":
             text += f", {self.values} values" if self.values else ", number not counted"
         return f"{text} ({self.remark})" if self.remark else text
@@ -66,37 +68,39 @@ class StructuralIdentifiability:
     Attributes
     ----------
     problem
-        Its name.
+        The problem's name.
     unknowns
-        One finding for each unknown of the problem, in its order.
+        How far each unknown of the problem is identifiable, in the problem's order.
     solutions
-        How many solutions agree with all outputs, complex ones included; where some unknowns
-        are not identifiable, when `given` are given. None where they were not counted.
+        Number of solutions that agree with all outputs, complex ones included; where some
+        unknowns are not identifiable, the number when `given` are given. None where they were
+        not counted.
     given
         Unknowns that have to be given a value so that there are finitely many solutions.
     least
-        So many solutions were found before the time limit, if it cut the count; else 0.
+        Number of solutions found before the time limit, if it ended the count early; else 0.
     combinations
         Functions of the non-identifiable unknowns that are identifiable, at least locally.
     missing
-        How many more there are that are neither a product nor a sum of powers.
+        Number of further such functions, which are neither monomials nor linear forms.
     orders
-        By experiment, the highest derivative that is needed of each measured output; -1 where
-        the output itself is not needed.
+        For each experiment, the highest derivative that is needed of each measured output; -1
+        where the output itself is not needed.
     error
-        Bound of the probability that something was found not to be identifiable and is.
+        Upper bound of the probability that an unknown was found not to be identifiable although
+        it is.
     doubt
         Probability that there are more solutions than were counted.
     remarks
-        What limits these findings.
+        Sentences that say what limits these findings.
     reason
-        Why there are none; empty where there are.
+        Why no analysis was possible; empty where it was.
     seconds
-        Spent on it.
+        Seconds that the analysis took.
     """
 
     problem: str
-    unknowns: tuple[UnknownStructure, ...]
+    unknowns: tuple[UnknownIdentifiability, ...]
     solutions: int | None = None
     given: tuple[str, ...] = ()
     least: int = 0
@@ -109,15 +113,15 @@ class StructuralIdentifiability:
     reason: str = ""
     seconds: float = 0.0
 
-    def __getitem__(self, key: str) -> UnknownStructure:
-        """The finding of an unknown."""
+    def __getitem__(self, key: str) -> UnknownIdentifiability:
+        """Return how far the unknown of that name is identifiable."""
         for found in self.unknowns:
             if found.key == key:
                 return found
         raise KeyError(key)
 
-    def named(self, *statuses: Standing) -> tuple[str, ...]:
-        """Keys of the unknowns of these statuses."""
+    def named(self, *statuses: IdentifiabilityStatus) -> tuple[str, ...]:
+        """Return the names of the unknowns with one of these statuses."""
         return tuple(u.key for u in self.unknowns if u.status in statuses)
 
     @property
@@ -127,7 +131,7 @@ class StructuralIdentifiability:
             return f"No structural analysis: {self.reason}."
         inside = [u for u in self.unknowns if u.status != "outside"]
         if not inside:
-            return "Nothing is unknown of what the outputs say."
+            return "The outputs depend on no unknown."
         count = len(inside)
         groups = {
             "identifiable globally": self.named("globally"),
@@ -151,6 +155,7 @@ class StructuralIdentifiability:
 
     @property
     def _solutions(self) -> str:
+        """A sentence on the number of solutions; empty where that says nothing."""
         one = len(self.given) == 1
         values = "the value of" if one else "values of"
         are = "is" if one else "are"
@@ -168,7 +173,7 @@ class StructuralIdentifiability:
 
     @property
     def sureness(self) -> str:
-        """How far the findings can be trusted."""
+        """Sentences that say how far the findings can be trusted."""
         if self.reason or not self.unknowns:
             return ""
         parts = []
@@ -206,7 +211,7 @@ class StructuralIdentifiability:
         )
 
     def lines(self) -> Iterator[str]:
-        """Everything below the table, one sentence or two each."""
+        """Yield everything that stands below the table, one or two sentences a line."""
         yield self.sentence
         if self.reason:
             return
@@ -223,6 +228,7 @@ class StructuralIdentifiability:
             yield self.sureness
 
     def _order_lines(self) -> Iterator[str]:
+        """Yield lines that say which derivatives are needed."""
         groups: dict[str, list[str]] = {}
         for experiment, orders in self.orders.items():
             words = ", ".join(f"{name} {n}" for name, n in orders.items() if n >= 0)
@@ -240,13 +246,14 @@ class StructuralIdentifiability:
 
 
 def _listed(words: tuple[str, ...] | list[str]) -> str:
+    """Return words joined by commas and "and"."""
     if len(words) < 2:
         return "".join(words)
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _bound(probability: float) -> str:
-    """The power of ten above a probability."""
+    """Return the next power of ten above a probability, as text."""
     exponent = 0
     while exponent > -30 and probability <= 10.0 ** (exponent - 1):
         exponent -= 1
