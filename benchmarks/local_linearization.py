@@ -39,12 +39,21 @@ from numpy.typing import NDArray
 from odefit import Model, Problem
 from odefit.problem.vector_field import Structure, VectorField
 from odefit.simulation.casadi_engine import CasadiEngine
-from odefit.simulation.engine import Broken, Bundle, Engine, Lanes, Leg, Seed, Stop, Stretches
+from odefit.simulation.engine import (
+    BatchFailure,
+    BatchIntegrator,
+    BatchSolution,
+    Engine,
+    EngineFailure,
+    InitialState,
+    InitialValueProblems,
+    Segment,
+)
 from odefit.simulation.heyoka_engine import HeyokaEngine
-from odefit.simulation.heyoka_lanes import HeyokaLanes
+from odefit.simulation.heyoka_lanes import HeyokaBatchIntegrator
 from odefit.simulation.local_linearization import (
+    LocalLinearizationBatchIntegrator,
     LocalLinearizationEngine,
-    LocalLinearizationLanes,
 )
 
 Array = NDArray[np.float64]
@@ -55,7 +64,7 @@ MOST = 50_000_000
 TIMES = 50
 STRETCHES = 1_000
 SHORT = 200
-"""Stretches in a trajectory."""
+"""InitialValueProblems in a trajectory."""
 
 PATIENCE = 4.0
 """Seconds of a run after which no smaller tolerance is tried, and nothing is repeated."""
@@ -136,15 +145,15 @@ class Setting:
         # Directions in units of the unknowns' own sizes, as in a fit.
         changes = np.concatenate([np.diag(scalars), np.zeros((p, n))], axis=1)
         slopes = np.concatenate([np.zeros((n, p)), np.eye(n)], axis=1)
-        self.leg = Leg(0.0, times, np.zeros(0), np.zeros((1, 0, 5)))
-        self.seed = Seed(start, scalars, slopes, changes, np.zeros(0))
+        self.leg = Segment(0.0, times, np.zeros(0), np.zeros((1, 0, 5)))
+        self.seed = InitialState(start, scalars, slopes, changes, np.zeros(0))
         self.exact = self.single(HeyokaEngine(self.field, self.structure, 1e-14))
         starts = np.sort(np.random.default_rng(0).uniform(0.0, case.end, STRETCHES))
         plain = HeyokaEngine(self.field, Structure(0, frozenset()), 1e-14)
-        none = Seed(start, scalars, np.zeros((n, 0)), np.zeros((p, 0)), np.zeros(0))
-        along = plain.integrate(Leg(0.0, starts, np.zeros(0), self.leg.polynomials), none, MOST)
-        assert not isinstance(along, Stop), along
-        self.stretches = Stretches(
+        none = InitialState(start, scalars, np.zeros((n, 0)), np.zeros((p, 0)), np.zeros(0))
+        along = plain.integrate(Segment(0.0, starts, np.zeros(0), self.leg.polynomials), none, MOST)
+        assert not isinstance(along, EngineFailure), along
+        self.stretches = InitialValueProblems(
             starts,
             [np.array([t + case.end / SHORT]) for t in starts],
             np.zeros((STRETCHES, 0, 5)),
@@ -158,7 +167,7 @@ class Setting:
     def single(self, engine: Engine) -> tuple[Array, Array, int]:
         """One trajectory."""
         path = engine.integrate(self.leg, self.seed, MOST)
-        if isinstance(path, Stop):
+        if isinstance(path, EngineFailure):
             raise UnfinishedError(path.reason)
         return path.states, path.sensitivities, path.steps
 
@@ -167,24 +176,24 @@ class Setting:
         s = self.stretches
         states, slopes, steps = [], [], 0
         for i, start in enumerate(s.starts):
-            leg = Leg(float(start), s.grids[i], np.zeros(0), s.polynomials[i : i + 1])
-            seed = Seed(
+            leg = Segment(float(start), s.grids[i], np.zeros(0), s.polynomials[i : i + 1])
+            seed = InitialState(
                 s.states[i], s.scalars, s.sensitivities, s.scalar_sensitivities, np.zeros(0)
             )
             path = engine.integrate(leg, seed, MOST)
-            if isinstance(path, Stop):
+            if isinstance(path, EngineFailure):
                 raise UnfinishedError(path.reason)
             states.append(path.states)
             slopes.append(path.sensitivities)
             steps += path.steps
         return np.concatenate(states), np.concatenate(slopes), steps
 
-    def at_once(self, lanes: Lanes) -> tuple[Array, Array, int]:
+    def at_once(self, lanes: BatchIntegrator) -> tuple[Array, Array, int]:
         """The bundle, all stretches together."""
-        found = lanes.bundle(self.stretches, MOST)
-        if isinstance(found, Broken):
+        found = lanes.integrate(self.stretches, MOST)
+        if isinstance(found, BatchFailure):
             raise UnfinishedError(found.stop.reason)
-        assert isinstance(found, Bundle)
+        assert isinstance(found, BatchSolution)
         return found.states, found.sensitivities, int(found.steps.sum())
 
 
@@ -208,15 +217,21 @@ def entries(s: Setting, bundle: bool, target: float) -> list[Entry]:
         methods = {
             "LL 2, at once": (
                 coarse,
-                lambda tol: LocalLinearizationLanes(f, structure, tol, 1e-3 * tol),
+                lambda tol: LocalLinearizationBatchIntegrator(f, structure, tol, 1e-3 * tol),
                 s.at_once,
             ),
             "LL 3, at once": (
                 coarse,
-                lambda tol: LocalLinearizationLanes(f, structure, tol, 1e-3 * tol, order=3),
+                lambda tol: LocalLinearizationBatchIntegrator(
+                    f, structure, tol, 1e-3 * tol, order=3
+                ),
                 s.at_once,
             ),
-            "heyoka, at once": (fine, lambda tol: HeyokaLanes(f, structure, tol), s.at_once),
+            "heyoka, at once": (
+                fine,
+                lambda tol: HeyokaBatchIntegrator(f, structure, tol),
+                s.at_once,
+            ),
             "heyoka, one by one": (
                 fine,
                 lambda tol: HeyokaEngine(f, structure, tol),

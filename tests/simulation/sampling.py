@@ -9,7 +9,7 @@ import numpy as np
 from odefit import ForwardMap
 from odefit.problem.binding import Binding
 from odefit.simulation import Trajectory
-from odefit.simulation.intervals import IntervalMap, Sweep
+from odefit.simulation.intervals import IntervalMap, IntervalSolution
 from odefit.simulation.nodes import Nodes, node_names
 from tests.simulation.numerics import Array
 
@@ -60,15 +60,15 @@ def interval_map(forward: ForwardMap, vector: Array, number: int, cuts: Array) -
     return IntervalMap(forward.field, condition, forward.engines, cuts, sizes, n, names)
 
 
-def swept(forward: ForwardMap, vector: Array, number: int, cuts: Array) -> Sweep:
+def swept(forward: ForwardMap, vector: Array, number: int, cuts: Array) -> IntervalSolution:
     """The intervals between nodes that lie on a single integration."""
     nodes = node_values(forward, vector, number, cuts)
     found = interval_map(forward, vector, number, cuts)(vector, nodes[1:])
-    assert isinstance(found, Sweep), found
+    assert isinstance(found, IntervalSolution), found
     return found
 
 
-def chained(sweep: Sweep, interval: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Array:
+def chained(sweep: IntervalSolution, interval: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Array:
     """Sensitivities by the unknowns alone, by the chain rule over all intervals (12)."""
     n = sweep.first_slope.shape[1]
     slopes = [sweep.first_slope]

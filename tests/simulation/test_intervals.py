@@ -10,8 +10,8 @@ import pytest
 
 from odefit import Event, Experiment, Failure, ForwardMap, Model, Problem, library
 from odefit.simulation import Evaluation, Trajectory
-from odefit.simulation.engines import EngineSwitch
-from odefit.simulation.intervals import Sweep
+from odefit.simulation.engines import Engines
+from odefit.simulation.intervals import IntervalSolution
 from odefit.simulation.nodes import Nodes, node_names
 from tests.simulation.numerics import Array, differences, evaluated
 from tests.simulation.sampling import (
@@ -132,12 +132,12 @@ def test_derivatives_by_unknowns_and_nodes_are_those_of_finite_differences(name:
     nodes = nodes * (1 + 0.02 * np.random.default_rng(0).normal(size=nodes.shape))
     size = nodes.shape[1]
     exact = pieces(vector, nodes[1:])
-    assert isinstance(exact, Sweep)
+    assert isinstance(exact, IntervalSolution)
 
     def ends(all_values: Array) -> Array:
         """Unknowns, and one shift that all nodes have in common."""
         found = pieces(all_values[:n], nodes[1:] + all_values[n:] - 1.0)
-        assert isinstance(found, Sweep)
+        assert isinstance(found, IntervalSolution)
         values = np.concatenate([found.trajectory.states, found.trajectory.algebraic], axis=1)
         return np.concatenate([values.ravel(), found.ends.ravel()])
 
@@ -164,7 +164,7 @@ def test_derivatives_by_unknowns_and_nodes_are_those_of_finite_differences(name:
 
 def alone(forward: ForwardMap, monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on intervals are integrated one by one."""
-    monkeypatch.setattr(EngineSwitch, "lanes", lambda *arguments: None)
+    monkeypatch.setattr(Engines, "lanes", lambda *arguments: None)
 
 
 @pytest.mark.parametrize("name", ["henon-heiles", "fitzhugh-nagumo", "seasonal-lotka-volterra"])
@@ -200,7 +200,7 @@ def test_stiff_intervals_go_to_the_stiff_engine_one_by_one() -> None:
     cuts = np.array([0.0, 2.0, 4.0])
     nodes = np.array([[2.0, 0.5], [np.cos(2.0), 0.2], [np.cos(4.0), -0.6]])
     sweep = interval_map_of(problem, forward, cuts)(vector, nodes[1:])
-    assert isinstance(sweep, Sweep)
+    assert isinstance(sweep, IntervalSolution)
     assert forward.engines.preferred == "casadi"
     assert sweep.ends[:, 0] == pytest.approx(np.cos(cuts[1:]), abs=1e-4)
     y = 0.2 * np.exp(-2) + (np.cos(4) + np.sin(4)) / 2 - (np.cos(2) + np.sin(2)) / 2 * np.exp(-2)
@@ -230,7 +230,7 @@ def test_a_measurement_at_a_node_is_one_of_the_node() -> None:
     times = np.array([0.0, 1.0, 2.0, 3.0])
     _, pieces = decay_on(times, np.array([0.0, 1.0, 2.0]))
     sweep = pieces(np.array([0.5, 4.0]), np.array([[10.0], [20.0]]))
-    assert isinstance(sweep, Sweep)
+    assert isinstance(sweep, IntervalSolution)
     assert sweep.trajectory.states[:, 0] == pytest.approx([4, 10, 20, 20 * np.exp(-0.5)])
     assert sweep.ends[:, 0] == pytest.approx([4 * np.exp(-0.5), 10 * np.exp(-0.5)])
     # By k, by the initial value, by the node.
@@ -242,7 +242,7 @@ def test_a_node_at_the_last_measurement_is_that_measurement() -> None:
     """As a constraint there asks for."""
     _, pieces = decay_on(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 2.0]))
     sweep = pieces(np.array([0.5, 4.0]), np.array([[10.0], [7.0]]))
-    assert isinstance(sweep, Sweep)
+    assert isinstance(sweep, IntervalSolution)
     assert sweep.trajectory.states[:, 0] == pytest.approx([4, 10, 7])
     assert sweep.trajectory.sensitivities[2, 0] == pytest.approx([0, 0, 1])
 
@@ -252,7 +252,7 @@ def test_intervals_without_measurements_and_a_start_before_all_data() -> None:
     _, pieces = decay_on(times, np.array([-1.0, 0.0, 1.0, 2.0, 5.0, 6.0]), t0=-1.0)
     nodes = np.arange(2.0, 7.0)[:, None]
     sweep = pieces(np.array([0.5, 1.0]), nodes)
-    assert isinstance(sweep, Sweep)
+    assert isinstance(sweep, IntervalSolution)
     assert sweep.trajectory.states[:, 0] == pytest.approx([4 * np.exp(-0.5), 6 * np.exp(-1)])
     starts = np.array([1.0, 2, 3, 4, 5])
     assert sweep.ends[:, 0] == pytest.approx(
@@ -264,7 +264,7 @@ def test_nodes_a_rounding_error_beside_the_data_are_no_trouble() -> None:
     times = np.array([0.0, 0.1, 0.3, 0.4])
     _, pieces = decay_on(times, np.array([0.0, 0.1 + 1e-17, 0.1 + 0.2]))
     sweep = pieces(np.array([0.5, 1.0]), np.exp(-0.5 * np.array([[0.1], [0.3]])))
-    assert isinstance(sweep, Sweep)
+    assert isinstance(sweep, IntervalSolution)
     assert sweep.trajectory.states[:, 0] == pytest.approx(np.exp(-0.5 * times))
 
 
@@ -272,7 +272,7 @@ def test_two_nodes_next_to_each_other_as_numbers() -> None:
     cut = np.nextafter(1.0, 2.0)
     _, pieces = decay_on(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, cut]))
     sweep = pieces(np.array([0.5, 1.0]), np.array([[0.7], [0.9]]))
-    assert isinstance(sweep, Sweep)
+    assert isinstance(sweep, IntervalSolution)
     assert sweep.ends[1, 0] == pytest.approx(0.7)
     assert sweep.trajectory.states[:, 0] == pytest.approx([1, 0.7, 0.9 * np.exp(-0.5)])
 
@@ -308,7 +308,7 @@ def test_algebraic_equations_without_solution_are_a_failure() -> None:
     pieces = interval_map_of(problem, ForwardMap(problem), np.array([0.0, 1.0]))
     vector = problem.vector({"k": 1.0, "x": 2.0})
     assert isinstance(pieces(vector, np.array([[-3.0]])), Failure)
-    assert isinstance(pieces(vector, np.array([[3.0]])), Sweep)
+    assert isinstance(pieces(vector, np.array([[3.0]])), IntervalSolution)
 
 
 # Trajectories through nodes ----------------------------------------------------------------------

@@ -10,9 +10,9 @@ import pytest
 
 from odefit import Failure, ForwardMap, InputError, Model, Problem, library
 from odefit.problem.vector_field import Structure, VectorField
-from odefit.simulation.engine import Broken, Bundle, Stretches
+from odefit.simulation.engine import BatchFailure, BatchSolution, InitialValueProblems
 from odefit.simulation.engines import EngineName
-from odefit.simulation.local_linearization import LocalLinearizationLanes, Order, damped
+from odefit.simulation.local_linearization import LocalLinearizationBatchIntegrator, Order, damped
 from tests.simulation.numerics import Array, by_unknown, evaluated, integrated
 from tests.simulation.zoo import ZOO
 
@@ -36,14 +36,16 @@ def bundled(
     times: Sequence[float] | None = None,
     max_steps: int = 100_000,
     **options: Any,
-) -> Bundle | Broken:
-    """Stretches from `starts`, with sensitivities by all values and then by all starts."""
+) -> BatchSolution | BatchFailure:
+    """InitialValueProblems from `starts`, with sensitivities by all values and then by all starts."""
     problem = problem_of(ode, tuple(values))
     field = VectorField.of(problem.model, problem.conditions)
     n, p, k = len(ode), len(field.scalars), len(starts)
     structure = Structure(p + n, frozenset((j, j) for j in range(p)))
-    lanes = LocalLinearizationLanes(field, structure, relative, 1e-3 * relative, **options)
-    stretches = Stretches(
+    lanes = LocalLinearizationBatchIntegrator(
+        field, structure, relative, 1e-3 * relative, **options
+    )
+    stretches = InitialValueProblems(
         np.zeros(k) if times is None else np.array(times),
         [np.array(grid) for grid in grids],
         np.zeros((k, 0, 5)),
@@ -52,12 +54,12 @@ def bundled(
         np.concatenate([np.zeros((n, p)), np.eye(n)], axis=1),
         np.concatenate([np.eye(p), np.zeros((p, n))], axis=1),
     )
-    return lanes.bundle(stretches, max_steps)
+    return lanes.integrate(stretches, max_steps)
 
 
-def whole(*arguments: Any, **options: Any) -> Bundle:
+def whole(*arguments: Any, **options: Any) -> BatchSolution:
     found = bundled(*arguments, **options)
-    assert isinstance(found, Bundle), found
+    assert isinstance(found, BatchSolution), found
     return found
 
 
@@ -191,7 +193,7 @@ def test_a_bundle_is_what_its_stretches_are_one_by_one() -> None:
 @pytest.mark.parametrize("start", [0.6, 1.0, 20.0])
 def test_a_blow_up_ends_at_its_time(order: Order, start: float) -> None:
     found = bundled({"x": "k*x^2"}, {"k": 1.0}, [[0.1], [start]], [[2.0], [2.0]], order=order)
-    assert isinstance(found, Broken)
+    assert isinstance(found, BatchFailure)
     assert found.stretch == 1
     assert found.stop.time == pytest.approx(1 / start, rel=1e-3)
     assert "without bound" in found.stop.reason
@@ -203,19 +205,19 @@ def test_a_blow_up_ends_at_its_time(order: Order, start: float) -> None:
 def test_a_tank_that_runs_dry_ends(rhs: str, dry: float) -> None:
     for order in ORDERS:
         found = bundled({"x": rhs}, {"k": 1.0}, [[1.0]], [[2 * dry]], order=order)
-        assert isinstance(found, Broken)
+        assert isinstance(found, BatchFailure)
         assert found.stop.time == pytest.approx(dry, rel=0.05)
 
 
 def test_a_start_outside_the_domain_is_broken_at_once() -> None:
     found = bundled({"x": "k*log(x)"}, {"k": 1.0}, [[1.0], [-1.0]], [[1.0], [1.0]])
-    assert isinstance(found, Broken)
+    assert isinstance(found, BatchFailure)
     assert (found.stretch, found.stop.time, found.stop.steps) == (1, 0.0, 0)
 
 
 def test_too_many_steps_are_said_with_how_many_are_missing() -> None:
     found = bundled({"x": "y", "y": "-x^3"}, {}, [[1.0, 0.0]], [[100.0]], max_steps=50)
-    assert isinstance(found, Broken)
+    assert isinstance(found, BatchFailure)
     assert found.stop.out_of_steps
     assert found.stop.steps == 50
     full = whole({"x": "y", "y": "-x^3"}, {}, [[1.0, 0.0]], [[100.0]])
@@ -238,8 +240,10 @@ def test_a_large_system_is_solved_as_a_small_one() -> None:
     vector = np.array([3.0, *np.linspace(1.0, 2.0, 120)])
     times = problem.conditions[0].times
     field = VectorField.of(problem.model, problem.conditions)
-    lanes = LocalLinearizationLanes(field, Structure(1, frozenset([(0, 0)])), 1e-5, 1e-8, order=3)
-    stretches = Stretches(
+    lanes = LocalLinearizationBatchIntegrator(
+        field, Structure(1, frozenset([(0, 0)])), 1e-5, 1e-8, order=3
+    )
+    stretches = InitialValueProblems(
         np.zeros(1),
         [times[1:]],
         np.zeros((1, 0, 5)),
@@ -248,8 +252,8 @@ def test_a_large_system_is_solved_as_a_small_one() -> None:
         np.zeros((120, 1)),
         np.ones((1, 1)),
     )
-    found = lanes.bundle(stretches, 10_000)
-    assert isinstance(found, Bundle)
+    found = lanes.integrate(stretches, 10_000)
+    assert isinstance(found, BatchSolution)
     fixed = problem.with_parameters(**{f"x{i}": vector[1 + i] for i in range(120)})
     exact = integrated(ForwardMap(fixed, "casadi"), vector[:1])
     assert found.states == pytest.approx(exact.states[1:], rel=1e-5)

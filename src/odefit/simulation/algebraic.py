@@ -9,29 +9,35 @@ import numpy as np
 from odefit.problem.algebras import DUAL, Dual
 from odefit.problem.arrays import Array
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.engine import Stop
+from odefit.simulation.engine import EngineFailure
 
-ITERATIONS = 100
+MAX_ITERATIONS = 100
+"""Newton steps from one start, at most."""
 
 
 def consistent(
     field: VectorField, values: Mapping[str, Dual], guess: Array, time: float, directions: int
-) -> tuple[Array, Array] | Stop:
+) -> tuple[Array, Array] | EngineFailure:
     """Solve 0 = g for the algebraic variables by damped Newton steps from `guess`.
 
     Parameters
     ----------
     field
-        With algebraic variables.
+        The equations, with algebraic variables.
     values
-        Everything else, with derivatives in `directions` directions.
+        Values of all other names, with derivatives in `directions` directions.
     guess
-        Shape (a,).
+        Where the iteration begins, shape (a,).
+    time
+        The time, for the failure.
+    directions
+        Number of directions.
 
     Returns
     -------
     values, sensitivities
-        Shapes (a,) and (a, directions): g_z dz = -dg at fixed z.
+        The algebraic variables and their derivatives, shapes (a,) and (a, directions), from
+        g_z dz = -dg at fixed z; a failure where no solution is found.
     """
     names, count = field.algebraic, len(guess)
 
@@ -46,7 +52,7 @@ def consistent(
         found = _newton(evaluate, start, directions)
         if found is not None:
             return found
-    return Stop(
+    return EngineFailure(
         time,
         "no consistent initial values of the algebraic variables; "
         "give them a value to start from in [initial]",
@@ -56,36 +62,35 @@ def consistent(
 def _newton(
     evaluate: Callable[[Array], tuple[Array, Array]], start: Array, directions: int
 ) -> tuple[Array, Array] | None:
-    """Solution and its sensitivities, or None: no convergence, or a singular Jacobian."""
+    """Return the solution and its sensitivities; None without convergence or regular Jacobian."""
     z = start.copy()
-    residual, slope = evaluate(z)
-    for _ in range(ITERATIONS):
-        if not (np.isfinite(residual).all() and np.isfinite(slope).all()) or _singular(
-            slope[:, directions:]
-        ):
+    residual, jacobian = evaluate(z)
+    for _ in range(MAX_ITERATIONS):
+        finite = np.isfinite(residual).all() and np.isfinite(jacobian).all()
+        if not finite or _singular(jacobian[:, directions:]):
             return None
-        step = np.linalg.solve(slope[:, directions:], -residual)
+        step = np.linalg.solve(jacobian[:, directions:], -residual)
         damping = 1.0
         while True:
-            trial, trial_slope = evaluate(z + damping * step)
+            trial, trial_jacobian = evaluate(z + damping * step)
             better = np.linalg.norm(trial) <= np.linalg.norm(residual)
             if better or damping < 1e-10:
                 break
             damping /= 2
         # The full step: a damped one may be short far from any solution.
         arrived = np.linalg.norm(step) <= 1e-10 * (1 + np.linalg.norm(z))
-        z, residual, slope = z + damping * step, trial, trial_slope
-        if arrived and np.isfinite(slope).all():
-            by_z, by_rest = slope[:, directions:], slope[:, :directions]
+        z, residual, jacobian = z + damping * step, trial, trial_jacobian
+        if arrived and np.isfinite(jacobian).all():
+            by_z, by_rest = jacobian[:, directions:], jacobian[:, :directions]
             if _singular(by_z):
                 return None
-            slopes: Array = np.linalg.solve(by_z, -by_rest).astype(float)
-            return z, slopes
+            sensitivities: Array = np.linalg.solve(by_z, -by_rest).astype(float)
+            return z, sensitivities
     return None
 
 
 def _singular(matrix: Array) -> bool:
-    """Whether a square matrix has no inverse, whatever the scales of its rows."""
+    """Return whether a square matrix has no inverse, whatever the scales of its rows."""
     largest = np.abs(matrix).max(axis=1, keepdims=True)
     if not (largest > 0).all():
         return True

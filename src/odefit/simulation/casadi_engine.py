@@ -1,4 +1,4 @@
-"""Stiff engine: CasADi's CVODES, and IDAS for differential-algebraic equations.
+"""Implicit engine: CasADi's CVODES, and IDAS for differential-algebraic equations.
 
 The sensitivity equations are written out and integrated with the states, under the same error
 control. CasADi's sparse direct solver sees their block-triangular structure: measured on HIV
@@ -21,20 +21,21 @@ import numpy as np
 from odefit.problem.arrays import Array
 from odefit.problem.expressions import TIME
 from odefit.problem.vector_field import Structure, VectorField
-from odefit.simulation.engine import Leg, Path, Seed, Stop
+from odefit.simulation.engine import EngineFailure, InitialState, SegmentSolution
+from odefit.simulation.segments import Segment, SmoothPart
 
-TOLERANCE = 1e-9
-ABSOLUTE = 1e-3
+ABSOLUTE_OVER_RELATIVE = 1e-3
 """Absolute tolerance over the relative one, in units of the states' own magnitudes."""
 
-MOST_INTEGRATORS = 500
-"""Kept at a time: one for each set of relative output times."""
+MAX_INTEGRATORS = 500
+"""Number of integrators that are kept at a time: one for each set of relative output times."""
 
-LEAST_GAP = 1e-7
-"""Between output times, relative to the time integrated at once: with less than 1e-9 CasADi
-returns the values of the time before."""
+MIN_OUTPUT_GAP = 1e-7
+"""Smallest gap between output times, relative to the time integrated at once: with less than 1e-9
+CasADi returns the values of the time before."""
 
-MOST_MEMORIES = 8
+MAX_MEMORIES = 8
+"""Number of a CasADi function's memories that are looked at for statistics."""
 
 REASONS = {
     "TOO_MUCH_WORK": "more than {steps} steps are needed between two outputs; the solution may "
@@ -57,11 +58,13 @@ REASONS = {
     "LINESEARCH_FAIL": "no consistent initial values for the algebraic variables",
     "BAD_EWT": "the states have become too small or not finite",
 }
+"""What a failure of CVODES or IDAS means for a model, by the name that they give it."""
 
-_TINY = 1e-300
+SMALLEST_BASE = 1e-300
+"""Least base of a power whose exponent is not a constant."""
 
-OUTPUT = threading.Lock()
-"""Held while standard output and error, which all threads share, are diverted."""
+OUTPUT_LOCK = threading.Lock()
+"""Lock that is held while standard output and error, which all threads share, are diverted."""
 
 
 class CasadiAlgebra:
@@ -73,9 +76,9 @@ class CasadiAlgebra:
     def power(self, base: Any, exponent: Any) -> Any:
         if exponent.is_constant():
             return base**exponent
-        # x^n has the slope x^n log(x) in n, which is 0 * inf where x is 0: keep off zero.
+        # The derivative of x^n by n is x^n log(x), which is 0 * inf where x is 0: keep off zero.
         # A base that roundoff has taken below zero counts as zero.
-        return ca.fmax(base, _TINY) ** exponent
+        return ca.fmax(base, SMALLEST_BASE) ** exponent
 
     def call(self, function: str, arguments: Sequence[Any]) -> Any:
         if function == "min":
@@ -90,17 +93,17 @@ class CasadiAlgebra:
 class CasadiEngine:
     """CVODES or IDAS on states and sensitivities.
 
-    Every stretch is integrated on the time interval [0, 1], so that one integrator serves all
-    stretches with the same relative output times.
+    Every smooth part of a segment is integrated on the time interval [0, 1], so that one
+    integrator serves all parts with the same relative output times.
 
     Parameters
     ----------
     field
-        Any field.
+        The equations, which may be differential-algebraic and have kinks.
     structure
-        Which sensitivities are wanted.
+        The sensitivities that are wanted.
     tolerance
-        Relative.
+        Relative tolerance.
     """
 
     name = "casadi"
@@ -166,11 +169,11 @@ class CasadiEngine:
     def _integrator(self, grid: Array, max_steps: int) -> _Integrator:
         key = (grid.tobytes(), max_steps)
         if key not in self._integrators:
-            if len(self._integrators) >= MOST_INTEGRATORS:
+            if len(self._integrators) >= MAX_INTEGRATORS:
                 self._integrators.clear()
             options = {
                 "reltol": self._tolerance,
-                "abstol": ABSOLUTE * self._tolerance,
+                "abstol": ABSOLUTE_OVER_RELATIVE * self._tolerance,
                 "max_num_steps": max_steps,
             }
             if self._a:
@@ -182,44 +185,45 @@ class CasadiEngine:
             self._integrators[key] = _Integrator(function, len(grid))
         return self._integrators[key]
 
-    def integrate(self, leg: Leg, seed: Seed, max_steps: int) -> Path | Stop:
+    def integrate(
+        self, segment: Segment, initial: InitialState, max_steps: int
+    ) -> SegmentSolution | EngineFailure:
         """See :class:`odefit.simulation.engine.Engine`."""
         n, m, a = self._n, self._m, self._a
-        scale = _magnitudes(seed.states)
-        states = np.concatenate([seed.states / scale, (seed.sensitivities.T / scale).ravel()])
-        algebraic = np.concatenate([seed.algebraic, np.zeros(a * m)])
-        multipliers = [seed.scalar_sensitivities[entry] for entry in self._entries]
+        scale = _magnitudes(initial.states)
+        states = np.concatenate([initial.states / scale, (initial.sensitivities.T / scale).ravel()])
+        algebraic = np.concatenate([initial.algebraic, np.zeros(a * m)])
+        multipliers = [initial.scalar_sensitivities[entry] for entry in self._entries]
         rows, algebraic_rows = [], []
         steps = 0
-        pieces = (
-            (*piece, polynomials, wanted or piece[1][-1] < times[-1])
-            for start, times, polynomials, wanted in leg.stretches
-            for piece in _apart(start, times)
-        )
-        for start, times, polynomials, wanted in pieces:
+        for start, times, polynomials, end_is_wanted in _parts_of_similar_gaps(segment):
             span = times[-1] - start
             grid = np.round((times - start) / span, 12)
             integrator = self._integrator(grid, max_steps)
             p = np.concatenate(
-                [seed.scalars, multipliers, polynomials.ravel(), scale, (start, span)]
+                [initial.scalars, multipliers, polynomials.ravel(), scale, (start, span)]
             )
-            noise = io.StringIO()
+            messages = io.StringIO()
             try:
-                with OUTPUT, contextlib.redirect_stderr(noise), contextlib.redirect_stdout(noise):
+                with (
+                    OUTPUT_LOCK,
+                    contextlib.redirect_stderr(messages),
+                    contextlib.redirect_stdout(messages),
+                ):
                     out, z, taken = integrator(states, algebraic, p)
             except RuntimeError as error:
-                return _stop(str(error), noise.getvalue(), start, span, max_steps)
+                return _failure(str(error), messages.getvalue(), start, span, max_steps)
             steps += taken
             if not np.isfinite(out).all():
-                return Stop(float(start), "the solution is not finite", steps=steps)
-            rows.append(out if wanted else out[:-1])
-            algebraic_rows.append(z if wanted else z[:-1])
+                return EngineFailure(float(start), "the solution is not finite", steps=steps)
+            rows.append(out if end_is_wanted else out[:-1])
+            algebraic_rows.append(z if end_is_wanted else z[:-1])
             states = out[-1]
             algebraic = z[-1]
         values = np.concatenate(rows)
         z = np.concatenate(algebraic_rows)
         count = len(values)
-        return Path(
+        return SegmentSolution(
             values[:, :n] * scale,
             (values[:, n:].reshape(count, m, n) * scale).transpose(0, 2, 1),
             z[:, :a],
@@ -228,14 +232,16 @@ class CasadiEngine:
         )
 
 
-def _apart(start: float, times: Array) -> Iterator[tuple[float, Array]]:
-    """Start and output times in pieces that have no gaps too small for their own length."""
-    while len(times):
-        gaps = np.minimum.accumulate(np.diff(times, prepend=start))
-        close = np.flatnonzero(times - start > gaps / LEAST_GAP)
-        count = max(int(close[0]), 1) if len(close) else len(times)
-        yield start, times[:count]
-        start, times = float(times[count - 1]), times[count:]
+def _parts_of_similar_gaps(segment: Segment) -> Iterator[SmoothPart]:
+    """Cut the smooth parts of a segment until no gap is too small for the length of its part."""
+    for start, times, polynomials, end_is_wanted in segment.smooth_parts:
+        while len(times):
+            gaps = np.minimum.accumulate(np.diff(times, prepend=start))
+            close = np.flatnonzero(times - start > gaps / MIN_OUTPUT_GAP)
+            count = max(int(close[0]), 1) if len(close) else len(times)
+            rest = times[count:]
+            yield SmoothPart(start, times[:count], polynomials, end_is_wanted or len(rest) > 0)
+            start, times = float(times[count - 1]), rest
 
 
 class _Integrator:
@@ -261,7 +267,7 @@ class _Integrator:
         self._memory: int | None = None
 
     def __call__(self, *arguments: Array) -> tuple[Array, Array, int]:
-        """States and algebraic variables by row, and the number of steps.
+        """Return states and algebraic variables by row, and the number of steps.
 
         Raises
         ------
@@ -278,8 +284,8 @@ class _Integrator:
         return states.copy(), algebraic.copy(), steps
 
     def _find_memory(self) -> int:
-        """Which of the function's memories the buffer has taken: the only one with statistics."""
-        for memory in range(MOST_MEMORIES):
+        """Return the memory of the function that the buffer has taken: it alone has statistics."""
+        for memory in range(MAX_MEMORIES):
             with contextlib.suppress(RuntimeError):
                 self._function.stats(memory)
                 return memory
@@ -287,9 +293,9 @@ class _Integrator:
 
 
 def _magnitudes(states: Array) -> Array:
-    """What the absolute tolerance of each state is measured in: its value, or the smallest other.
+    """Return the unit of each state's absolute tolerance: its value, or the smallest other one.
 
-    Bounded below by a millionth of the largest, so that a state that starts next to zero does
+    It is bounded below by a millionth of the largest, so that a state that starts next to zero does
     not ask for more digits than there are.
     """
     size = np.abs(states)
@@ -300,8 +306,9 @@ def _magnitudes(states: Array) -> Array:
     return np.asarray(np.maximum(np.where(size > 0, size, smallest), 1e-6 * largest))
 
 
-def _stop(error: str, noise: str, start: float, span: float, max_steps: int) -> Stop:
-    at = re.search(r"[Aa]t t = ([-+0-9.eE]+)", noise)
+def _failure(error: str, messages: str, start: float, span: float, max_steps: int) -> EngineFailure:
+    """Return in words why CVODES or IDAS failed, from CasADi's error and what it has printed."""
+    at = re.search(r"[Aa]t t = ([-+0-9.eE]+)", messages)
     time = start + span * float(at.group(1)) if at else start
     flag = re.search(r'"(?:CV|IDA)_([A-Z_]+)"', error)
     name = flag.group(1) if flag else ""
@@ -309,4 +316,4 @@ def _stop(error: str, noise: str, start: float, span: float, max_steps: int) -> 
     if reason is None:
         last = error.strip().splitlines()[-1]
         reason = f"the integrator gave up: {name or last}"
-    return Stop(time, reason.format(steps=max_steps), name == "TOO_MUCH_WORK")
+    return EngineFailure(time, reason.format(steps=max_steps), name == "TOO_MUCH_WORK")

@@ -1,75 +1,35 @@
-"""The small interface that every integration engine has."""
+"""The interface of integration engines: initial value problems, one at a time or in batches."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from odefit.problem.arrays import Array
+from odefit.simulation.segments import Segment
 
 
 @dataclass(frozen=True, eq=False)
-class Leg:
-    """A stretch of time between two events, fixed by the problem.
-
-    Attributes
-    ----------
-    start
-        Where it begins.
-    times
-        Where values are wanted, shape (k,), increasing, after `start`; never empty.
-    knots
-        Corners of the inputs strictly inside the leg, shape (c,), increasing: no step may cross
-        one.
-    polynomials
-        Inputs between corners, shape (c + 1, inputs, 5): left end of the polynomial's own time,
-        then coefficients of the powers 0 to 3.
-    """
-
-    start: float
-    times: Array
-    knots: Array
-    polynomials: Array
-
-    @cached_property
-    def stretches(self) -> list[tuple[float, Array, Array, bool]]:
-        """The leg cut at its corners: start, times, polynomials, whether the last time is wanted.
-
-        A stretch that no wanted time ends gets its end as an extra time.
-        """
-        ends = [*self.knots, self.times[-1]]
-        found = []
-        start = self.start
-        for end, polynomial in zip(ends, self.polynomials, strict=True):
-            inside = self.times[(self.times > start) & (self.times <= end)]
-            wanted = bool(len(inside)) and inside[-1] == end
-            found.append((start, inside if wanted else np.append(inside, end), polynomial, wanted))
-            start = end
-        return found
-
-
-@dataclass(frozen=True, eq=False)
-class Seed:
-    """Where a leg starts.
+class InitialState:
+    """The values that a segment begins with, and their sensitivities.
 
     Attributes
     ----------
     states
-        Shape (n,).
+        Values of the differential states, shape (n,).
     scalars
-        Run-time scalars of the field, shape (p,).
+        Values of the field's run-time scalars, shape (p,).
     sensitivities
-        Of the states by direction, shape (n, m).
+        Derivatives of the states along each direction, shape (n, m).
     scalar_sensitivities
-        Of the scalars by direction, shape (p, m).
+        Derivatives of the scalars along each direction, shape (p, m).
     algebraic
-        A first guess for the algebraic variables, shape (a,).
+        First guess of the algebraic variables, shape (a,).
     """
 
     states: Array
@@ -80,19 +40,21 @@ class Seed:
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
-    """A leg integrated.
+class SegmentSolution:
+    """The solution of one initial value problem at the times of its segment.
 
     Attributes
     ----------
     states
-        At the leg's times, shape (k, n).
+        States, shape (k, n).
     sensitivities
-        Shape (k, n, m).
+        Derivatives of the states along each direction, shape (k, n, m).
     algebraic
-        Shape (k, a), and their sensitivities, shape (k, a, m).
+        Algebraic variables, shape (k, a).
+    algebraic_sensitivities
+        Derivatives of the algebraic variables, shape (k, a, m).
     steps
-        Steps taken.
+        Number of steps that the engine has taken.
     """
 
     states: Array
@@ -103,62 +65,67 @@ class Path:
 
 
 @dataclass(frozen=True)
-class Stop:
-    """An integration that did not reach the end.
+class EngineFailure:
+    """An integration that did not reach the end of its segment.
 
     Attributes
     ----------
-    time, reason
-        Where it stopped and why.
+    time
+        The time at which it stopped.
+    reason
+        Why it stopped, in words.
     out_of_steps
-        Whether it was the effort that ran out.
+        Whether it stopped because it had taken as many steps as it was allowed.
     steps
-        Taken.
-    ahead
-        How many more of the length of the last one the rest would take.
+        Number of steps that it took.
+    steps_ahead
+        Number of steps, each as long as the last one, that the rest would have taken.
     """
 
     time: float
     reason: str
     out_of_steps: bool = False
     steps: int = 0
-    ahead: float = math.inf
+    steps_ahead: float = math.inf
 
 
 class Engine(Protocol):
-    """Integrates legs of one field with one structure of sensitivities."""
+    """Integrates segments of one field with one structure of sensitivities."""
 
     name: str
 
-    def integrate(self, leg: Leg, seed: Seed, max_steps: int) -> Path | Stop:
-        """States and sensitivities at the leg's times, or how far it got and why."""
+    def integrate(
+        self, segment: Segment, initial: InitialState, max_steps: int
+    ) -> SegmentSolution | EngineFailure:
+        """Return states and sensitivities at the segment's times, or why there are none."""
 
 
 @dataclass(frozen=True, eq=False)
-class Stretches:
-    """Many independent integrations of one field, each over a stretch without corners.
+class InitialValueProblems:
+    """A batch of independent initial value problems of one field, without breakpoints.
 
     Attributes
     ----------
     starts
-        Where each begins, shape (k,).
-    grids
-        By stretch, the times at which values are wanted: increasing, after its start, never
-        empty.
+        Initial times, shape (k,).
+    times
+        For each problem the times at which values are wanted: increasing, after its start,
+        never empty.
     polynomials
-        Inputs, shape (k, inputs, 5), as in :class:`Leg`.
+        Inputs, shape (k, inputs, 5), as in :class:`Segment`.
     states
-        Shape (k, n).
+        Initial states, shape (k, n).
     scalars
-        Run-time scalars of the field, the same for all, shape (p,).
+        Run-time scalars of the field, the same for all problems, shape (p,).
     sensitivities
-        Of the states by direction, the same for all, shape (n, m).
+        Derivatives of the initial states along each direction, the same for all problems,
+        shape (n, m).
     scalar_sensitivities
-        Of the scalars by direction, shape (p, m).
+        Derivatives of the scalars along each direction, shape (p, m).
     """
 
     starts: Array
-    grids: Sequence[Array]
+    times: Sequence[Array]
     polynomials: Array
     states: Array
     scalars: Array
@@ -167,17 +134,17 @@ class Stretches:
 
 
 @dataclass(frozen=True, eq=False)
-class Bundle:
-    """Many stretches integrated.
+class BatchSolution:
+    """The solutions of a batch of initial value problems.
 
     Attributes
     ----------
     states
-        At all times of all grids, one stretch after the other, shape (t, n).
+        States at all times of all problems, one problem after the other, shape (t, n).
     sensitivities
-        Shape (t, n, m).
+        Derivatives of the states along each direction, shape (t, n, m).
     steps
-        Taken in each stretch, shape (k,).
+        Number of steps taken for each problem, shape (k,).
     """
 
     states: Array
@@ -186,17 +153,27 @@ class Bundle:
 
 
 @dataclass(frozen=True)
-class Broken:
-    """A stretch that did not reach its end: its number, and why."""
+class BatchFailure:
+    """A batch of which one problem could not be solved.
 
-    stretch: int
-    stop: Stop
+    Attributes
+    ----------
+    index
+        Number of the problem that failed.
+    failure
+        How far its integration got, and why it stopped there.
+    """
+
+    index: int
+    failure: EngineFailure
 
 
-class Lanes(Protocol):
-    """Integrates many stretches of one field at once, with one structure of sensitivities."""
+class BatchIntegrator(Protocol):
+    """Integrates batches of initial value problems of one field together."""
 
     name: str
 
-    def bundle(self, stretches: Stretches, max_steps: int) -> Bundle | Broken:
-        """All values, or the first stretch that failed; `max_steps` is for each stretch."""
+    def integrate(
+        self, problems: InitialValueProblems, max_steps: int
+    ) -> BatchSolution | BatchFailure:
+        """Return all solutions, or the first failure; `max_steps` holds for each problem."""

@@ -1,8 +1,10 @@
-"""A failed integration is a value."""
+"""A failed integration is a value, which is returned and not raised."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 
 
 @dataclass(frozen=True)
@@ -12,16 +14,19 @@ class Failure:
     Attributes
     ----------
     experiment
-        Of the trajectory.
+        Name of the trajectory's experiment.
     time
-        How far it got.
+        The time at which the integration stopped.
     reason
-        In words.
+        Why it stopped there, in words.
+    choice
+        The choice of an engine for the next integration.
     """
 
     experiment: str
     time: float
     reason: str
+    choice: EngineChoice = field(default=UNDECIDED, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f'experiment "{self.experiment}", t = {self.time:.6g}: {self.reason}'

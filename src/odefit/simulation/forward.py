@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -19,13 +19,14 @@ from odefit.problem.expressions import Expression
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.constant_weights import ConstantWeights
-from odefit.simulation.engines import EngineName, EngineSwitch
+from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.engines import EngineName, Engines
 from odefit.simulation.failure import Failure
 from odefit.simulation.intervals import PiecewiseMap
+from odefit.simulation.known_weights import KnownWeightResiduals
 from odefit.simulation.nodes import Nodes, node_names
-from odefit.simulation.noise import Block, weigh
-from odefit.simulation.observation import algebraic_variables, observe
+from odefit.simulation.noise import SeriesResiduals, series_residuals
+from odefit.simulation.observation import observe
 from odefit.simulation.trajectory import ConditionMap, Trajectory
 
 
@@ -36,16 +37,19 @@ class Evaluation:
     Attributes
     ----------
     cost
-        What is minimised: half the sum of squared residuals (measurements and priors), plus
-        the logarithms of those standard deviations that depend on unknowns.
+        What the optimiser minimises: half the objective, plus the logarithms of those standard
+        deviations that depend on unknowns.
     residuals, jacobian
-        Shapes (r,) and (r, unknowns), with jacobian' residuals the gradient of `cost` and
+        Residuals and their derivatives, shapes (r,) and (r, unknowns), with
+        jacobian' residuals the gradient of `cost` and
         jacobian' jacobian its Gauss-Newton (Fisher) matrix. A standard deviation that depends
         on unknowns adds rows of its own to those of its measurements.
     objective
         Weighted sum of squared residuals, measurements and priors.
     log_likelihood
-        Of the measurements, where their noise is given or estimated; else None.
+        Log-likelihood of the measurements, where their noise is given or estimated; else None.
+    choice
+        The choice of an engine for the next evaluation.
     """
 
     cost: float
@@ -53,18 +57,19 @@ class Evaluation:
     jacobian: Array
     objective: float
     log_likelihood: float | None
+    choice: EngineChoice = field(default=UNDECIDED, repr=False)
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class ResidualSource:
     """Where consecutive residuals come from.
 
     Attributes
     ----------
     condition
-        Its number; -1 for priors.
+        Number of the condition; -1 for priors.
     times
-        Rows of the condition's times, shape (k,); of priors as many zeros as there are.
+        Rows of the condition's times, shape (k,); for priors as many zeros as there are.
     """
 
     condition: int
@@ -74,18 +79,27 @@ class Rows:
 class ForwardMap:
     """Trajectories, residuals and their derivatives for one problem.
 
-    Models are compiled when they are first needed.
+    Models are compiled when they are first needed. An evaluation depends on its arguments alone;
+    one of these is the choice of an engine, which a search hands from one evaluation to the next
+    (see :class:`EngineChoice`).
 
     Parameters
     ----------
     problem
-        With its data.
+        The problem with its data.
     engine
         ``"auto"`` recognises stiffness; ``"heyoka"``, ``"casadi"`` or ``"local-linearization"``
         forces one engine.
     tolerance
-        Relative, of the stiff engine and of Local Linearization; None for their defaults, 1e-9
-        and 1e-6.
+        Relative tolerance of the implicit engine and of Local Linearization; None for their
+        defaults, 1e-9 and 1e-6.
+    nodes
+        Nodes at which trajectories begin anew; None for a single integration.
+
+    Raises
+    ------
+    InputError
+        The package of the engine that is asked for cannot be imported.
 
     Attributes
     ----------
@@ -106,24 +120,32 @@ class ForwardMap:
         self.problem = problem
         self.nodes = nodes
         self.field = VectorField.of(problem.model, problem.conditions)
-        self.engines = EngineSwitch(engine, tolerance)
+        self.engines = Engines(engine, tolerance)
         self._conditions = self._maps()
-        self._constant = (
-            ConstantWeights(problem, self.field) if ConstantWeights.applies(problem) else None
+        self._known_weights = (
+            KnownWeightResiduals(problem, self.field)
+            if KnownWeightResiduals.applies(problem)
+            else None
         )
         self._noise_index = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
+        measured = [
+            (series, problem.noise.get(name, Noise()))
+            for condition in problem.conditions
+            for name, series in condition.series.items()
+        ]
         self.likelihood = any(
             series.sds is None and (noise.sd == "estimate" or isinstance(noise.sd, Expression))
-            for c in problem.conditions
-            for name, series in c.series.items()
-            for noise in [problem.noise.get(name, Noise())]
+            for series, noise in measured
         )
         self.given_noise = any(
             series.sds is not None or noise.sd is not None or noise.relative is not None
-            for c in problem.conditions
-            for name, series in c.series.items()
-            for noise in [problem.noise.get(name, Noise())]
+            for series, noise in measured
         )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences about engines that would serve the model and are not installed."""
+        return self.engines.warnings(self.field)
 
     def trajectory(
         self,
@@ -132,15 +154,22 @@ class ForwardMap:
         times: Array | None = None,
         *,
         sensitivities: bool = True,
+        choice: EngineChoice = UNDECIDED,
     ) -> Trajectory | Failure:
-        """States (and sensitivities) of one experiment (the first).
+        """Return the states (and sensitivities) of one experiment.
 
         Parameters
         ----------
         vector
             Unknowns, shape (n,).
+        experiment
+            Name of the experiment; None for the first.
         times
-            Increasing, not before t0; None for the data times.
+            Times, increasing, not before t0; None for the data times.
+        sensitivities
+            Whether sensitivities are wanted.
+        choice
+            The choice of an engine, as an earlier trajectory or evaluation has returned it.
 
         Raises
         ------
@@ -158,7 +187,7 @@ class ForwardMap:
                     f"times must be finite, increase, and not be before t0 = {condition.t0:g}"
                 )
         maps = self._conditions if sensitivities else self._without_sensitivities
-        return maps[position](vector, times)
+        return maps[position](vector, times, choice)
 
     @cached_property
     def _without_sensitivities(self) -> Sequence[ConditionMap | PiecewiseMap]:
@@ -173,63 +202,75 @@ class ForwardMap:
         n = len(problem.unknowns)
         return [PiecewiseMap(field, c, self.engines, (t, v), n, names) for c, t, v in parts]
 
-    @property
-    def _multistep(self) -> bool:
-        """CasADi's integrators are in use now."""
-        field = self.field
-        if self._local:
+    def _implicit(self, choice: EngineChoice) -> bool:
+        """Return whether CasADi's integrators are the ones that are tried first."""
+        engine, field = self.engines.preferred(choice), self.field
+        if engine == "local-linearization":
             return False
-        return self.engines.preferred == "casadi" or bool(field.algebraic) or not field.smooth
+        return engine == "casadi" or bool(field.algebraic) or not field.smooth
 
-    @property
-    def _local(self) -> bool:
-        """The Local Linearization method is in use."""
-        return self.engines.preferred == "local-linearization"
-
-    @property
-    def accuracy(self) -> float:
-        """Relative tolerance of the engine that is in use now."""
-        if self._local:
+    def accuracy(self, choice: EngineChoice = UNDECIDED) -> float:
+        """Return the relative tolerance of the engine that is tried first."""
+        if self.engines.preferred(choice) == "local-linearization":
             return self.engines.local_tolerance
-        return self.engines.stiff_tolerance if self._multistep else self.engines.taylor_tolerance
+        implicit = self._implicit(choice)
+        return self.engines.implicit_tolerance if implicit else self.engines.taylor_tolerance
 
-    def cost(self, vector: Array) -> float:
-        """The cost alone; infinite where it is not defined.
-
-        The stiff engine then integrates the states alone, which is several times faster, and so
-        does Local Linearization. The Taylor method is fast anyway, and would have to be compiled
-        once more.
-        """
-        alone = self._multistep or self._local
-        maps = self._without_sensitivities if alone else self._conditions
-        evaluation = self._evaluate(vector, maps)
+    def cost(self, vector: Array, choice: EngineChoice = UNDECIDED) -> float:
+        """Return the cost alone; infinite where it is not defined."""
+        evaluation = self.evaluate_cost(vector, choice)
         return math.inf if isinstance(evaluation, Failure) else evaluation.cost
 
-    def evaluate(self, vector: Array) -> Evaluation | Failure:
-        """Residuals and Jacobian at `vector`, shape (n,); a failure where there are none."""
-        return self._evaluate(vector, self._conditions)
+    def evaluate_cost(
+        self, vector: Array, choice: EngineChoice = UNDECIDED
+    ) -> Evaluation | Failure:
+        """Return an evaluation of which the Jacobian may be zero.
+
+        The implicit engine then integrates the states alone, which is several times faster, and
+        so does Local Linearization. The Taylor method is fast anyway, and would have to be
+        compiled once more.
+        """
+        local = self.engines.preferred(choice) == "local-linearization"
+        alone = local or self._implicit(choice)
+        maps = self._without_sensitivities if alone else self._conditions
+        return self._evaluate(vector, maps, choice)
+
+    def evaluate(self, vector: Array, choice: EngineChoice = UNDECIDED) -> Evaluation | Failure:
+        """Return residuals and Jacobian at `vector`, shape (n,); a failure where there are none.
+
+        Parameters
+        ----------
+        vector
+            Unknowns, shape (n,).
+        choice
+            The choice of an engine, as the evaluation before has returned it.
+        """
+        return self._evaluate(vector, self._conditions, choice)
 
     def _evaluate(
-        self, vector: Array, maps: Sequence[ConditionMap | PiecewiseMap]
+        self, vector: Array, maps: Sequence[ConditionMap | PiecewiseMap], choice: EngineChoice
     ) -> Evaluation | Failure:
         trajectories: list[Trajectory] = []
         for condition_map in maps:
-            trajectory = condition_map(vector)
+            trajectory = condition_map(vector, None, choice)
             if isinstance(trajectory, Failure):
                 return trajectory
+            choice = trajectory.choice
             trajectories.append(trajectory)
-        if self._constant is not None:
-            found = self._constant(vector, trajectories)
+        if self._known_weights is not None:
+            found = self._known_weights(vector, trajectories)
             if found is not None:
-                return self._constant_evaluation(vector, *found)
+                return self._with_known_weights(vector, *found, choice)
         assembled = self.assemble(vector, trajectories)
         return assembled if isinstance(assembled, Failure) else assembled[0]
 
-    def _constant_evaluation(self, vector: Array, residuals: Array, jacobian: Array) -> Evaluation:
-        assert self._constant is not None
+    def _with_known_weights(
+        self, vector: Array, residuals: Array, jacobian: Array, choice: EngineChoice
+    ) -> Evaluation:
+        assert self._known_weights is not None
         with np.errstate(over="ignore"):  # far from any sensible answer: an infinite cost
             squares = float(residuals @ residuals)
-        log_likelihood = -0.5 * squares - self._constant.log_sds
+        log_likelihood = -0.5 * squares - self._known_weights.log_sds
         log_likelihood -= 0.5 * len(residuals) * math.log(2 * math.pi)
         prior = self._priors(vector)
         if prior is not None:
@@ -242,18 +283,21 @@ class ForwardMap:
             jacobian,
             squares,
             log_likelihood if self.given_noise else None,
+            choice,
         )
 
     def assemble(
         self, vector: Array, trajectories: Sequence[Trajectory]
-    ) -> tuple[Evaluation, list[Rows]] | Failure:
-        """Residuals and Jacobian from the trajectories of all conditions.
+    ) -> tuple[Evaluation, list[ResidualSource]] | Failure:
+        """Return residuals and Jacobian from the trajectories of all conditions.
 
         Parameters
         ----------
         vector
             Unknowns, shape (n,). It may be longer: the Jacobian then has columns for whatever
             else the trajectories have sensitivities of.
+        trajectories
+            Trajectories of all conditions, at their data times.
 
         Returns
         -------
@@ -262,16 +306,16 @@ class ForwardMap:
         n = len(vector)
         values: list[Array] = []
         rows: list[Array] = []
-        sources: list[Rows] = []
+        sources: list[ResidualSource] = []
         cost = 0.0
         squares = 0.0
         log_likelihood = 0.0
         series = [
-            Rows(number, s.rows)
+            ResidualSource(number, s.rows)
             for number, condition in enumerate(self.problem.conditions)
             for s in condition.series.values()
         ]
-        for block, source in zip(self.blocks(vector, trajectories), series, strict=True):
+        for block, source in zip(self.series_residuals(vector, trajectories), series, strict=True):
             if isinstance(block, Failure):
                 return block
             count = len(block.predicted)
@@ -301,18 +345,19 @@ class ForwardMap:
             rows.append(prior[1])
             squares += float(prior[0] @ prior[0])
             cost += 0.5 * float(prior[0] @ prior[0])
-            sources.append(Rows(-1, np.zeros(len(prior[0]), dtype=np.intp)))
+            sources.append(ResidualSource(-1, np.zeros(len(prior[0]), dtype=np.intp)))
         evaluation = Evaluation(
             cost,
             np.concatenate(values),
             np.concatenate(rows),
             squares,
             log_likelihood if self.given_noise else None,
+            trajectories[-1].choice,
         )
         return evaluation, sources
 
     def _priors(self, vector: Array) -> tuple[Array, Array] | None:
-        """Residuals of the priors and their Jacobian, shapes (k,) and (k, n)."""
+        """Return the residuals of the priors and their Jacobian, shapes (k,) and (k, n)."""
         given = [
             (i, u.parameter.prior)
             for i, u in enumerate(self.problem.unknowns)
@@ -329,9 +374,17 @@ class ForwardMap:
     def batch(
         self, vectors: Sequence[Array] | Array, executor: Executor | None = None
     ) -> list[Evaluation | Failure]:
-        """:meth:`evaluate` for many vectors, shape (count, n), over `executor` if there is one."""
+        """Evaluate many vectors, shape (count, n), over `executor` if there is one.
+
+        Each evaluation begins with the engine that has served the one before.
+        """
         if executor is None:
-            return [self.evaluate(v) for v in vectors]
+            found: list[Evaluation | Failure] = []
+            choice = UNDECIDED
+            for vector in vectors:
+                found.append(self.evaluate(vector, choice))
+                choice = found[-1].choice
+            return found
         chunks = [c for c in np.array_split(np.asarray(vectors), 16) if len(c)]
         futures = [executor.submit(_evaluate_chunk, self.problem, c) for c in chunks]
         return [e for f in futures for e in f.result()]
@@ -339,27 +392,29 @@ class ForwardMap:
     def predictions(
         self, condition: Condition, vector: Array, trajectory: Trajectory
     ) -> dict[str, Dual]:
-        """Observables at the trajectory's times."""
+        """Return the observables at the trajectory's times."""
         with np.errstate(all="ignore"):
             return observe(self.field, condition, vector, trajectory)
 
-    def blocks(
+    def series_residuals(
         self, vector: Array, trajectories: Sequence[Trajectory]
-    ) -> Iterator[Block | Failure]:
-        """Residuals by observable, condition by condition, or why there are none."""
+    ) -> Iterator[SeriesResiduals | Failure]:
+        """Yield residuals by observable, condition by condition, or why there are none."""
         for condition, trajectory in zip(self.problem.conditions, trajectories, strict=True):
             predicted = self.predictions(condition, vector, trajectory)
             for name, series in condition.series.items():
                 noise = self.problem.noise.get(name, Noise())
                 estimated = None if series.sds is not None else self._noise_index.get(f"{name}_sd")
                 with np.errstate(all="ignore"):
-                    block = weigh(noise, series, predicted, name, condition, vector, estimated)
+                    block = series_residuals(
+                        noise, series, predicted, name, condition, vector, estimated
+                    )
                 yield self._fault(block, condition, name, predicted[name]) or block
 
     def _fault(
-        self, block: Block, condition: Condition, name: str, predicted: Dual
+        self, block: SeriesResiduals, condition: Condition, name: str, predicted: Dual
     ) -> Failure | None:
-        """Why the residuals are unusable, if they are."""
+        """Return why the residuals are unusable, if they are."""
         rows = condition.series[name].rows
         sd = block.sd.array(len(rows))
         wrong = np.flatnonzero(~np.isfinite(block.residuals.array(len(rows))) | ~(sd > 0))
@@ -384,91 +439,3 @@ class ForwardMap:
 
 def _evaluate_chunk(problem: Problem, vectors: Array) -> list[Evaluation | Failure]:
     return ForwardMap(problem).batch(vectors)
-
-
-@dataclass(frozen=True, eq=False)
-class Simulation:
-    """One experiment simulated.
-
-    Attributes
-    ----------
-    times
-        Shape (k,).
-    states, observables
-        By name, shape (k,); `states` also holds the algebraic variables.
-    """
-
-    times: Array
-    states: dict[str, Array]
-    observables: dict[str, Array]
-
-
-def simulate(
-    problem: Problem,
-    vector: Array,
-    times: Array | None = None,
-    experiment: str | None = None,
-    *,
-    forward: ForwardMap | None = None,
-) -> Simulation | Failure:
-    """States and observables of one experiment at `times` (the data times).
-
-    Raises
-    ------
-    InputError
-        Unknown experiment, or times that are not increasing or before t0.
-    """
-    forward = forward or ForwardMap(problem)
-    trajectory = forward.trajectory(vector, experiment, times, sensitivities=False)
-    if isinstance(trajectory, Failure):
-        return trajectory
-    condition = problem.condition(experiment)
-    predicted = forward.predictions(condition, vector, trajectory)
-    states = {n: trajectory.states[:, i] for i, n in enumerate(forward.field.states)}
-    with np.errstate(all="ignore"):
-        states |= algebraic_variables(forward.field, condition, vector, trajectory)
-    observables = {n: np.asarray(d.value, dtype=float) for n, d in predicted.items()}
-    return Simulation(trajectory.times, states, observables)
-
-
-@dataclass(frozen=True, eq=False)
-class Residuals:
-    """Measured against predicted values of one observable in one experiment, shape (n,) each."""
-
-    experiment: str
-    observable: str
-    times: Array
-    measured: Array
-    predicted: Array
-    standardized: Array
-
-
-def residual_table(
-    problem: Problem, vector: Array, nodes: Nodes | None = None
-) -> list[Residuals] | Failure:
-    """Residuals of every observable in every experiment, on the scale of its noise model."""
-    forward = ForwardMap(problem, nodes=nodes)
-    trajectories = []
-    for condition in problem.conditions:
-        trajectory = forward.trajectory(vector, condition.name)
-        if isinstance(trajectory, Failure):
-            return trajectory
-        trajectories.append(trajectory)
-    found = []
-    blocks = forward.blocks(vector, trajectories)
-    for condition in problem.conditions:
-        for name, series in condition.series.items():
-            block = next(blocks)
-            if isinstance(block, Failure):
-                return block
-            found.append(
-                Residuals(
-                    condition.name,
-                    name,
-                    condition.times[series.rows],
-                    series.values,
-                    block.predicted,
-                    block.residuals.array(len(series.values)),
-                )
-            )
-    return found

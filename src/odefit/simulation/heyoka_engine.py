@@ -1,13 +1,19 @@
-"""Non-stiff engine: heyoka's Taylor method on the variational equations.
+"""Explicit engine: heyoka's Taylor method on the variational equations.
 
 Compact mode at optimisation level 1 was measured best from process start to result: 0.07 to
 0.17 s to compile (full optimisation 0.2 to 7 s), at 1.2 to 2 times its run time. A Taylor
 method pays little for accuracy, so the tolerance is well below what fits need: between 1e-9
 and 1e-12 a step grows by a quarter.
 
-Many directions are spread over the lanes of the processor's vector unit: each lane integrates
-the states and its share of the sensitivities. Measured, this makes Crauste's 18 directions 3
-times and a chain's 50 directions 4 times faster; a handful of directions gains nothing.
+heyoka's batch mode integrates as many problems at once as a vector of the processor has lanes:
+
+- :class:`HeyokaEngine` spreads many directions of one trajectory over the lanes, each of which
+  integrates the states and its share of the sensitivities. Measured, this makes Crauste's 18
+  directions 3 times and a chain's 50 directions 4 times faster; a handful of directions gains
+  nothing.
+- :class:`HeyokaBatchIntegrator` has one initial value problem in each lane. Measured on Lorenz'
+  equations with six directions, a problem of one step then takes 5 us, against 14 us one by one
+  and 60 us through :class:`HeyokaEngine` with its trajectories.
 """
 
 from __future__ import annotations
@@ -19,21 +25,30 @@ from typing import Any
 
 import heyoka as hy
 import numpy as np
-import numpy.typing as npt
 
-from odefit.problem.arrays import Array
+from odefit.problem.arrays import Array, IntArray
 from odefit.problem.expressions import TIME
 from odefit.problem.vector_field import Structure, VectorField
-from odefit.simulation.engine import Leg, Path, Seed, Stop
+from odefit.simulation.engine import (
+    BatchFailure,
+    BatchSolution,
+    EngineFailure,
+    InitialState,
+    InitialValueProblems,
+    SegmentSolution,
+)
+from odefit.simulation.segments import Segment
 
 # Where a solution ends, the search for events warns of every polynomial that is not finite.
 hy.set_logger_level_error()
 
 LANES = 4
-"""Lanes that directions are spread over; doubles in the vectors of most processors."""
+"""Problems, or shares of directions, that are integrated at once: as many doubles as the vectors
+of most processors hold."""
 
-MANY_DIRECTIONS = 12
-"""Directions from which on that pays for the longer compilation (0.1 to 0.2 s more)."""
+DIRECTIONS_PER_BATCH = 12
+"""Number of directions from which on spreading them pays for the longer compilation (0.1 to
+0.2 s more)."""
 
 
 class HeyokaAlgebra:
@@ -42,10 +57,10 @@ class HeyokaAlgebra:
     Attributes
     ----------
     edges
-        What becomes zero where the right-hand side ends: the arguments of roots and fractional
-        powers x^a, and x^(1 - a), which crosses zero where the solution of x' = -x^a does. A
-        Taylor series does not see that end where the solution is a polynomial: the tank that
-        x' = -sqrt(x) empties by t = 2 as (1 - t/2)^2 would fill again.
+        Expressions that become zero where the right-hand side ends: the arguments of roots and
+        fractional powers x^a, and x^(1 - a), which crosses zero where the solution of x' = -x^a
+        does. A Taylor series does not see that end where the solution is a polynomial: the tank
+        that x' = -sqrt(x) empties by t = 2 as (1 - t/2)^2 would fill again.
     """
 
     def __init__(self) -> None:
@@ -77,17 +92,87 @@ class HeyokaAlgebra:
         return getattr(hy, function)(arguments[0])
 
 
+class _VariationalEquations:
+    """The compiled variational equations of a field, and the parameters that they are given.
+
+    Parameters
+    ----------
+    field
+        A smooth field without algebraic variables.
+    columns
+        Number of columns of sensitivities that each lane integrates.
+    entries
+        Pairs (scalar, column) of sensitivities of scalars that may not be zero.
+    lanes
+        Number of lanes.
+    tolerance
+        Relative and absolute tolerance, on the largest component.
+
+    Attributes
+    ----------
+    place
+        For each pair of `entries`, the row of `pars` that holds the scalar's sensitivity.
+    first_multiplier
+        Row of `pars` at which these begin; before them are the scalars and the inputs.
+    pars
+        Parameters by lane, shape (parameters, lanes); see :meth:`start`.
+    integrator
+        heyoka's integrator: the scalar one if there is one lane, else that for batches.
+    """
+
+    def __init__(
+        self,
+        field: VectorField,
+        columns: int,
+        entries: Sequence[tuple[int, int]],
+        lanes: int,
+        tolerance: float,
+    ) -> None:
+        self.first_multiplier = len(field.scalars) + 5 * len(field.inputs)
+        self.place = {pair: self.first_multiplier + i for i, pair in enumerate(entries)}
+        algebra = HeyokaAlgebra()
+        system = _variational_system(field, columns, self.place, algebra)
+        # heyoka counts the parameters that simplification has left in the equations.
+        indices = [int(str(par)[1:]) for _, f in system for par in hy.get_params(f)]
+        self._used = max(indices, default=-1) + 1
+        self._lane: int | slice = 0 if lanes == 1 else slice(None)
+        self.pars = np.zeros((self.first_multiplier + len(entries), lanes))
+        self.size = len(system)
+        make = hy.taylor_adaptive if lanes == 1 else hy.taylor_adaptive_batch
+        event = hy.t_event if lanes == 1 else hy.t_event_batch
+        self.integrator = make(
+            system,
+            np.zeros((len(system), lanes))[:, self._lane],
+            pars=self.pars[: self._used, self._lane].copy(),
+            tol=tolerance,
+            t_events=[event(edge, cooldown=0.0) for edge in algebra.edges.values()],
+            compact_mode=True,
+            opt_level=1,
+        )
+
+    def start(self, time: float | Array, state: Array) -> Any:
+        """Return the integrator at a time and state, shape (size, lanes), with `pars` set."""
+        ta = self.integrator
+        if self._lane == 0:
+            ta.time = time
+        else:
+            ta.set_time(time)
+        ta.state[:] = state[:, self._lane]
+        ta.pars[:] = self.pars[: self._used, self._lane]
+        return ta
+
+
 class HeyokaEngine:
-    """Taylor integration of states and sensitivities, compiled once.
+    """Taylor integration of states and sensitivities along one segment after the other.
 
     Parameters
     ----------
     field
         A smooth field without algebraic variables.
     structure
-        Which sensitivities are wanted.
+        The sensitivities that are wanted.
     tolerance
-        Relative and absolute, on the largest component.
+        Relative and absolute tolerance, on the largest component.
     """
 
     name = "heyoka"
@@ -95,106 +180,83 @@ class HeyokaEngine:
     def __init__(self, field: VectorField, structure: Structure, tolerance: float) -> None:
         self._n, self._p = len(field.states), len(field.scalars)
         self._m = structure.directions
-        self._lanes = LANES if self._m >= MANY_DIRECTIONS else 1
-        # Direction k is column k % slots of lane k // slots.
-        self._slots = math.ceil(self._m / self._lanes)
-        self._inputs = 5 * len(field.inputs)
+        self._lanes = LANES if self._m >= DIRECTIONS_PER_BATCH else 1
+        # Direction k is column k % columns of lane k // columns.
+        columns = self._columns = math.ceil(self._m / self._lanes)
         entries = sorted(structure.entries)
-        multipliers = sorted({(j, k % self._slots) for j, k in entries})
-        first = self._p + self._inputs
-        place = {pair: first + i for i, pair in enumerate(multipliers)}
-        self._entries = (
-            _indices([j for j, _ in entries]),
-            _indices([k for _, k in entries]),
-        )
-        self._places = (
-            _indices([place[j, k % self._slots] for j, k in entries]),
-            _indices([k // self._slots for _, k in entries]),
-        )
-        algebra = HeyokaAlgebra()
-        system = system_of(field, self._slots, place, algebra)
-        size = len(system)
-        self._pars = np.zeros((first + len(multipliers), self._lanes))
-        self._state = np.zeros((size, self._lanes))
-        # heyoka counts the parameters that simplification has left in the equations.
-        indices = [int(str(par)[1:]) for _, f in system for par in hy.get_params(f)]
-        self._used = max(indices, default=-1) + 1
-        make = hy.taylor_adaptive if self._lanes == 1 else hy.taylor_adaptive_batch
-        event = hy.t_event if self._lanes == 1 else hy.t_event_batch
-        flat = slice(None) if self._lanes > 1 else 0
-        self._integrator = make(
-            system,
-            self._state[:, flat].copy(),
-            pars=self._pars[: self._used, flat].copy(),
-            tol=tolerance,
-            t_events=[event(edge, cooldown=0.0) for edge in algebra.edges.values()],
-            compact_mode=True,
-            opt_level=1,
-        )
+        own = sorted({(j, k % columns) for j, k in entries})
+        self._equations = _VariationalEquations(field, columns, own, self._lanes, tolerance)
+        place = self._equations.place
+        self._entries = _index_arrays(entries)
+        self._places = _index_arrays([(place[j, k % columns], k // columns) for j, k in entries])
 
-    def integrate(self, leg: Leg, seed: Seed, max_steps: int) -> Path | Stop:
+    def integrate(
+        self, segment: Segment, initial: InitialState, max_steps: int
+    ) -> SegmentSolution | EngineFailure:
         """See :class:`odefit.simulation.engine.Engine`."""
         n, m, p = self._n, self._m, self._p
-        pars, state = self._pars, self._state
-        pars[:p] = seed.scalars[:, None]
-        pars[self._places] = seed.scalar_sensitivities[self._entries]
-        state[:n] = seed.states[:, None]
-        state[n:] = self._columns(seed.sensitivities)
+        pars = self._equations.pars
+        pars[:p] = initial.scalars[:, None]
+        pars[self._places] = initial.scalar_sensitivities[self._entries]
+        state = np.zeros((self._equations.size, self._lanes))
+        state[:n] = initial.states[:, None]
+        state[n:] = self._by_lane(initial.sensitivities)
         rows = []
         steps = 0
-        for start, times, polynomials, wanted in leg.stretches:
-            pars[p : p + self._inputs] = polynomials.reshape(-1, 1)
-            out, taken, stop = self._propagate(start, times, max_steps - steps)
+        for start, times, polynomials, end_is_wanted in segment.smooth_parts:
+            pars[p : self._equations.first_multiplier] = polynomials.reshape(-1, 1)
+            out, taken, stopped = self._propagate(start, times, state, max_steps - steps)
             steps += taken
-            if stop is not None:
-                outcome, time, step = stop
-                ahead = (leg.times[-1] - time) / step if step > 0 else math.inf
-                return stop_of(outcome, time, steps, ahead)
-            rows.append(out[1:] if wanted else out[1:-1])
-            state[:] = out[-1]
+            if stopped is not None:
+                outcome, time, step = stopped
+                return _failure(outcome, time, steps, segment.times[-1], step)
+            rows.append(out[1:] if end_is_wanted else out[1:-1])
+            state = out[-1].copy()
             state[:n] = out[-1, :n, :1]
         values = rows[0] if len(rows) == 1 else np.concatenate(rows)
         count = len(values)
-        # (time, slot, state, lane) to (time, state, lane, slot): lanes hold consecutive shares.
-        columns = values[:, n:].reshape(count, self._slots, n, self._lanes).transpose(0, 2, 3, 1)
-        return Path(
+        # (time, column, state, lane) to (time, state, lane, column): lanes hold consecutive shares.
+        columns = values[:, n:].reshape(count, self._columns, n, self._lanes).transpose(0, 2, 3, 1)
+        return SegmentSolution(
             values[:, :n, 0],
-            columns.reshape(count, n, self._lanes * self._slots)[:, :, :m],
+            columns.reshape(count, n, self._lanes * self._columns)[:, :, :m],
             np.zeros((count, 0)),
             np.zeros((count, 0, m)),
             steps,
         )
 
-    def _columns(self, sensitivities: Array) -> Array:
-        """Sensitivities, shape (n, m), as the lanes hold them, shape (slots * n, lanes)."""
-        full = np.zeros((self._n, self._lanes * self._slots))
+    def _by_lane(self, sensitivities: Array) -> Array:
+        """Return sensitivities, shape (n, m), as lanes hold them, shape (columns * n, lanes)."""
+        full = np.zeros((self._n, self._lanes * self._columns))
         full[:, : self._m] = sensitivities
-        lanes = full.reshape(self._n, self._lanes, self._slots).transpose(2, 0, 1)
-        return lanes.reshape(self._slots * self._n, self._lanes)
+        shares = full.reshape(self._n, self._lanes, self._columns).transpose(2, 0, 1)
+        return shares.reshape(self._columns * self._n, self._lanes)
 
     def _propagate(
-        self, start: float, times: Array, max_steps: int
+        self, start: float, times: Array, state: Array, max_steps: int
     ) -> tuple[Array, int, tuple[Any, float, float] | None]:
-        """Values at `start` and `times`, shape (k, size, lanes); how many steps; what stopped it.
+        """Integrate from `start` through `times`.
 
-        The last is the outcome, the time, and the length of the last step.
+        Returns
+        -------
+        values
+            At `start` and `times`, shape (k, size, lanes).
+        steps
+            Number of steps taken.
+        stopped
+            If the integration stopped early: heyoka's outcome, the time, and the length of the
+            last step.
         """
-        ta = self._integrator
+        ta = self._equations.start(start, state)
         # heyoka's grid begins where the integrator stands.
         grid = np.concatenate([[start], times])
         limit = max(1, max_steps)
         if self._lanes == 1:
-            ta.time = start
-            ta.state[:] = self._state[:, 0]
-            ta.pars[:] = self._pars[: self._used, 0]
             outcome, _, _, steps, _, out = ta.propagate_grid(grid, max_steps=limit)
             results = [(outcome, steps)]
             out = out[:, :, None]
             ends, lengths = [ta.time], [ta.last_h]
         else:
-            ta.set_time(start)
-            ta.state[:] = self._state
-            ta.pars[:] = self._pars[: self._used]
             _, out = ta.propagate_grid(
                 np.repeat(grid[:, None], self._lanes, axis=1), max_steps=limit
             )
@@ -210,13 +272,124 @@ class HeyokaEngine:
         return out, steps, None
 
 
-def system_of(
+class HeyokaBatchIntegrator:
+    """Taylor integration of states and sensitivities, with one problem of a batch in each lane.
+
+    Parameters
+    ----------
+    field
+        A smooth field without algebraic variables.
+    structure
+        The sensitivities that are wanted.
+    tolerance
+        Relative and absolute tolerance, on the largest component.
+    """
+
+    name = "heyoka"
+
+    def __init__(self, field: VectorField, structure: Structure, tolerance: float) -> None:
+        self._n, self._p = len(field.states), len(field.scalars)
+        self._m = structure.directions
+        entries = sorted(structure.entries)
+        self._entries = _index_arrays(entries)
+        self._equations = _VariationalEquations(field, self._m, entries, LANES, tolerance)
+
+    def integrate(
+        self, problems: InitialValueProblems, max_steps: int
+    ) -> BatchSolution | BatchFailure:
+        """See :class:`odefit.simulation.engine.BatchIntegrator`."""
+        n, m, p = self._n, self._m, self._p
+        count = len(problems.starts)
+        lengths = np.array([len(times) for times in problems.times], dtype=np.intp)
+        ends = np.cumsum(lengths)
+        states = np.empty((int(ends[-1]), n))
+        sensitivities = np.empty((int(ends[-1]), n, m))
+        steps = np.empty(count, dtype=np.intp)
+        pars, first = self._equations.pars, self._equations.first_multiplier
+        pars[:p] = problems.scalars[:, None]
+        pars[first:] = problems.scalar_sensitivities[self._entries][:, None]
+        polynomials = problems.polynomials.reshape(count, -1)
+        initial = np.empty((self._equations.size, LANES))
+        # (direction, state), one column after the other.
+        initial[n:] = problems.sensitivities.T.reshape(-1, 1)
+        order = np.argsort(lengths, kind="stable")
+        for begin in range(0, count, LANES):
+            group = order[begin : begin + LANES]
+            # The lanes of an incomplete group repeat its last problem.
+            chosen = np.append(group, np.repeat(group[-1:], LANES - len(group)))
+            grid = _common_grid(problems, chosen, int(lengths[group[-1]]))
+            pars[p:first] = polynomials[chosen].T
+            initial[:n] = problems.states[chosen].T
+            ta = self._equations.start(problems.starts[chosen], initial)
+            _, out = ta.propagate_grid(grid, max_steps=max(1, max_steps))
+            failure = self._failed(problems, group, out)
+            if failure is not None:
+                return failure
+            for lane, k in enumerate(group):
+                rows = slice(ends[k] - lengths[k], ends[k])
+                # The last time of every lane is in the last row, see _common_grid.
+                values = out[1 : 1 + lengths[k], :, lane]
+                states[rows] = values[:, :n]
+                sensitivities[rows] = values[:, n:].reshape(-1, m, n).transpose(0, 2, 1)
+                states[ends[k] - 1] = out[-1, :n, lane]
+                sensitivities[ends[k] - 1] = out[-1, n:, lane].reshape(m, n).T
+                steps[k] = ta.propagate_res[lane][3]
+        return BatchSolution(states, sensitivities, steps)
+
+    def _failed(
+        self, problems: InitialValueProblems, group: IntArray, out: Array
+    ) -> BatchFailure | None:
+        """Return the failure of a group; the other lanes may merely have been stopped by it."""
+        ta = self._equations.integrator
+        results = ta.propagate_res
+        fine = (hy.taylor_outcome.time_limit, hy.taylor_outcome.success)
+        for lane, k in enumerate(group):
+            outcome, _, _, taken = results[lane]
+            if outcome not in fine:
+                end = float(problems.times[k][-1])
+                time = float(ta.time[lane])
+                if outcome == hy.taylor_outcome.step_limit and time >= end:
+                    continue  # it has arrived: another lane needs more
+                time = time if math.isfinite(time) else float(problems.starts[k])
+                step = float(abs(ta.last_h[lane]))
+                return BatchFailure(int(k), _failure(outcome, time, taken, end, step))
+        for lane, k in enumerate(group):
+            if not np.isfinite(out[-1, :, lane]).all():
+                end = float(problems.times[k][-1])
+                outcome = hy.taylor_outcome.err_nf_state
+                return BatchFailure(int(k), _failure(outcome, end, results[lane][3], end, 0.0))
+        return None
+
+
+def _common_grid(problems: InitialValueProblems, chosen: IntArray, length: int) -> Array:
+    """Return initial and output times for all lanes, shape (length + 1, lanes).
+
+    heyoka wants as many times in every lane, increasing: where a problem has fewer, those in its
+    last gap are not used.
+    """
+    grid = np.empty((length + 1, len(chosen)))
+    for lane, k in enumerate(chosen):
+        own = problems.times[k]
+        grid[0, lane] = problems.starts[k]
+        if len(own) == length:
+            grid[1:, lane] = own
+            continue
+        grid[1 : len(own), lane] = own[:-1]
+        last = grid[len(own) - 1, lane]
+        grid[len(own) :, lane] = np.linspace(last, own[-1], length - len(own) + 2)[1:]
+    return grid
+
+
+def _variational_system(
     field: VectorField,
-    slots: int,
+    columns: int,
     place: dict[tuple[int, int], int],
     algebra: HeyokaAlgebra,
 ) -> list[tuple[Any, Any]]:
-    """The field and `slots` columns of sensitivities; parameter `place` multiplies df/dscalar."""
+    """Return the field and its variational equations for some columns of sensitivities.
+
+    Parameter `place[j, k]` is the sensitivity of scalar j in column k, which multiplies df/dp_j.
+    """
     n, p = len(field.states), len(field.scalars)
     # The names of the problem could clash with those of the sensitivities.
     states = _variables([f"x{i}" for i in range(n)])
@@ -231,11 +404,11 @@ def system_of(
     zero = hy.expression(0.0)
     rhs = [zero + f for f in field.rhs(values, algebra)]
     system = list(zip(states, rhs, strict=True))
-    if not slots:
+    if not columns:
         return system
     tensors = hy.diff_tensors(rhs, diff_args=[*states, *scalars], diff_order=1)
     jacobian = np.array(tensors.jacobian).reshape(n, n + p)
-    for k in range(slots):
+    for k in range(columns):
         column = _variables([f"s{i}_{k}" for i in range(n)])
         for i in range(n):
             terms = [jacobian[i, j] * column[j] for j in range(n) if jacobian[i, j] != zero]
@@ -253,15 +426,19 @@ def _variables(names: Sequence[str]) -> list[Any]:
     return list(made) if isinstance(made, (list, tuple)) else [made]
 
 
-def _indices(values: Sequence[int]) -> npt.NDArray[np.intp]:
-    return np.array(values, dtype=np.intp)
+def _index_arrays(pairs: Sequence[tuple[int, int]]) -> tuple[IntArray, IntArray]:
+    """Return the first and the second numbers of pairs, to index a matrix with."""
+    rows, columns = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+    return rows, columns
 
 
-def stop_of(outcome: Any, time: float, steps: int, ahead: float) -> Stop:
-    """An outcome of heyoka's, other than having arrived, in words."""
+def _failure(outcome: Any, time: float, steps: int, end: float, step: float) -> EngineFailure:
+    """Return in words why heyoka stopped at `time` before `end`, its last step being `step`."""
     if outcome == hy.taylor_outcome.step_limit:
-        return Stop(time, f"more than {steps} steps are needed", True, steps, ahead)
+        ahead = float(end - time) / step if step > 0 else math.inf
+        return EngineFailure(time, f"more than {steps} steps are needed", True, steps, ahead)
     if outcome == hy.taylor_outcome.err_nf_state:
-        return Stop(time, "the solution grows without bound or is not defined", steps=steps)
-    edge = "a root or a fractional power reaches zero, beyond which it is not defined"
-    return Stop(time, edge, steps=steps)  # a terminal event
+        reason = "the solution grows without bound or is not defined"
+    else:  # a terminal event
+        reason = "a root or a fractional power reaches zero, beyond which it is not defined"
+    return EngineFailure(time, reason, steps=steps)

@@ -1,8 +1,8 @@
-"""The forward map of one condition cut into intervals, each from a start of its own (4).
+"""The forward map of one condition on shooting intervals, each with initial values of its own (4).
 
-Everything that happens within an interval (events, corners of inputs, algebraic equations) is as
-in :class:`ConditionMap`, which integrates an interval as a condition that begins there. Where
-nothing happens, all intervals go through a compiled integrator together.
+Everything that happens within an interval (events, breakpoints of inputs, algebraic equations) is
+as in :class:`ConditionMap`, which integrates an interval as a condition that begins there. Where
+nothing happens, all intervals are integrated together, as one batch of initial value problems.
 """
 
 from __future__ import annotations
@@ -12,91 +12,116 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from odefit.problem.arrays import Array
 from odefit.problem.binding import Binding, dynamic_unknowns
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import Expression
 from odefit.problem.vector_field import Structure, VectorField
-from odefit.simulation.engine import Broken, Stretches
-from odefit.simulation.engines import BUDGET, EngineSwitch
+from odefit.simulation.engine import BatchFailure, BatchIntegrator, InitialValueProblems
+from odefit.simulation.engine_choice import TAYLOR_STEPS, UNDECIDED, EngineChoice
+from odefit.simulation.engines import Engines
 from odefit.simulation.failure import Failure
-from odefit.simulation.schedule import leg_of
+from odefit.simulation.segments import Segment, segment_between
 from odefit.simulation.trajectory import ConditionMap, Trajectory
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep:
-    """All intervals of a condition integrated. N is the number of a node's values.
+class IntervalSolution:
+    """The solution of a condition on all its shooting intervals.
+
+    There are K intervals, and a node has N values.
 
     Attributes
     ----------
     trajectory
-        At the condition's times; its sensitivities are by the unknowns of the problem, numbers
-        0 to n - 1, and by the values of the node that the time's interval begins with, numbers
-        n to n + N - 1.
-    first, first_slope
-        The first node and its derivative by the unknowns, shapes (N,) and (N, n).
+        The discontinuous trajectory at the condition's times. Its sensitivities are by the
+        unknowns of the problem, numbers 0 to n - 1, and by the values of the node that the
+        time's interval begins with, numbers n to n + N - 1.
+    first_node, first_node_by_unknown
+        The first node and its derivatives by the unknowns, shapes (N,) and (N, n).
     ends
         Values at the end of each interval but the last, shape (K - 1, N).
     by_node, by_unknown
-        Their derivatives, shapes (K - 1, N, N) and (K - 1, N, n): G and P of (12).
+        Their derivatives by the node of their interval and by the unknowns, shapes
+        (K - 1, N, N) and (K - 1, N, n): G and P of (12).
     """
 
     trajectory: Trajectory
-    first: Array
-    first_slope: Array
+    first_node: Array
+    first_node_by_unknown: Array
     ends: Array
     by_node: Array
     by_unknown: Array
 
 
-Elsewhere = Callable[[Sequence[int], Array, Array], Iterable[Trajectory | Failure]]
-"""Integrates the intervals of these numbers for a vector and all nodes, in other processes."""
+RemoteIntegration = Callable[
+    [Sequence[int], Array, Array, EngineChoice], Iterable[Trajectory | Failure]
+]
+"""Integrates the intervals of given numbers, for a vector and all nodes, in other processes."""
+
+
+class _Rows:
+    """Values at the rows of a trajectory and at the ends of intervals, filled in by interval.
+
+    Attributes
+    ----------
+    states, sensitivities
+        Values of a node at the data times, shapes (k, N) and (k, N, n + N).
+    algebraic, algebraic_sensitivities
+        Algebraic variables at the data times, shapes (k, a) and (k, a, n + N).
+    ends, end_sensitivities
+        Values at the ends of intervals, shapes (K - 1, N) and (K - 1, N, n + N).
+    """
+
+    def __init__(self, rows: int, intervals: int, size: int, algebraic: int, width: int) -> None:
+        self.states, self.sensitivities = np.empty((rows, size)), np.zeros((rows, size, width))
+        self.algebraic = np.empty((rows, algebraic))
+        self.algebraic_sensitivities = np.zeros((rows, algebraic, width))
+        self.ends = np.empty((intervals - 1, size))
+        self.end_sensitivities = np.zeros((intervals - 1, size, width))
 
 
 class IntervalMap:
-    """Trajectories of one condition on intervals.
+    """The forward map of one condition on shooting intervals.
 
-    A node holds the differential states, and the constants that events assign.
+    A node holds the differential states, and the scalars that events assign.
 
     Parameters
     ----------
     field, condition, engines
-        As of :class:`ConditionMap`.
-    cuts
-        Where intervals begin, shape (K,), increasing, the first at t0, the others before the
-        last data time. An event at a cut happens after it; a measurement at a cut is one of
-        the node.
+        As for :class:`ConditionMap`.
+    node_times
+        Times of the nodes, at which intervals begin, shape (K,), increasing, the first at t0,
+        the others before the last data time. An event at a node happens after it; a measurement
+        at a node is one of the node.
     sizes
         Typical sizes of a node's values, shape (N,), for error control.
     unknowns
-        How many the problem has.
+        Number of unknowns of the problem.
     names
-        Of a node's values, see :func:`odefit.simulation.nodes.node_names`.
+        Names of a node's values, see :func:`odefit.simulation.nodes.node_names`.
 
     Attributes
     ----------
-    elsewhere
-        What integrates intervals that do not go through the lanes of one integrator; None for
-        this process.
+    remote
+        Integrates the intervals that are not part of a batch; None for this process.
     """
 
     def __init__(
         self,
         field: VectorField,
         condition: Condition,
-        engines: EngineSwitch,
-        cuts: Array,
+        engines: Engines,
+        node_times: Array,
         sizes: Array,
         unknowns: int,
         names: tuple[str, ...],
     ) -> None:
         self.field = field
         self.condition = condition
-        self.cuts = cuts
-        self.elsewhere: Elsewhere | None = None
+        self.node_times = node_times
+        self.remote: RemoteIntegration | None = None
         self._engines = engines
         self._n = unknowns
         self.names = names
@@ -106,105 +131,105 @@ class IntervalMap:
         self._first = Binding(bounds, condition.scalars)
         self._scalars = Binding([condition.scalars[s] for s in field.scalars], condition.scalars)
         self._sizes = sizes
-        self.interval = np.searchsorted(cuts, condition.times, side="right") - 1
-        active = dynamic_unknowns(condition, field.scalars)
-        self._active = tuple(sorted(active))
-        # Every interval but the last ends at a cut, whether it is measured there or not.
-        stops = [*cuts[1:], None]
+        self.interval = np.searchsorted(node_times, condition.times, side="right") - 1
+        self._row_starts = np.searchsorted(self.interval, np.arange(len(node_times) + 1))
+        self._active = tuple(sorted(dynamic_unknowns(condition, field.scalars)))
+        # Every interval but the last ends at a node, whether it is measured there or not.
+        measured = [condition.times[self.interval == i] for i in range(len(node_times))]
         self._times = [
-            _times(condition.times[self.interval == i], stop) for i, stop in enumerate(stops)
+            *(np.append(times, end) for times, end in zip(measured, node_times[1:], strict=False)),
+            measured[-1],
         ]
 
-    def __call__(self, vector: Array, nodes: Array) -> Sweep | Failure:
-        """Integrate.
+    def __call__(
+        self, vector: Array, nodes: Array, choice: EngineChoice = UNDECIDED
+    ) -> IntervalSolution | Failure:
+        """Integrate all intervals.
 
         Parameters
         ----------
         vector
             Unknowns of the problem, shape (n,).
         nodes
-            All but the first, shape (K - 1, N).
+            All nodes but the first, shape (K - 1, N).
+        choice
+            The choice of an engine, as the integration before has returned it.
         """
-        count, size, n = len(self.cuts), len(self.names), self._n
-        width = n + size
+        count, size, n = len(self.node_times), len(self.names), self._n
         first = self._first(vector)
-        slope = np.array(self._first.derivative(vector, np.arange(n)))
+        first_by_unknown = np.array(self._first.derivative(vector, np.arange(n)))
         nodes = np.concatenate([first[None], nodes])
-        rows, a = len(self.condition.times), len(self.field.algebraic)
-        states, sensitivities = np.empty((rows, size)), np.zeros((rows, size, width))
-        algebraic, algebraic_sensitivities = np.empty((rows, a)), np.zeros((rows, a, width))
-        ends, jacobian = np.empty((count - 1, size)), np.zeros((count - 1, size, width))
-        starts_at = np.searchsorted(self.interval, np.arange(count + 1))
-        together = self._together()
-        if together:
-            failure = self._bundled(
-                together, vector, nodes, starts_at, states, sensitivities, ends, jacobian
-            )
-            if failure is not None and not failure[1]:
-                return failure[0]
-            if failure is not None:
-                together = []  # stiff: one by one, the engine chosen for each
-        apart = set(range(count)) - set(together)
-        wanted = [i for i in sorted(apart) if len(self._times[i])]
-        for i, at in zip(wanted, self._apart(wanted, vector, nodes), strict=False):
+        field, times = self.field, self.condition.times
+        out = _Rows(len(times), count, size, len(field.algebraic), n + size)
+        batch: list[int] = []
+        if not field.algebraic and not self.switched:
+            integrator = self._engines.batch_integrator(field, self._structure, choice)
+            if integrator is not None and self._without_events:
+                batch = self._without_events
+                failure = self._integrate_batch(integrator, vector, nodes, out)
+                if failure is not None:
+                    if not failure.failure.out_of_steps:
+                        time, reason = failure.failure.time, failure.failure.reason
+                        return Failure(self.condition.name, time, reason, choice)
+                    batch = []  # stiff: one by one, the engine chosen for each
+        together = set(batch)
+        wanted = [i for i in range(count) if i not in together and len(self._times[i])]
+        for i, at in zip(wanted, self._one_by_one(wanted, vector, nodes, choice), strict=False):
             if isinstance(at, Failure):
                 return at
+            choice = at.choice
             columns = list(at.unknowns)
-            here = slice(starts_at[i], starts_at[i + 1])
-            kept = starts_at[i + 1] - starts_at[i]
-            values, slopes = self._augmented(at, nodes[i])
-            states[here] = values[:kept]
-            sensitivities[here, :, columns] = slopes[:kept]
-            algebraic[here] = at.algebraic[:kept]
-            algebraic_sensitivities[here, :, columns] = at.algebraic_sensitivities[:kept]
+            here = slice(self._row_starts[i], self._row_starts[i + 1])
+            kept = here.stop - here.start
+            values, derivatives = self._node_values(at, nodes[i])
+            out.states[here] = values[:kept]
+            out.sensitivities[here, :, columns] = derivatives[:kept]
+            out.algebraic[here] = at.algebraic[:kept]
+            out.algebraic_sensitivities[here, :, columns] = at.algebraic_sensitivities[:kept]
             if i < count - 1:
-                ends[i] = values[-1]
-                jacobian[i][:, columns] = slopes[-1]
+                out.ends[i] = values[-1]
+                out.end_sensitivities[i][:, columns] = derivatives[-1]
+        states = len(field.states)
         trajectory = Trajectory(
-            self.condition.times,
-            states[:, : len(self.field.states)],
-            algebraic,
-            tuple(range(width)),
-            sensitivities[:, : len(self.field.states)],
-            algebraic_sensitivities,
+            times,
+            out.states[:, :states],
+            out.algebraic,
+            tuple(range(n + size)),
+            out.sensitivities[:, :states],
+            out.algebraic_sensitivities,
             {
-                name: (states[:, k], sensitivities[:, k])
-                for k, name in enumerate(self.names)
-                if name in self.switched
+                name: (out.states[:, k], out.sensitivities[:, k])
+                for k, name in enumerate(self.switched, states)
             },
+            choice,
         )
-        return Sweep(trajectory, first, slope, ends, jacobian[:, :, n:], jacobian[:, :, :n])
+        by_node, by_unknown = out.end_sensitivities[:, :, n:], out.end_sensitivities[:, :, :n]
+        return IntervalSolution(trajectory, first, first_by_unknown, out.ends, by_node, by_unknown)
 
-    # Many at once -----------------------------------------------------------------------------
-
-    def _together(self) -> list[int]:
-        """Intervals that go through the lanes of one integrator."""
-        field = self.field
-        if field.algebraic or self.switched or self._engines.lanes(field, self._structure) is None:
-            return []
-        return self._eventless
+    # As one batch -----------------------------------------------------------------------------
 
     @cached_property
-    def _eventless(self) -> list[int]:
-        """Intervals in which nothing happens, and in which something is wanted."""
+    def _without_events(self) -> list[int]:
+        """Numbers of the intervals in which nothing happens, and in which values are wanted."""
         found = []
         for i, times in enumerate(self._times):
-            start = float(self.cuts[i])
+            start = float(self.node_times[i])
             if not len(times) or (len(times) == 1 and times[0] == start):
                 continue
             happens = any(start <= t < times[-1] for t, _ in self.condition.events)
-            if not happens and not len(self._legs[i].knots):
+            if not happens and not len(self._segments[i].breakpoints):
                 found.append(i)
         return found
 
     @cached_property
-    def _legs(self) -> dict[int, _Leg]:
+    def _segments(self) -> dict[int, Segment]:
+        """By the number of an interval, the segment through its times."""
         found = {}
         for i, times in enumerate(self._times):
-            after = times[times > self.cuts[i]]
+            start = float(self.node_times[i])
+            after = times[times > start]
             if len(after):
-                leg = leg_of(self.condition, self.field.inputs, float(self.cuts[i]), after)
-                found[i] = _Leg(leg.times, leg.knots, leg.polynomials[0])
+                found[i] = segment_between(self.condition, self.field.inputs, start, after)
         return found
 
     @cached_property
@@ -213,145 +238,139 @@ class IntervalMap:
         entries = {(j, columns[k]) for j, k in self._scalars.entries() if k in columns}
         return Structure(len(self._active) + len(self.names), frozenset(entries))
 
-    def _bundled(
-        self,
-        together: Sequence[int],
-        vector: Array,
-        nodes: Array,
-        starts_at: npt.NDArray[np.intp],
-        states: Array,
-        sensitivities: Array,
-        ends: Array,
-        jacobian: Array,
-    ) -> tuple[Failure, bool] | None:
-        """Integrate the intervals of `together` into the arrays.
-
-        Returns a failure, and whether it was the effort alone that ran out.
-        """
-        lanes = self._engines.lanes(self.field, self._structure)
-        assert lanes is not None
+    def _integrate_batch(
+        self, integrator: BatchIntegrator, vector: Array, nodes: Array, out: _Rows
+    ) -> BatchFailure | None:
+        """Integrate the intervals without events into the rows; return what has failed."""
+        batch = self._without_events
         size, active = len(self.names), np.array(self._active, dtype=np.intp)
         scales = np.abs(vector[active])
         scales[scales == 0.0] = 1.0
         scales = np.concatenate([scales, self._sizes])
-        seeds = np.zeros((size, len(scales)))
-        seeds[:, len(active) :] = np.diag(self._sizes)
-        scalar_seeds = np.zeros((len(self.field.scalars), len(scales)))
-        scalar_seeds[:, : len(active)] = (
+        sensitivities = np.zeros((size, len(scales)))
+        sensitivities[:, len(active) :] = np.diag(self._sizes)
+        scalar_sensitivities = np.zeros((len(self.field.scalars), len(scales)))
+        scalar_sensitivities[:, : len(active)] = (
             self._scalars.derivative(vector, active) * scales[: len(active)]
         )
-        legs = [self._legs[i] for i in together]
-        stretches = Stretches(
-            self.cuts[list(together)],
-            [leg.times for leg in legs],
-            np.array([leg.polynomials for leg in legs]),
-            nodes[list(together)],
+        segments = [self._segments[i] for i in batch]
+        problems = InitialValueProblems(
+            self.node_times[batch],
+            [segment.times for segment in segments],
+            np.array([segment.polynomials[0] for segment in segments]),
+            nodes[batch],
             self._scalars(vector),
-            seeds,
-            scalar_seeds,
+            sensitivities,
+            scalar_sensitivities,
         )
-        bundle = lanes.bundle(stretches, BUDGET)
-        if isinstance(bundle, Broken):
-            stop = bundle.stop
-            return Failure(self.condition.name, stop.time, stop.reason), stop.out_of_steps
-        slopes = bundle.sensitivities / scales
+        solved = integrator.integrate(problems, TAYLOR_STEPS)
+        if isinstance(solved, BatchFailure):
+            return solved
+        derivatives = solved.sensitivities / scales
         columns = np.concatenate([active, self._n + np.arange(size)])
-        # Where the values of the bundle go: rows of measurements, or the end of an interval.
-        lengths = np.array([len(leg.times) for leg in legs])
-        last = np.cumsum(lengths) - 1
-        is_end = np.zeros(len(bundle.states), dtype=bool)
-        inner = np.array([i < len(self.cuts) - 1 for i in together])
+        # Where values of the batch go: rows of measurements, or the end of an interval.
+        last = np.cumsum([len(segment.times) for segment in segments]) - 1
+        inner = np.array([i < len(self.node_times) - 1 for i in batch])
+        is_end = np.zeros(len(solved.states), dtype=bool)
         is_end[last[inner]] = True
-        index = np.array(together)[inner]
-        ends[index] = bundle.states[last[inner]]
-        jacobian[index[:, None, None], np.arange(size)[None, :, None], columns] = slopes[
-            last[inner]
-        ]
-        identity = np.eye(size)
+        index = np.array(batch)[inner]
+        every = np.arange(size)[None, :, None]
+        out.ends[index] = solved.states[is_end]
+        out.end_sensitivities[index[:, None, None], every, columns] = derivatives[is_end]
         rows = []
-        for i in together:
-            here = np.arange(starts_at[i], starts_at[i + 1])
-            if len(here) and self.condition.times[here[0]] == self.cuts[i]:
-                states[here[0]] = nodes[i]
-                sensitivities[here[0], :, self._n :] = identity
+        for i in batch:
+            here = np.arange(self._row_starts[i], self._row_starts[i + 1])
+            if len(here) and self.condition.times[here[0]] == self.node_times[i]:
+                out.states[here[0]] = nodes[i]
+                out.sensitivities[here[0], :, self._n :] = np.eye(size)
                 here = here[1:]
             rows.append(here)
         at = np.concatenate(rows)
-        states[at] = bundle.states[~is_end]
-        sensitivities[at[:, None, None], np.arange(size)[None, :, None], columns] = slopes[~is_end]
+        out.states[at] = solved.states[~is_end]
+        out.sensitivities[at[:, None, None], every, columns] = derivatives[~is_end]
         return None
 
     # One at a time ----------------------------------------------------------------------------
 
-    def _apart(
-        self, intervals: Sequence[int], vector: Array, nodes: Array
+    def _one_by_one(
+        self, intervals: Sequence[int], vector: Array, nodes: Array, choice: EngineChoice
     ) -> Iterable[Trajectory | Failure]:
-        if self.elsewhere is not None and len(intervals) > 1:
-            return self.elsewhere(intervals, vector, nodes)
-        return (self.alone(i, vector, nodes[i]) for i in intervals)
+        if self.remote is not None and len(intervals) > 1:
+            return self.remote(intervals, vector, nodes, choice)
+        return self.integrate(intervals, vector, nodes[list(intervals)], choice)
 
-    def alone(self, i: int, vector: Array, node: Array) -> Trajectory | Failure:
-        """Interval number `i` from `node`, by the problem's unknowns and the node's values."""
-        return self._maps[i](np.concatenate([vector, node]), self._times[i])
+    def integrate(
+        self, intervals: Iterable[int], vector: Array, nodes: Iterable[Array], choice: EngineChoice
+    ) -> Iterable[Trajectory | Failure]:
+        """Integrate some intervals one after the other, each from a node of its own.
+
+        Yields
+        ------
+        Trajectories, with sensitivities by the problem's unknowns and the node's values.
+        """
+        for i, node in zip(intervals, nodes, strict=True):
+            found = self._maps[i](np.concatenate([vector, node]), self._times[i], choice)
+            choice = found.choice
+            yield found
 
     @cached_property
     def _maps(self) -> list[ConditionMap]:
-        """A condition for each interval, its initial values as further unknowns."""
+        """A condition for each interval, with its initial values as further unknowns."""
         found = []
         own = {name: self._n + k for k, name in enumerate(self.names)}
         initial: dict[str, int | float | Expression] = {s: own[s] for s in self.field.states}
         scalars = {**self.condition.scalars, **{c: own[c] for c in self.switched}}
-        least = np.concatenate([np.zeros(self._n), self._sizes])
-        stops = [*self.cuts[1:], np.inf]
-        for i, stop in enumerate(stops):
-            start = float(self.cuts[i])
-            events = tuple(e for e in self.condition.events if start <= e[0] < stop)
+        minimal_sizes = np.concatenate([np.zeros(self._n), self._sizes])
+        for i, stop in enumerate([*self.node_times[1:], np.inf]):
+            start = float(self.node_times[i])
             condition = replace(
                 self.condition,
                 t0=start,
                 times=self._times[i],
                 scalars=scalars,
                 initial=initial,
-                events=events,
+                events=tuple(e for e in self.condition.events if start <= e[0] < stop),
             )
-            found.append(ConditionMap(self.field, condition, self._engines, least=least))
+            found.append(
+                ConditionMap(self.field, condition, self._engines, minimal_sizes=minimal_sizes)
+            )
         return found
 
-    def _augmented(self, at: Trajectory, node: Array) -> tuple[Array, Array]:
-        """States and constants that events assign, with their sensitivities."""
+    def _node_values(self, at: Trajectory, node: Array) -> tuple[Array, Array]:
+        """Return states and scalars that events assign, with their sensitivities."""
         if not self.switched:
             return at.states, at.sensitivities
-        rows, m = len(at.times), len(at.unknowns)
-        values, slopes = np.empty((rows, len(self.names))), np.zeros((rows, len(self.names), m))
-        n = len(self.field.states)
-        values[:, :n], slopes[:, :n] = at.states, at.sensitivities
+        rows, m, n = len(at.times), len(at.unknowns), len(self.field.states)
+        values = np.empty((rows, len(self.names)))
+        derivatives = np.zeros((rows, len(self.names), m))
+        values[:, :n], derivatives[:, :n] = at.states, at.sensitivities
         for k, name in enumerate(self.switched, n):
             if name in at.switched:
-                values[:, k], slopes[:, k] = at.switched[name]
+                values[:, k], derivatives[:, k] = at.switched[name]
             else:  # not in this interval
                 values[:, k] = node[k]
-                slopes[:, k, at.unknowns.index(self._n + k)] = 1.0
-        return values, slopes
-
-
-@dataclass(frozen=True, eq=False)
-class _Leg:
-    times: Array
-    knots: Array
-    polynomials: Array
+                derivatives[:, k, at.unknowns.index(self._n + k)] = 1.0
+        return values, derivatives
 
 
 class PiecewiseMap:
     """The trajectory of one condition through given nodes, in place of :class:`ConditionMap`.
 
-    Its sensitivities are those with the nodes held.
+    Its sensitivities are those with the nodes held fixed.
+
+    Parameters
+    ----------
+    field, condition, engines, unknowns, names
+        As for :class:`IntervalMap`.
+    nodes
+        Times and values of the nodes, shapes (K,) and (K, N).
     """
 
     def __init__(
         self,
         field: VectorField,
         condition: Condition,
-        engines: EngineSwitch,
+        engines: Engines,
         nodes: tuple[Array, Array],
         unknowns: int,
         names: tuple[str, ...],
@@ -360,23 +379,25 @@ class PiecewiseMap:
         self._parts = (field, engines, unknowns, names)
         self._nodes = nodes
 
-    def __call__(self, vector: Array, times: Array | None = None) -> Trajectory | Failure:
-        """As :meth:`ConditionMap.__call__`."""
+    def __call__(
+        self, vector: Array, times: Array | None = None, choice: EngineChoice = UNDECIDED
+    ) -> Trajectory | Failure:
+        """See :meth:`ConditionMap.__call__`."""
         field, engines, unknowns, names = self._parts
-        cuts, values = self._nodes
+        node_times, values = self._nodes
         condition = self.condition
         if times is not None:
             condition = replace(condition, times=times)
         sizes = np.abs(values).max(axis=0, initial=0.0)
         sizes[sizes == 0] = 1.0
-        begun = len(condition.times) and cuts < condition.times[-1]
-        cuts = cuts[: max(int(np.sum(begun)), 1)]
-        pieces = IntervalMap(field, condition, engines, cuts, sizes, unknowns, names)
+        begun = len(condition.times) and node_times < condition.times[-1]
+        node_times = node_times[: max(int(np.sum(begun)), 1)]
+        intervals = IntervalMap(field, condition, engines, node_times, sizes, unknowns, names)
         with np.errstate(all="ignore"):
-            sweep = pieces(vector, values[1 : len(cuts)])
-        if isinstance(sweep, Failure):
-            return sweep
-        whole = sweep.trajectory
+            found = intervals(vector, values[1 : len(node_times)], choice)
+        if isinstance(found, Failure):
+            return found
+        whole = found.trajectory
         return replace(
             whole,
             unknowns=tuple(range(unknowns)),
@@ -384,8 +405,3 @@ class PiecewiseMap:
             algebraic_sensitivities=whole.algebraic_sensitivities[:, :, :unknowns],
             switched={k: (v, s[:, :unknowns]) for k, (v, s) in whole.switched.items()},
         )
-
-
-def _times(wanted: Array, stop: float | None) -> Array:
-    """Times of an interval: what is measured there, and its end."""
-    return wanted if stop is None else np.append(wanted, stop)

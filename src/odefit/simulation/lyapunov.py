@@ -19,21 +19,23 @@ from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import Structure, VectorField
-from odefit.simulation.engine import Broken, Stretches
+from odefit.simulation.engine import BatchFailure, InitialValueProblems
 from odefit.simulation.failure import Failure
-from odefit.simulation.local_linearization import LocalLinearizationLanes
+from odefit.simulation.local_linearization import LocalLinearizationBatchIntegrator
 
 TOLERANCE = 1e-4
-"""Relative, of the integration. Its effect on the exponents of the Lorenz equations, 1e-3 in their
-sum, is far below what the finite duration leaves open."""
+"""Relative tolerance of the integration. Its effect on the exponents of the Lorenz equations,
+1e-3 in their sum, is far below what the finite duration leaves open."""
 
 BATCHES = 20
-"""Equal parts of the duration, whose scatter gives the standard errors."""
+"""Number of equal parts of the duration, whose scatter gives the standard errors."""
 
 TRANSIENT = 0.1
-"""Part of the duration that goes before it, until perturbations and states have settled."""
+"""Time before the averages begin, over the duration: until perturbations and states have
+settled."""
 
 MAX_STEPS = 10_000_000
+"""Integration steps, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +47,13 @@ class LyapunovSpectrum:
     exponents
         The largest ones, in descending order, shape (count,), in 1/time unit of the problem.
     errors
-        Their standard errors by batch means, shape (count,): what another stretch of the same
-        length may differ by. They know nothing of a trajectory that has not settled yet.
+        Their standard errors by batch means, shape (count,): by how much the exponents of
+        another time span of the same length may differ. They know nothing of a trajectory that
+        has not settled yet.
     duration
         The time that the exponents are means over.
     steps
-        Taken by the integrator.
+        Number of steps that the integrator has taken.
     """
 
     exponents: Array
@@ -70,12 +73,12 @@ def lyapunov_exponents(
     tolerance: float = TOLERANCE,
     max_steps: int = MAX_STEPS,
 ) -> LyapunovSpectrum | Failure:
-    """The Lyapunov exponents of one experiment's trajectory.
+    """Return the Lyapunov exponents of one experiment's trajectory.
 
     Parameters
     ----------
     problem
-        Its data are not used; inputs and events are refused.
+        The problem; its data are not used, inputs and events are refused.
     vector
         Unknowns, shape (n,), or their values by name.
     duration
@@ -87,9 +90,9 @@ def lyapunov_exponents(
     transient
         Time that passes from t0 before the averages begin; None for a tenth of `duration`.
     tolerance
-        Relative, of the integration.
+        Relative tolerance of the integration.
     max_steps
-        At most.
+        Integration steps, at most.
 
     Returns
     -------
@@ -124,14 +127,14 @@ def lyapunov_exponents(
         scalars = Binding([condition.scalars[s] for s in field.scalars], condition.scalars)(vector)
     if not np.isfinite(states).all():
         return Failure(condition.name, condition.t0, "an initial value is not finite")
-    lanes = LocalLinearizationLanes(
+    integrator = LocalLinearizationBatchIntegrator(
         field, Structure(count, frozenset()), tolerance, 1e-3 * tolerance, order=3
     )
     # Perturbations of the states' own size, which is what their errors are measured by.
     growth = _Growth(float(np.abs(states).max(initial=0.0)) or 1.0, condition.t0, count)
     start = condition.t0
     marks = start + before + duration * np.linspace(0.0, 1.0, BATCHES + 1)
-    stretch = Stretches(
+    problems = InitialValueProblems(
         np.array([start]),
         [marks[marks > start]],
         np.zeros((1, 0, 5)),
@@ -140,9 +143,9 @@ def lyapunov_exponents(
         growth.size * np.eye(n, count),
         np.zeros((len(scalars), count)),
     )
-    found = lanes.march(stretch, max_steps, growth)
-    if isinstance(found, Broken):
-        return Failure(condition.name, found.stop.time, found.stop.reason)
+    found = integrator.integrate(problems, max_steps, growth)
+    if isinstance(found, BatchFailure):
+        return Failure(condition.name, found.failure.time, found.failure.reason)
     rates = np.diff(growth.at(marks), axis=0) / np.diff(marks)[:, None]
     exponents = rates.mean(axis=0)
     errors = rates.std(axis=0, ddof=1) / math.sqrt(BATCHES)
@@ -158,7 +161,7 @@ class _Growth:
     size
         Length of the perturbations.
     start
-        Time at which there has been no growth.
+        The time at which there has been no growth.
     count
         Number of perturbations.
     """
@@ -176,7 +179,7 @@ class _Growth:
         return np.asarray(self.size * Q[None])
 
     def at(self, times: Array) -> Array:
-        """Logarithms of the growth until `times`, at which steps have ended."""
+        """Return the logarithms of the growth until `times`, at which steps have ended."""
         rows = np.searchsorted(self._times, times, side="right") - 1
         return np.array(self._logarithms)[rows]
 
@@ -187,7 +190,7 @@ def _check(
     if condition.events:
         raise InputError(
             f'experiment "{condition.name}" has events; Lyapunov exponents are those of one '
-            "field for all times: remove the events"
+            "vector field for all times: remove the events"
         )
     if problem.model.inputs:
         names = ", ".join(problem.model.inputs)

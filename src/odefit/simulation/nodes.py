@@ -1,4 +1,4 @@
-"""Where trajectories begin anew, when no single integration can follow them."""
+"""Shooting nodes: where trajectories begin anew, when no single integration can follow them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from odefit.problem.vector_field import VectorField
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """Where trajectories begin anew, by condition.
+    """Shooting nodes of all conditions, at which trajectories begin anew.
 
     Attributes
     ----------
     times
-        Increasing, the first t0, shape (K,) each.
+        Times of the nodes of each condition, increasing, the first t0, shape (K,) each.
     values
-        States and constants that events assign, shape (K, N) each; the first follows from the
-        unknowns.
+        States and constants that events assign, shape (K, N) each; the first node follows from
+        the unknowns.
     constraints, experiments
-        Conditions beside the data that hold on this trajectory, and the experiment of each.
+        Constraints beside the data that hold on this trajectory, and the experiment of each.
     """
 
     times: Sequence[Array]
@@ -32,16 +32,16 @@ class Nodes:
 
     @property
     def equations(self) -> int:
-        """How many of the constraints are equations."""
+        """Number of constraints that are equations."""
         return sum(not {"<", ">"} & set(text) for text in self.constraints)
 
     @property
     def count(self) -> int:
-        """Of all conditions."""
+        """Number of nodes of all conditions."""
         return sum(len(t) for t in self.times)
 
 
 def node_names(field: VectorField, conditions: Sequence[Condition]) -> tuple[str, ...]:
-    """What a node holds: the states, then constants and parameters that some event assigns."""
+    """Return what a node holds: the states, then constants and parameters that events assign."""
     assigned = {name for c in conditions for _, event in c.events for name in event}
     return (*field.states, *(name for name in field.scalars if name in assigned))

@@ -17,19 +17,19 @@ from odefit.problem.noise import Noise
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """Residuals of one observable in one condition.
+class SeriesResiduals:
+    """Weighted residuals of one observable in one condition.
 
     Attributes
     ----------
     predicted
-        In natural units, shape (n,).
+        Predicted values in natural units, shape (n,).
     residuals
         (predicted - measured) / sd on the scale of the noise model, shape (n,).
     sd
         Standard deviations, shape (n,), with derivatives where they depend on unknowns.
     log_density_offset
-        What the log-likelihood has beside the squares and the sds: the scale of a transform.
+        Term that the transform of the noise model adds to the log-likelihood.
     """
 
     predicted: Array
@@ -38,7 +38,7 @@ class Block:
     log_density_offset: float
 
 
-def weigh(
+def series_residuals(
     noise: Noise,
     series: Series,
     predicted: Mapping[str, Dual],
@@ -46,15 +46,19 @@ def weigh(
     condition: Condition,
     vector: Array,
     estimated: int | None,
-) -> Block:
-    """Residuals of observable `name`.
+) -> SeriesResiduals:
+    """Return the weighted residuals of observable `name`.
 
     Parameters
     ----------
     noise, series
-        Its noise model and measurements.
+        Noise model and measurements of the observable.
     predicted
         All observables at the condition's times.
+    name, condition
+        Name of the observable, and the condition it was measured in.
+    vector
+        Unknowns of the problem, shape (unknowns,).
     estimated
         Index of the unknown standard deviation, where it is estimated.
     """
@@ -67,11 +71,22 @@ def weigh(
         measured = DUAL.call(noise.transform, [measured])
         base = math.e if noise.transform == "log" else 10.0
         offset = -float(np.sum(np.log(series.values * math.log(base))))
-    sd = _sd(noise, series, predicted, condition, vector, estimated)
-    return Block(natural, (model - measured) / sd, sd, offset)
+    sd = _standard_deviations(noise, series, predicted, condition, vector, estimated)
+    return SeriesResiduals(natural, (model - measured) / sd, sd, offset)
 
 
-def _sd(
+def known_sds(noise: Noise, series: Series) -> Array | None:
+    """Return the standard deviations, shape (n,), where they do not depend on unknowns."""
+    if series.sds is not None:
+        return series.sds
+    if noise.relative is not None:
+        return np.asarray(noise.relative * np.abs(series.values))
+    if noise.sd is None or isinstance(noise.sd, float):
+        return np.full(len(series.values), 1.0 if noise.sd is None else noise.sd)
+    return None
+
+
+def _standard_deviations(
     noise: Noise,
     series: Series,
     predicted: Mapping[str, Dual],
@@ -79,14 +94,9 @@ def _sd(
     vector: Array,
     estimated: int | None,
 ) -> Dual:
+    """Return the standard deviations of the measurements, with their derivatives, shape (n,)."""
     ones = np.ones(len(series.values))
-    if series.sds is not None:
-        return Dual(series.sds)
-    if noise.relative is not None:
-        return Dual(noise.relative * np.abs(series.values))
-    if estimated is not None:
-        return Dual(vector[estimated] * ones, {estimated: ones})
-    if isinstance(noise.sd, Expression):
+    if isinstance(noise.sd, Expression) and series.sds is None and noise.relative is None:
         values = {}
         for n in noise.sd.names:
             if n in predicted:
@@ -95,4 +105,7 @@ def _sd(
                 values[n] = scalar_value(n, condition.scalars, vector)
         sd: Dual = noise.sd.evaluate(values, DUAL)
         return Dual(sd.value * ones, {k: v * ones for k, v in sd.partials.items()})
-    return Dual(ones * (noise.sd if isinstance(noise.sd, float) else 1.0))
+    if estimated is not None:
+        return Dual(vector[estimated] * ones, {estimated: ones})
+    known = known_sds(noise, series)
+    return Dual(ones if known is None else known)

@@ -16,11 +16,11 @@ from odefit.simulation.trajectory import Trajectory
 def observe(
     field: VectorField, condition: Condition, vector: Array, trajectory: Trajectory
 ) -> dict[str, Dual]:
-    """Observables at the trajectory's times, with derivatives by unknown.
+    """Return the observables at the trajectory's times, with derivatives by unknown.
 
     Returns
     -------
-    By observable, a dual number of arrays of shape (times,).
+    For each observable by name, a dual number of arrays of shape (times,).
     """
     wanted = {n for e in field.model.observables.values() for n in e.names}
     values = _values(field, condition, vector, trajectory, wanted)
@@ -35,7 +35,7 @@ def observe(
 def algebraic_variables(
     field: VectorField, condition: Condition, vector: Array, trajectory: Trajectory
 ) -> dict[str, Array]:
-    """All algebraic variables at the trajectory's times, the eliminated ones too."""
+    """Return all algebraic variables at the trajectory's times, the eliminated ones too."""
     wanted = set(field.model.algebraic)
     values = _values(field, condition, vector, trajectory, wanted) if wanted else {}
     count = len(trajectory.times)
@@ -49,7 +49,7 @@ def _values(
     trajectory: Trajectory,
     wanted: set[str],
 ) -> dict[str, Dual]:
-    """What the names in `wanted` stand for, and some others."""
+    """Return the values of the names in `wanted`, and of some others."""
     values: dict[str, Dual] = {}
     for i, name in enumerate(field.states):
         values[name] = _dual(trajectory.states, trajectory.sensitivities, i, trajectory.unknowns)
@@ -57,7 +57,7 @@ def _values(
         values[name] = _dual(
             trajectory.algebraic, trajectory.algebraic_sensitivities, i, trajectory.unknowns
         )
-    for name in (wanted | _hidden(field)) & condition.scalars.keys():
+    for name in (wanted | _names_of_constraints(field)) & condition.scalars.keys():
         values[name] = scalar_value(name, condition.scalars, vector)
     for name, (switched, sensitivities) in trajectory.switched.items():
         by_unknown = {u: sensitivities[:, k] for k, u in enumerate(trajectory.unknowns)}
@@ -70,8 +70,8 @@ def _values(
     return values
 
 
-def _hidden(field: VectorField) -> set[str]:
-    """Names that the algebraic variables depend on."""
+def _names_of_constraints(field: VectorField) -> set[str]:
+    """Return the names that the algebraic variables depend on."""
     return {n for e in field.model.algebraic.values() for n in e.names}
 
 

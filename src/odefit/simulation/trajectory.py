@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -15,28 +15,36 @@ from odefit.problem.condition import Condition
 from odefit.problem.expressions import TIME, Expression
 from odefit.problem.vector_field import Structure, VectorField
 from odefit.simulation.algebraic import consistent
-from odefit.simulation.engine import Leg, Path, Seed, Stop
-from odefit.simulation.engines import EngineSwitch
+from odefit.simulation.engine import EngineFailure, InitialState, SegmentSolution
+from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.engines import Engines
 from odefit.simulation.failure import Failure
-from odefit.simulation.schedule import Stage, schedule
+from odefit.simulation.segments import Segment, TimelineEntry, timeline
 
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """States of one condition at some times.
+    """States of one condition at some times, and their sensitivities.
 
     Attributes
     ----------
     times
-        Shape (k,).
+        Times, shape (k,).
     states
-        Shape (k, n); algebraic variables that an engine solved for, shape (k, a).
+        Differential states, shape (k, n).
+    algebraic
+        Algebraic variables that an engine solved for, shape (k, a).
     unknowns
         Indices of the unknowns that the sensitivities are with respect to, shape (m,).
     sensitivities
-        Of the states, shape (k, n, m), and of the algebraic variables, shape (k, a, m).
+        Derivatives of the states by these unknowns, shape (k, n, m).
+    algebraic_sensitivities
+        Derivatives of the algebraic variables, shape (k, a, m).
     switched
-        Constants that events assign: values, shape (k,), and their sensitivities, shape (k, m).
+        Scalars that events assign, by name: values, shape (k,), and their sensitivities, shape
+        (k, m).
+    choice
+        The choice of an engine for the next integration.
     """
 
     times: Array
@@ -46,6 +54,7 @@ class Trajectory:
     sensitivities: Array
     algebraic_sensitivities: Array
     switched: Mapping[str, tuple[Array, Array]]
+    choice: EngineChoice = field(default=UNDECIDED, repr=False)
 
 
 class ConditionMap:
@@ -58,20 +67,20 @@ class ConditionMap:
     condition
         Initial values, scalars, inputs and events.
     engines
-        Shared by all conditions of a problem.
+        Engines, shared by all conditions of a problem.
     sensitivities
-        Whether they are wanted.
-    least
-        Sizes below which no unknown counts for error control, shape (unknowns,).
+        Whether sensitivities are wanted.
+    minimal_sizes
+        Sizes that unknowns count with at least for error control, shape (unknowns,).
     """
 
     def __init__(
         self,
         field: VectorField,
         condition: Condition,
-        engines: EngineSwitch,
+        engines: Engines,
         sensitivities: bool = True,
-        least: Array | None = None,
+        minimal_sizes: Array | None = None,
     ) -> None:
         self.field = field
         self.condition = condition
@@ -80,10 +89,10 @@ class ConditionMap:
         self._scalars = Binding([condition.scalars[s] for s in field.scalars], condition.scalars)
         active = sorted(dynamic_unknowns(condition, field.scalars)) if sensitivities else []
         self.unknowns = tuple(active)
-        self._columns = np.array(active, dtype=np.intp)
-        self._least = 0.0 if least is None else least[self._columns]
-        column = {unknown: k for k, unknown in enumerate(active)}
-        entries = {(j, column[k]) for j, k in self._scalars.entries() if k in column}
+        self._indices = np.array(active, dtype=np.intp)
+        self._minimal_sizes = 0.0 if minimal_sizes is None else minimal_sizes[self._indices]
+        self._column = {unknown: k for k, unknown in enumerate(active)}
+        entries = {(j, self._column[k]) for j, k in self._scalars.entries() if k in self._column}
         self._switched = {
             name: field.scalars.index(name)
             for _, event in condition.events
@@ -93,101 +102,120 @@ class ConditionMap:
         for j in self._switched.values():
             entries |= {(j, k) for k in range(len(active))}
         self._structure = Structure(len(active), frozenset(entries))
-        self._plain = not condition.events and not field.algebraic
+        self._one_segment = not condition.events and not field.algebraic
         self._guess = np.array([condition.algebraic_guess[z] for z in field.algebraic])
-        self._schedules: dict[bytes, tuple[int, list[Stage]]] = {}
+        self._timelines: dict[bytes, tuple[int, list[TimelineEntry]]] = {}
 
-    def __call__(self, vector: Array, times: Array | None = None) -> Trajectory | Failure:
-        """The trajectory at `times` (the data times), or why there is none.
+    def __call__(
+        self, vector: Array, times: Array | None = None, choice: EngineChoice = UNDECIDED
+    ) -> Trajectory | Failure:
+        """Return the trajectory at `times` (the data times), or why there is none.
 
         Parameters
         ----------
         vector
             Unknowns of the problem, shape (unknowns,).
         times
-            Increasing, not before t0.
+            Times, increasing, not before t0.
+        choice
+            The choice of an engine, as the integration before has returned it.
         """
         with np.errstate(all="ignore"):
-            return self._run(vector, self.condition.times if times is None else times)
+            return self._run(vector, self.condition.times if times is None else times, choice)
 
-    def _run(self, vector: Array, times: Array) -> Trajectory | Failure:
+    def _run(self, vector: Array, times: Array, choice: EngineChoice) -> Trajectory | Failure:
         field, condition, m = self.field, self.condition, len(self.unknowns)
         key = times.tobytes()
-        if key not in self._schedules:
-            self._schedules[key] = schedule(condition, field.inputs, times)
-        at_start, stages = self._schedules[key]
+        if key not in self._timelines:
+            self._timelines[key] = timeline(condition, field.inputs, times)
+        at_start, entries = self._timelines[key]
         sizes = self._sizes(vector)
-        at = _Point(
+        now = _Values(
             self._initial(vector),
             self._scalars(vector),
-            self._initial.derivative(vector, self._columns) * sizes,
-            self._scalars.derivative(vector, self._columns) * sizes,
+            self._initial.derivative(vector, self._indices) * sizes,
+            self._scalars.derivative(vector, self._indices) * sizes,
         )
-        if not np.isfinite(at.states).all():
-            name = field.states[int(np.flatnonzero(~np.isfinite(at.states))[0])]
-            return self._failure(condition.t0, f"the initial value of {name} is not finite")
-        if self._plain and len(stages) == 1 and stages[0].leg is not None:
-            return self._single_leg(vector, times, at_start, stages[0].leg, at, sizes)
+        if not np.isfinite(now.states).all():
+            name = field.states[int(np.flatnonzero(~np.isfinite(now.states))[0])]
+            reason = f"the initial value of {name} is not finite"
+            return self._failure(condition.t0, reason, choice)
+        if self._one_segment and len(entries) == 1 and entries[0].segment is not None:
+            return self._single_segment(
+                vector, times, at_start, entries[0].segment, now, sizes, choice
+            )
         count, n, a = len(times), len(field.states), len(field.algebraic)
-        out = Trajectory(
-            times,
-            np.empty((count, n)),
-            np.empty((count, a)),
-            self.unknowns,
-            np.empty((count, n, m)),
-            np.empty((count, a, m)),
-            {name: (np.empty(count), np.empty((count, m))) for name in self._switched},
-        )
+        switched = {name: (np.empty(count), np.empty((count, m))) for name in self._switched}
+        states, sensitivities = np.empty((count, n)), np.empty((count, n, m))
+        algebraic, algebraic_sensitivities = np.empty((count, a)), np.empty((count, a, m))
         guess = self._guess
         if at_start:
-            out.states[0], out.sensitivities[0] = at.states, at.seeds
-            self._store_switched(out, slice(0, 1), at)
+            states[0], sensitivities[0] = now.states, now.sensitivities
+            self._store_switched(switched, slice(0, 1), now)
         if a:
-            values = self._values(condition.t0, vector, at)
+            values = self._named_values(condition.t0, vector, now)
             solved = consistent(field, values, guess, condition.t0, m)
-            if isinstance(solved, Stop):
-                return self._failure(solved.time, solved.reason)
+            if isinstance(solved, EngineFailure):
+                return self._failure(solved.time, solved.reason, choice)
             guess = solved[0]
             if at_start:
-                out.algebraic[0], out.algebraic_sensitivities[0] = solved
-        now = condition.t0
-        for stage in stages:
-            for assignment in stage.assignments:
-                at = self._jump(assignment, now, vector, at)
-            leg = stage.leg
-            if leg is None:
+                algebraic[0], algebraic_sensitivities[0] = solved
+        time = condition.t0
+        for entry in entries:
+            for assignment in entry.events:
+                now = self._after_event(assignment, time, vector, now)
+            segment = entry.segment
+            if segment is None:
                 continue
-            now = float(leg.times[-1])
-            seed = Seed(at.states, at.scalars, at.seeds, at.scalar_seeds, guess)
-            path = self._engines.integrate(field, self._structure, leg, seed)
-            if isinstance(path, Stop):
-                return self._failure(path.time, self._explain(path, vector, at, leg))
-            kept = [row for row in stage.rows if row >= 0]
+            time = float(segment.times[-1])
+            found, choice = self._integrate(segment, now, guess, choice)
+            if isinstance(found, EngineFailure):
+                reason = self._explain(found, vector, now, segment)
+                return self._failure(found.time, reason, choice)
+            kept = [row for row in entry.rows if row >= 0]
             if kept:
-                rows = slice(kept[0], kept[-1] + 1)
-                _store(out, path, rows, len(kept))
-                self._store_switched(out, rows, at)
-            at = _Point(path.states[-1], at.scalars, path.sensitivities[-1], at.scalar_seeds)
+                rows, inside = slice(kept[0], kept[-1] + 1), slice(0, len(kept))
+                states[rows] = found.states[inside]
+                sensitivities[rows] = found.sensitivities[inside]
+                algebraic[rows] = found.algebraic[inside]
+                algebraic_sensitivities[rows] = found.algebraic_sensitivities[inside]
+                self._store_switched(switched, rows, now)
+            now = now._replace(states=found.states[-1], sensitivities=found.sensitivities[-1])
             if a:
-                guess = path.algebraic[-1]
-        out.sensitivities[...] /= sizes
-        out.algebraic_sensitivities[...] /= sizes
-        for _, sensitivities in out.switched.values():
-            sensitivities /= sizes
-        return out
+                guess = found.algebraic[-1]
+        sensitivities /= sizes
+        algebraic_sensitivities /= sizes
+        for _, by_unknown in switched.values():
+            by_unknown /= sizes
+        return Trajectory(
+            times,
+            states,
+            algebraic,
+            self.unknowns,
+            sensitivities,
+            algebraic_sensitivities,
+            switched,
+            choice,
+        )
 
-    def _single_leg(
-        self, vector: Array, times: Array, at_start: int, leg: Leg, at: _Point, sizes: Array
+    def _single_segment(
+        self,
+        vector: Array,
+        times: Array,
+        at_start: int,
+        segment: Segment,
+        now: _Values,
+        sizes: Array,
+        choice: EngineChoice,
     ) -> Trajectory | Failure:
-        """The common case, without events and algebraic variables: no copies but one."""
-        seed = Seed(at.states, at.scalars, at.seeds, at.scalar_seeds, self._guess)
-        path = self._engines.integrate(self.field, self._structure, leg, seed)
-        if isinstance(path, Stop):
-            return self._failure(path.time, self._explain(path, vector, at, leg))
-        states, sensitivities = path.states, path.sensitivities
+        """Integrate the common case, without events and algebraic variables, with one copy."""
+        found, choice = self._integrate(segment, now, self._guess, choice)
+        if isinstance(found, EngineFailure):
+            return self._failure(found.time, self._explain(found, vector, now, segment), choice)
+        states, sensitivities = found.states, found.sensitivities
         if at_start:
-            states = np.concatenate([at.states[None], states])
-            sensitivities = np.concatenate([at.seeds[None], sensitivities])
+            states = np.concatenate([now.states[None], states])
+            sensitivities = np.concatenate([now.sensitivities[None], sensitivities])
         count, m = len(times), len(self.unknowns)
         return Trajectory(
             times,
@@ -197,84 +225,90 @@ class ConditionMap:
             sensitivities / sizes,
             np.zeros((count, 0, m)),
             {},
+            choice,
         )
 
-    def _store_switched(self, out: Trajectory, rows: slice, at: _Point) -> None:
-        for name, j in self._switched.items():
-            values, sensitivities = out.switched[name]
-            values[rows], sensitivities[rows] = at.scalars[j], at.scalar_seeds[j]
+    def _integrate(
+        self, segment: Segment, now: _Values, guess: Array, choice: EngineChoice
+    ) -> tuple[SegmentSolution | EngineFailure, EngineChoice]:
+        initial = InitialState(
+            now.states, now.scalars, now.sensitivities, now.scalar_sensitivities, guess
+        )
+        return self._engines.integrate(self.field, self._structure, segment, initial, choice)
 
-    def _jump(
-        self, assignment: Mapping[str, Expression], time: float, vector: Array, at: _Point
-    ) -> _Point:
-        """The point after an event, all new values from the values before."""
+    def _store_switched(
+        self, switched: Mapping[str, tuple[Array, Array]], rows: slice, now: _Values
+    ) -> None:
+        for name, j in self._switched.items():
+            values, sensitivities = switched[name]
+            values[rows], sensitivities[rows] = now.scalars[j], now.scalar_sensitivities[j]
+
+    def _after_event(
+        self, assignment: Mapping[str, Expression], time: float, vector: Array, before: _Values
+    ) -> _Values:
+        """Return the values after an event, all of them computed from the values before."""
         field, m = self.field, len(self.unknowns)
-        values = self._values(time, vector, at)
-        new = _Point(*(part.copy() for part in (at.states, at.scalars, at.seeds, at.scalar_seeds)))
+        values = self._named_values(time, vector, before)
+        new = _Values(*(part.copy() for part in before))
         for name, expression in assignment.items():
             value = expression.evaluate(values, DUAL)
             if name in field.states:
                 i = field.states.index(name)
-                new.states[i], new.seeds[i] = value.value, value.gradient(m)
+                new.states[i], new.sensitivities[i] = value.value, value.gradient(m)
             elif name in field.scalars:
                 i = field.scalars.index(name)
-                new.scalars[i], new.scalar_seeds[i] = value.value, value.gradient(m)
+                new.scalars[i], new.scalar_sensitivities[i] = value.value, value.gradient(m)
         return new
 
-    def _values(self, time: float, vector: Array, at: _Point) -> dict[str, Dual]:
-        """Every name but the algebraic variables, with derivatives in the scaled directions."""
-        column = {unknown: k for k, unknown in enumerate(self.unknowns)}
+    def _named_values(self, time: float, vector: Array, now: _Values) -> dict[str, Dual]:
+        """Return all names but the algebraic variables, with derivatives along the directions."""
+        sizes = self._sizes(vector)
         values = {}
         for name in self.condition.scalars:
             scalar = scalar_value(name, self.condition.scalars, vector)
             partials = {
-                column[k]: d * self._sizes(vector)[column[k]]
+                self._column[k]: d * sizes[self._column[k]]
                 for k, d in scalar.partials.items()
-                if k in column
+                if k in self._column
             }
             values[name] = Dual(scalar.value, partials)
         for i, name in enumerate(self.field.scalars):
-            values[name] = Dual(at.scalars[i], dict(enumerate(at.scalar_seeds[i])))
+            values[name] = Dual(now.scalars[i], dict(enumerate(now.scalar_sensitivities[i])))
         for i, name in enumerate(self.field.states):
-            values[name] = Dual(at.states[i], dict(enumerate(at.seeds[i])))
+            values[name] = Dual(now.states[i], dict(enumerate(now.sensitivities[i])))
         for name, given in self.condition.inputs.items():
             values[name] = Dual(given(np.array([time]))[0])
         values[TIME] = Dual(time)
         return values
 
     def _sizes(self, vector: Array) -> Array:
-        """What a unit step along each direction is: the unknown's own size.
+        """Return what a unit step along each direction is: the unknown's own size.
 
         The error control then sees numbers of the states' own size.
         """
-        sizes = np.maximum(np.abs(vector[self._columns]), self._least)
+        sizes = np.maximum(np.abs(vector[self._indices]), self._minimal_sizes)
         sizes[sizes == 0.0] = 1.0
         return sizes
 
-    def _explain(self, stop: Stop, vector: Array, at: _Point, leg: Leg) -> str:
-        """The reason, with the state at fault where the start of the leg shows it."""
+    def _explain(
+        self, failure: EngineFailure, vector: Array, start: _Values, segment: Segment
+    ) -> str:
+        """Return the reason, with the state at fault where the segment's start shows it."""
         if not self.field.algebraic:
-            slopes = self.field.rhs(self._values(leg.start, vector, at), DUAL)
-            for name, slope in zip(self.field.states, slopes, strict=True):
-                if not np.isfinite(slope.value):
-                    return f"the right-hand side of {name} is not finite at t = {leg.start:g}"
-        return stop.reason
+            rhs = self.field.rhs(self._named_values(segment.start, vector, start), DUAL)
+            for name, value in zip(self.field.states, rhs, strict=True):
+                if not np.isfinite(value.value):
+                    return f"the right-hand side of {name} is not finite at t = {segment.start:g}"
+        return failure.reason
 
-    def _failure(self, time: float, reason: str) -> Failure:
-        return Failure(self.condition.name, float(time), reason)
+    def _failure(self, time: float, reason: str, choice: EngineChoice) -> Failure:
+        return Failure(self.condition.name, float(time), reason, choice)
 
 
-class _Point(NamedTuple):
-    """Where a trajectory stands: values, and their changes along the scaled directions."""
+class _Values(NamedTuple):
+    """Values at one time of a trajectory, and their changes along the scaled directions."""
 
     states: Array
     scalars: Array
-    seeds: Array
-    scalar_seeds: Array
-
-
-def _store(out: Trajectory, path: Path, rows: slice, count: int) -> None:
-    out.states[rows] = path.states[:count]
-    out.sensitivities[rows] = path.sensitivities[:count]
-    out.algebraic[rows] = path.algebraic[:count]
-    out.algebraic_sensitivities[rows] = path.algebraic_sensitivities[:count]
+    sensitivities: Array
+    scalar_sensitivities: Array

@@ -24,7 +24,7 @@ from odefit.methods.transcription import (
     UniformMesh,
 )
 from odefit.problem.arrays import Array, IntArray
-from odefit.simulation.table import simulation_table
+from odefit.simulation.simulation_table import simulation_table
 
 CHOICES: dict[str, dict[str, Any]] = {
     "decay": {

@@ -248,7 +248,7 @@ class Condensed:
         height = blocks.shape[1]
         self._height = height
         self.last_rows = blocks[chains.lasts]
-        # Stretches of one interval: left, right, unknowns.
+        # InitialValueProblems of one interval: left, right, unknowns.
         conditions = np.zeros((count, size, 2 * size + n))
         conditions[:, :, :size] = by_node
         conditions[:, :, size : 2 * size] = -np.eye(size)

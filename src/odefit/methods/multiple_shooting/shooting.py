@@ -14,7 +14,7 @@ from odefit.methods.scaling import Scaling
 from odefit.problem.arrays import Array
 from odefit.problem.noise import Noise
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.intervals import IntervalMap, Sweep
+from odefit.simulation.intervals import IntervalMap, IntervalSolution
 from odefit.simulation.nodes import Nodes, node_names
 
 
@@ -128,7 +128,7 @@ class Shooting:
         place = int(np.argmin(np.abs(self.cuts[condition] - time)))
         return int(self.starts[condition] + place)
 
-    def sweeps(self, point: Point) -> list[Sweep] | Failure:
+    def sweeps(self, point: Point) -> list[IntervalSolution] | Failure:
         """All conditions integrated on their intervals."""
         vector = self.scaling.natural(point.coordinates)
         found = []

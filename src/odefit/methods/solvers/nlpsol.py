@@ -16,7 +16,7 @@ from odefit.discretisation.instance import Instance
 from odefit.methods.solvers.program import NonlinearProgram, nonlinear_program
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
 from odefit.problem.errors import InputError
-from odefit.simulation.casadi_engine import OUTPUT
+from odefit.simulation.casadi_engine import OUTPUT_LOCK
 
 OUTCOMES = {
     "Solve_Succeeded": Outcome.SOLVED,
@@ -254,7 +254,7 @@ def _silence(plugin: str) -> Iterator[None]:
     if plugin == "ipopt":
         yield
         return
-    with OUTPUT, contextlib.redirect_stdout(io.StringIO()):
+    with OUTPUT_LOCK, contextlib.redirect_stdout(io.StringIO()):
         yield
 
 

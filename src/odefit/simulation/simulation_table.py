@@ -1,4 +1,4 @@
-"""Simulations as tables, for values that the user writes."""
+"""Simulations of all experiments as a table, for values that the user writes."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError, did_you_mean
 from odefit.problem.problem import Problem
 from odefit.simulation.failure import Failure
-from odefit.simulation.forward import ForwardMap, simulate
+from odefit.simulation.forward import ForwardMap
 from odefit.simulation.nodes import Nodes
+from odefit.simulation.simulations import simulate
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 def values_from_text(texts: Sequence[str]) -> dict[str, float]:
-    """``NAME=VALUE`` texts as values by name.
+    """Return the values by name that ``NAME=VALUE`` texts say.
 
     Raises
     ------
     InputError
-        A text of another form.
+        A text has another form.
     """
     found = {}
     for text in texts:
@@ -41,12 +42,12 @@ def values_from_text(texts: Sequence[str]) -> dict[str, float]:
 
 
 def times_from_text(text: str) -> Array:
-    """``FROM:TO:COUNT`` as times, shape (COUNT,).
+    """Return the times that ``FROM:TO:COUNT`` says, shape (COUNT,).
 
     Raises
     ------
     InputError
-        A text of another form.
+        A text has another form.
     """
     try:
         start, stop, count = text.split(":")
@@ -66,19 +67,21 @@ def simulation_table(
     strict: bool = True,
     nodes: Nodes | None = None,
 ) -> pd.DataFrame:
-    """States and observables of all experiments, one row a time.
+    """Return states and observables of all experiments, one row for each time.
 
     Parameters
     ----------
+    problem
+        The problem.
     values
-        By the key of an unknown, or the name of a parameter or state that is not estimated;
-        the others have their guesses.
+        Values by the key of an unknown, or by the name of a parameter or state that is not
+        estimated; the others have their guesses.
     times
-        Instead of the data times, for every experiment.
+        Times for every experiment, instead of those of its data.
     strict
         Whether a name that the problem does not have is an error.
     nodes
-        Where trajectories begin anew.
+        Nodes at which trajectories begin anew.
 
     Raises
     ------

@@ -1,0 +1,52 @@
+"""The choice of an engine as a value, and the packages that engines need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+
+TAYLOR_STEPS = 2_000
+"""Steps that the Taylor method gets for a segment before the implicit engine is asked."""
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """What integrations so far have shown of the stiffness of a problem.
+
+    Every integration takes a choice and returns one. A search that hands the choice of one
+    evaluation to the next tries first what served last; a search that does not, pays for the
+    comparison of both engines at each evaluation, and gets the same values.
+
+    Attributes
+    ----------
+    stiff
+        Whether the implicit engine has needed fewer steps than the Taylor method.
+    taylor_steps
+        Steps that the Taylor method gets for a segment before the implicit engine is asked.
+    """
+
+    stiff: bool = False
+    taylor_steps: int = TAYLOR_STEPS
+
+
+UNDECIDED = EngineChoice()
+"""The choice of an engine before anything has been integrated."""
+
+
+@cache
+def import_problem(package: str) -> str:
+    """Return why the package of an engine cannot be imported; an empty text if it can be."""
+    try:
+        import_module(package)
+    except ImportError as error:
+        return str(error)
+    return ""
+
+
+def missing_package(package: str) -> str:
+    """Return in one sentence that a package is missing, why, and how to install it."""
+    return (
+        f"the package {package} cannot be imported ({import_problem(package)}); install it with "
+        f"'pip install {package}', on a version of Python that it is published for"
+    )

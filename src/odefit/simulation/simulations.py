@@ -1,0 +1,118 @@
+"""One experiment simulated, and the residuals of all experiments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.problem.arrays import Array
+from odefit.problem.problem import Problem
+from odefit.simulation.failure import Failure
+from odefit.simulation.forward import ForwardMap
+from odefit.simulation.nodes import Nodes
+from odefit.simulation.observation import algebraic_variables
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """States and observables of one experiment.
+
+    Attributes
+    ----------
+    times
+        Times, shape (k,).
+    states, observables
+        Values by name, shape (k,) each; `states` also holds the algebraic variables.
+    """
+
+    times: Array
+    states: dict[str, Array]
+    observables: dict[str, Array]
+
+
+def simulate(
+    problem: Problem,
+    vector: Array,
+    times: Array | None = None,
+    experiment: str | None = None,
+    *,
+    forward: ForwardMap | None = None,
+) -> Simulation | Failure:
+    """Return states and observables of one experiment at `times`.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    vector
+        Unknowns, shape (n,).
+    times
+        Times, increasing, not before t0; None for the data times.
+    experiment
+        Name of the experiment; None for the first.
+    forward
+        The problem's forward map, if there is one already: it has compiled the model.
+
+    Raises
+    ------
+    InputError
+        Unknown experiment, or times that are not increasing or before t0.
+    """
+    forward = forward or ForwardMap(problem)
+    trajectory = forward.trajectory(vector, experiment, times, sensitivities=False)
+    if isinstance(trajectory, Failure):
+        return trajectory
+    condition = problem.condition(experiment)
+    predicted = forward.predictions(condition, vector, trajectory)
+    states = {n: trajectory.states[:, i] for i, n in enumerate(forward.field.states)}
+    with np.errstate(all="ignore"):
+        states |= algebraic_variables(forward.field, condition, vector, trajectory)
+    observables = {n: np.asarray(d.value, dtype=float) for n, d in predicted.items()}
+    return Simulation(trajectory.times, states, observables)
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Measured and predicted values of one observable in one experiment, shape (n,) each."""
+
+    experiment: str
+    observable: str
+    times: Array
+    measured: Array
+    predicted: Array
+    standardized: Array
+
+
+def residual_table(
+    problem: Problem, vector: Array, nodes: Nodes | None = None
+) -> list[Residuals] | Failure:
+    """Return the residuals of all observables in all experiments.
+
+    They are on the scale of the noise model of their observable.
+    """
+    forward = ForwardMap(problem, nodes=nodes)
+    trajectories = []
+    for condition in problem.conditions:
+        trajectory = forward.trajectory(vector, condition.name)
+        if isinstance(trajectory, Failure):
+            return trajectory
+        trajectories.append(trajectory)
+    found = []
+    residuals = forward.series_residuals(vector, trajectories)
+    for condition in problem.conditions:
+        for name, series in condition.series.items():
+            block = next(residuals)
+            if isinstance(block, Failure):
+                return block
+            found.append(
+                Residuals(
+                    condition.name,
+                    name,
+                    condition.times[series.rows],
+                    series.values,
+                    block.predicted,
+                    block.residuals.array(len(series.values)),
+                )
+            )
+    return found
