@@ -11,10 +11,10 @@ does not count).
 
 single
     One trajectory, values at 50 times.
-bundle
-    1,000 stretches that begin on that trajectory, each a two-hundredth of it long, as multiple
-    shooting asks for: Local Linearization all at once, heyoka all at once (four to a vector) and
-    one by one, CVODES one by one.
+batch
+    1,000 initial value problems that begin on that trajectory, each a two-hundredth of it long, as
+    multiple shooting asks for: Local Linearization all at once, heyoka all at once (four to a
+    vector) and one by one, CVODES one by one.
 
 LL 2 is the method as published, LL 3 has states and sensitivities corrected by the defect. Compile
 times are not counted. Times are those of the processor, medians over repetitions in which all
@@ -47,14 +47,13 @@ from odefit.simulation.engine import (
     EngineFailure,
     InitialState,
     InitialValueProblems,
-    Segment,
 )
-from odefit.simulation.heyoka_engine import HeyokaEngine
-from odefit.simulation.heyoka_lanes import HeyokaBatchIntegrator
+from odefit.simulation.heyoka_engine import HeyokaBatchIntegrator, HeyokaEngine
 from odefit.simulation.local_linearization import (
     LocalLinearizationBatchIntegrator,
     LocalLinearizationEngine,
 )
+from odefit.simulation.segments import Segment
 
 Array = NDArray[np.float64]
 
@@ -62,7 +61,7 @@ MOST = 50_000_000
 """Steps."""
 
 TIMES = 50
-STRETCHES = 1_000
+PROBLEMS = 1_000
 SHORT = 200
 """InitialValueProblems in a trajectory."""
 
@@ -145,42 +144,44 @@ class Setting:
         # Directions in units of the unknowns' own sizes, as in a fit.
         changes = np.concatenate([np.diag(scalars), np.zeros((p, n))], axis=1)
         slopes = np.concatenate([np.zeros((n, p)), np.eye(n)], axis=1)
-        self.leg = Segment(0.0, times, np.zeros(0), np.zeros((1, 0, 5)))
-        self.seed = InitialState(start, scalars, slopes, changes, np.zeros(0))
+        self.segment = Segment(0.0, times, np.zeros(0), np.zeros((1, 0, 5)))
+        self.initial = InitialState(start, scalars, slopes, changes, np.zeros(0))
         self.exact = self.single(HeyokaEngine(self.field, self.structure, 1e-14))
-        starts = np.sort(np.random.default_rng(0).uniform(0.0, case.end, STRETCHES))
+        starts = np.sort(np.random.default_rng(0).uniform(0.0, case.end, PROBLEMS))
         plain = HeyokaEngine(self.field, Structure(0, frozenset()), 1e-14)
         none = InitialState(start, scalars, np.zeros((n, 0)), np.zeros((p, 0)), np.zeros(0))
-        along = plain.integrate(Segment(0.0, starts, np.zeros(0), self.leg.polynomials), none, MOST)
+        along = plain.integrate(
+            Segment(0.0, starts, np.zeros(0), self.segment.polynomials), none, MOST
+        )
         assert not isinstance(along, EngineFailure), along
-        self.stretches = InitialValueProblems(
+        self.problems = InitialValueProblems(
             starts,
             [np.array([t + case.end / SHORT]) for t in starts],
-            np.zeros((STRETCHES, 0, 5)),
+            np.zeros((PROBLEMS, 0, 5)),
             along.states,
             scalars,
             slopes,
             changes,
         )
-        self.exact_bundle = self.one_by_one(HeyokaEngine(self.field, self.structure, 1e-14))
+        self.exact_batch = self.one_by_one(HeyokaEngine(self.field, self.structure, 1e-14))
 
     def single(self, engine: Engine) -> tuple[Array, Array, int]:
         """One trajectory."""
-        path = engine.integrate(self.leg, self.seed, MOST)
+        path = engine.integrate(self.segment, self.initial, MOST)
         if isinstance(path, EngineFailure):
             raise UnfinishedError(path.reason)
         return path.states, path.sensitivities, path.steps
 
     def one_by_one(self, engine: Engine) -> tuple[Array, Array, int]:
-        """The bundle, one stretch after the other."""
-        s = self.stretches
+        """Solve the batch, one problem after the other."""
+        s = self.problems
         states, slopes, steps = [], [], 0
         for i, start in enumerate(s.starts):
-            leg = Segment(float(start), s.grids[i], np.zeros(0), s.polynomials[i : i + 1])
-            seed = InitialState(
+            segment = Segment(float(start), s.times[i], np.zeros(0), s.polynomials[i : i + 1])
+            initial = InitialState(
                 s.states[i], s.scalars, s.sensitivities, s.scalar_sensitivities, np.zeros(0)
             )
-            path = engine.integrate(leg, seed, MOST)
+            path = engine.integrate(segment, initial, MOST)
             if isinstance(path, EngineFailure):
                 raise UnfinishedError(path.reason)
             states.append(path.states)
@@ -188,11 +189,11 @@ class Setting:
             steps += path.steps
         return np.concatenate(states), np.concatenate(slopes), steps
 
-    def at_once(self, lanes: BatchIntegrator) -> tuple[Array, Array, int]:
-        """The bundle, all stretches together."""
-        found = lanes.integrate(self.stretches, MOST)
+    def at_once(self, integrator: BatchIntegrator) -> tuple[Array, Array, int]:
+        """Solve the batch together."""
+        found = integrator.integrate(self.problems, MOST)
         if isinstance(found, BatchFailure):
-            raise UnfinishedError(found.stop.reason)
+            raise UnfinishedError(found.failure.reason)
         assert isinstance(found, BatchSolution)
         return found.states, found.sensitivities, int(found.steps.sum())
 
@@ -207,13 +208,13 @@ def errors(found: tuple[Array, Array, int], exact: tuple[Array, Array, int]) -> 
     )
 
 
-def entries(s: Setting, bundle: bool, target: float) -> list[Entry]:
+def entries(s: Setting, batch: bool, target: float) -> list[Entry]:
     """All methods, at tolerances that fall until the target is met."""
     f, structure = s.field, s.structure
     coarse = (10.0 ** -np.arange(3, 9.5, 0.5)).tolist()
     fine = (10.0 ** -np.arange(3, 13.0, 1.0)).tolist()
     methods: dict[str, tuple[list[float], Callable[[float], Any], Callable[[Any], Any]]]
-    if bundle:
+    if batch:
         methods = {
             "LL 2, at once": (
                 coarse,
@@ -258,7 +259,7 @@ def entries(s: Setting, bundle: bool, target: float) -> list[Entry]:
             "heyoka": (fine, lambda tol: HeyokaEngine(f, structure, tol), s.single),
             "CVODES": (fine, lambda tol: CasadiEngine(f, structure, tol), s.single),
         }
-    exact = s.exact_bundle if bundle else s.exact
+    exact = s.exact_batch if batch else s.exact
     found = []
     for method, (tolerances, make, integrate) in methods.items():
         for tolerance in tolerances:
@@ -298,11 +299,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the tables to this file")
     options = parser.parse_args()
     parts = []
-    for bundle in (False, True):
+    for batch in (False, True):
         rows = []
         for name in options.problems:
-            print(name, "bundle" if bundle else "single", file=sys.stderr)
-            chosen = best(entries(Setting(CASES[name]), bundle, options.target))
+            print(name, "batch" if batch else "single", file=sys.stderr)
+            chosen = best(entries(Setting(CASES[name]), batch, options.target))
             for _ in range(options.repeats - 1):
                 for entry in [e for e in chosen if e.spent[0] < PATIENCE]:
                     began = time.process_time()
@@ -320,7 +321,7 @@ def main() -> None:
                 ]
                 for e in chosen
             ]
-        what = f"{STRETCHES} short stretches" if bundle else "one trajectory"
+        what = f"{PROBLEMS} short problems" if batch else "one trajectory"
         header = [what, "method", "tolerance", "steps", "ms", "error", "of sensitivities"]
         parts.append(markdown(header, rows))
     publish("\n\n".join([*parts, machine()]), options.out)

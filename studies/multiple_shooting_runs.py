@@ -107,10 +107,10 @@ def _by_multiple_shooting(
 def _errors(problem: Problem, history: History) -> Array | None:
     """Standard errors as a result has them."""
     from odefit.assessment.uncertainty import assess_uncertainty
-    from odefit.methods.multiple_shooting.on_nodes import evaluate_on_nodes
+    from odefit.methods.multiple_shooting.node_evaluation import evaluate_nodes
     from odefit.simulation import Failure, ForwardMap
 
-    found = evaluate_on_nodes(problem, history.vector, history.nodes())
+    found = evaluate_nodes(problem, history.vector, history.nodes())
     if isinstance(found, Failure):
         return None
     # Only what the problem knows of the noise is asked of the forward map.

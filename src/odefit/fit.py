@@ -29,6 +29,7 @@ from odefit.problem.problem import Problem
 from odefit.result import Result, Solution
 from odefit.result_data import values_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 
 MOST_SOLUTIONS = 20
 """Distinct solutions that a result lists, the best first."""
@@ -122,11 +123,12 @@ def fit(
     forward = ForwardMap(problem)
     best = _polished(forward, estimate, control) if polish else estimate.best
     solutions: Sequence[Solution] = ()
+    equal: Sequence[Solution] = ()
     assessment = Assessment()
     uncertainty = None
     status, message = estimate.status, estimate.message
     if best is not None:
-        evaluation, gap = _evaluated(forward, best)
+        evaluation, gap = _evaluated(forward, best, estimate)
         if isinstance(evaluation, Evaluation):
             if best.nodes is not None:
                 forward = ForwardMap(problem, nodes=best.nodes)
@@ -134,11 +136,12 @@ def fit(
             conditions = 0 if best.nodes is None else best.nodes.equations
             uncertainty = assess_uncertainty(forward, best.vector, evaluation, level, conditions)
             solutions = _solutions(forward, best, estimate, uncertainty)
+            equal = _equal(forward, solutions, evaluation.choice)
             assessment = Assessment(
                 local=local,
                 complete=assess_completeness(
                     estimate.completeness,
-                    len(_equal(forward, solutions)) if _bounded(problem) else None,
+                    len(equal) if _bounded(problem) else None,
                 ),
                 bounds=assess_certificate(estimate.certificate),
                 discretisation=assess_agreement(estimate.agreement, problem.keys, best.vector),
@@ -158,7 +161,12 @@ def fit(
         starts=estimate.starts,
         assessment=assessment,
         uncertainty=uncertainty,
-        warnings=(*problem.warnings, *_ambiguity(forward, solutions), *_failed(estimate)),
+        warnings=(
+            *problem.warnings,
+            *forward.warnings,
+            *_ambiguity(problem, equal),
+            *_failed(estimate),
+        ),
         seconds=time.perf_counter() - began,
         seed=seed,
         versions=_versions(),
@@ -228,8 +236,10 @@ def _solutions(
             distinct.append(end)
             hits.append(1)
     found = []
+    choice = UNDECIDED
     for start, count in list(zip(distinct, hits, strict=True))[:MOST_SOLUTIONS]:
-        evaluation, _ = _evaluated(forward, start)
+        evaluation, _ = _evaluated(forward, start, estimate, choice)
+        choice = evaluation.choice
         if isinstance(evaluation, Evaluation):
             parameters, initial = values_at(forward.problem, start.vector)
             found.append(
@@ -246,13 +256,14 @@ def _solutions(
     return tuple(found)
 
 
-def _evaluated(forward: ForwardMap, start: Start) -> tuple[Evaluation | Failure, float]:
-    """Where a start has ended; the largest discontinuity there if it is on nodes."""
+def _evaluated(
+    forward: ForwardMap, start: Start, estimate: Estimate, choice: EngineChoice = UNDECIDED
+) -> tuple[Evaluation | Failure, float]:
+    """Evaluate the end of a start; return the largest discontinuity there if it is on nodes."""
     if start.nodes is None:
-        return forward.evaluate(start.vector), 0.0
-    from odefit.methods.multiple_shooting.on_nodes import evaluate_on_nodes
-
-    found = evaluate_on_nodes(forward.problem, start.vector, start.nodes)
+        return forward.evaluate(start.vector, choice), 0.0
+    assert estimate.evaluate_nodes is not None, "a method that ends on nodes evaluates them"
+    found = estimate.evaluate_nodes(forward.problem, start.vector, start.nodes)
     return (found, math.nan) if isinstance(found, Failure) else found
 
 
@@ -265,11 +276,13 @@ def _bounded(problem: Problem) -> bool:
     return bool(np.isfinite(problem.lower).any() or np.isfinite(problem.upper).any())
 
 
-def _equal(forward: ForwardMap, solutions: Sequence[Solution]) -> list[Solution]:
-    """Those that fit as well as the best."""
+def _equal(
+    forward: ForwardMap, solutions: Sequence[Solution], choice: EngineChoice
+) -> list[Solution]:
+    """Return the solutions that fit as well as the best."""
     tolerance = CostTolerance.of(forward)
     best = min((_cost(forward, s) for s in solutions), default=math.inf)
-    zero = max(tolerance.zero(forward.accuracy), tolerance.absolute, 0.0)
+    zero = max(tolerance.zero(forward.accuracy(choice)), tolerance.absolute, 0.0)
     return [
         s
         for s in solutions
@@ -277,14 +290,13 @@ def _equal(forward: ForwardMap, solutions: Sequence[Solution]) -> list[Solution]
     ]
 
 
-def _ambiguity(forward: ForwardMap, solutions: Sequence[Solution]) -> list[str]:
-    """A warning if several solutions fit equally well."""
-    equal = _equal(forward, solutions)
+def _ambiguity(problem: Problem, equal: Sequence[Solution]) -> list[str]:
+    """Return a warning if several solutions fit equally well."""
     if len(equal) < 2:
         return []
     vectors = np.array([s.vector for s in equal])
     spread = np.ptp(vectors, axis=0) > SAME_VECTOR * np.abs(vectors).max(axis=0)
-    names = ", ".join(k for k, differs in zip(forward.problem.keys, spread, strict=True) if differs)
+    names = ", ".join(k for k, differs in zip(problem.keys, spread, strict=True) if differs)
     if not names:
         return []
     return [

@@ -10,12 +10,13 @@ import numpy.typing as npt
 
 from odefit import ForwardMap, Problem
 from odefit.simulation import Evaluation, Simulation, Trajectory, simulate
+from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 
 Array = npt.NDArray[np.float64]
 
 
-def evaluated(forward: ForwardMap, vector: Array) -> Evaluation:
-    found = forward.evaluate(vector)
+def evaluated(forward: ForwardMap, vector: Array, choice: EngineChoice = UNDECIDED) -> Evaluation:
+    found = forward.evaluate(vector, choice)
     assert isinstance(found, Evaluation), found
     return found
 

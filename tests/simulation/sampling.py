@@ -14,7 +14,7 @@ from odefit.simulation.nodes import Nodes, node_names
 from tests.simulation.numerics import Array
 
 
-def inner_cuts(forward: ForwardMap) -> list[Array]:
+def inner_node_times(forward: ForwardMap) -> list[Array]:
     """Nodes at t0, at all data but the last, at all events, and between all of these."""
     found = []
     for condition in forward.problem.conditions:
@@ -28,11 +28,11 @@ def inner_cuts(forward: ForwardMap) -> list[Array]:
     return found
 
 
-def node_values(forward: ForwardMap, vector: Array, number: int, cuts: Array) -> Array:
+def node_values(forward: ForwardMap, vector: Array, number: int, node_times: Array) -> Array:
     """What a node holds at times of a single integration, shape (K, N)."""
     condition = forward.problem.conditions[number]
     names = node_names(forward.field, forward.problem.conditions)
-    path = forward.trajectory(vector, condition.name, cuts)
+    path = forward.trajectory(vector, condition.name, node_times)
     assert isinstance(path, Trajectory), path
     columns = [path.states[:, i] for i in range(len(forward.field.states))]
     for name in names[len(columns) :]:
@@ -40,40 +40,44 @@ def node_values(forward: ForwardMap, vector: Array, number: int, cuts: Array) ->
             columns.append(path.switched[name][0])
         else:
             value = Binding([condition.scalars[name]], condition.scalars)(vector)[0]
-            columns.append(np.full(len(cuts), value))
+            columns.append(np.full(len(node_times), value))
     return np.column_stack(columns)
 
 
-def nodes_on(forward: ForwardMap, vector: Array, cuts: Sequence[Array]) -> Nodes:
+def nodes_on(forward: ForwardMap, vector: Array, node_times: Sequence[Array]) -> Nodes:
     """Nodes that lie on the trajectories of a single integration."""
-    values = [node_values(forward, vector, i, c) for i, c in enumerate(cuts)]
-    return Nodes(tuple(cuts), tuple(values))
+    values = [node_values(forward, vector, i, c) for i, c in enumerate(node_times)]
+    return Nodes(tuple(node_times), tuple(values))
 
 
-def interval_map(forward: ForwardMap, vector: Array, number: int, cuts: Array) -> IntervalMap:
-    values = node_values(forward, vector, number, cuts)
+def interval_map(forward: ForwardMap, vector: Array, number: int, node_times: Array) -> IntervalMap:
+    values = node_values(forward, vector, number, node_times)
     sizes = np.abs(values).max(axis=0)
     sizes[sizes == 0] = 1.0
     problem = forward.problem
     names = node_names(forward.field, problem.conditions)
     n, condition = len(problem.unknowns), problem.conditions[number]
-    return IntervalMap(forward.field, condition, forward.engines, cuts, sizes, n, names)
+    return IntervalMap(forward.field, condition, forward.engines, node_times, sizes, n, names)
 
 
-def swept(forward: ForwardMap, vector: Array, number: int, cuts: Array) -> IntervalSolution:
+def integrated_intervals(
+    forward: ForwardMap, vector: Array, number: int, node_times: Array
+) -> IntervalSolution:
     """The intervals between nodes that lie on a single integration."""
-    nodes = node_values(forward, vector, number, cuts)
-    found = interval_map(forward, vector, number, cuts)(vector, nodes[1:])
+    nodes = node_values(forward, vector, number, node_times)
+    found = interval_map(forward, vector, number, node_times)(vector, nodes[1:])
     assert isinstance(found, IntervalSolution), found
     return found
 
 
-def chained(sweep: IntervalSolution, interval: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Array:
+def chained(
+    solution: IntervalSolution, interval: np.ndarray[tuple[int], np.dtype[np.intp]]
+) -> Array:
     """Sensitivities by the unknowns alone, by the chain rule over all intervals (12)."""
-    n = sweep.first_slope.shape[1]
-    slopes = [sweep.first_slope]
-    for by_node, by_unknown in zip(sweep.by_node, sweep.by_unknown, strict=True):
+    n = solution.first_node_by_unknown.shape[1]
+    slopes = [solution.first_node_by_unknown]
+    for by_node, by_unknown in zip(solution.by_node, solution.by_unknown, strict=True):
         slopes.append(by_node @ slopes[-1] + by_unknown)
-    s = sweep.trajectory.sensitivities
+    s = solution.trajectory.sensitivities
     chain = [own[:, n:] @ slopes[i] for own, i in zip(s, interval, strict=True)]
     return np.asarray(s[:, :, :n] + np.array(chain).reshape(s[:, :, :n].shape))

@@ -9,6 +9,8 @@ import pytest
 
 from odefit import ForwardMap, Model, Problem, library
 from odefit.simulation import Failure, Trajectory
+from odefit.simulation.engine_choice import UNDECIDED
+from odefit.simulation.engines import IMPLICIT_TOLERANCE
 from tests.simulation.numerics import Array, by_unknown, evaluated, integrated
 from tests.simulation.test_library_accuracy import at_reference
 
@@ -35,17 +37,17 @@ def test_both_engines_agree(name: str) -> None:
 def test_the_switch_takes_the_stiff_engine_for_hiv_proteinase() -> None:
     problem, vector = at_reference("hiv-proteinase")
     forward = ForwardMap(problem)
-    assert forward.engines.preferred == "heyoka"
-    integrated(forward, vector)
-    assert forward.engines.preferred == "casadi"
+    assert forward.engines.preferred() == "heyoka"
+    found = integrated(forward, vector)
+    assert forward.engines.preferred(found.choice) == "casadi"
 
 
 @pytest.mark.parametrize("name", [n for n in library.names() if n != "hiv-proteinase"])
 def test_the_switch_stays_with_the_taylor_engine(name: str) -> None:
     problem, vector = at_reference(name)
     forward = ForwardMap(problem)
-    integrated(forward, vector)
-    assert forward.engines.preferred == "heyoka"
+    found = integrated(forward, vector)
+    assert forward.engines.preferred(found.choice) == "heyoka"
 
 
 def relaxation(end: float = 10.0) -> Problem:
@@ -70,19 +72,28 @@ def test_any_stiffness_is_integrated(k: float) -> None:
     forward = ForwardMap(relaxation())
     found = integrated(forward, np.array([k]))
     assert np.allclose(found.states[:, 0], exact(k, found.times), rtol=0, atol=1e-7)
-    assert forward.engines.preferred == ("casadi" if k > 1e4 else "heyoka")
+    assert forward.engines.preferred(found.choice) == ("casadi" if k > 1e4 else "heyoka")
 
 
-def test_after_a_reset_nothing_depends_on_what_came_before() -> None:
+def test_an_evaluation_does_not_depend_on_what_came_before() -> None:
     forward = ForwardMap(relaxation())
     mild, stiff = np.array([1.0]), np.array([1e7])
     first = evaluated(forward, mild)
-    evaluated(forward, stiff)
-    assert forward.engines.preferred == "casadi"
-    forward.engines.reset()
+    assert forward.engines.preferred(evaluated(forward, stiff).choice) == "casadi"
     again = evaluated(forward, mild)
     assert np.array_equal(first.residuals, again.residuals)
     assert np.array_equal(first.jacobian, again.jacobian)
+    assert again.choice == first.choice == UNDECIDED
+
+
+def test_a_choice_that_is_passed_on_spares_the_comparison() -> None:
+    forward = ForwardMap(relaxation())
+    vector = np.array([1e7])
+    first = evaluated(forward, vector)
+    again = evaluated(forward, vector, first.choice)
+    assert again.choice == first.choice
+    assert np.array_equal(first.residuals, again.residuals)
+    assert forward.accuracy(first.choice) == IMPLICIT_TOLERANCE
 
 
 def test_a_long_problem_is_not_taken_for_a_stiff_one() -> None:
@@ -94,7 +105,7 @@ def test_a_long_problem_is_not_taken_for_a_stiff_one() -> None:
     )
     forward = ForwardMap(problem)
     found = integrated(forward, np.array([1.0]))
-    assert forward.engines.preferred == "heyoka"
+    assert forward.engines.preferred(found.choice) == "heyoka"
     assert found.states[-1, 0] == pytest.approx(np.cos(5000.0), abs=1e-8)
     assert by_unknown(found, 1)[-1, 0, 0] == pytest.approx(-5000 * np.sin(5000.0), rel=1e-8)
 
@@ -121,7 +132,7 @@ def test_names_of_a_model_cannot_clash_with_those_of_an_engine() -> None:
 
 
 @pytest.mark.parametrize("late", [[3600.0], [1e-3, 3600.0 - 1e-6, 3600.0]])
-def test_output_times_may_be_close_together_in_a_long_leg(late: list[float]) -> None:
+def test_output_times_may_be_close_together_in_a_long_segment(late: list[float]) -> None:
     """Closer than 1e-9 of it, while x = 1 + exp(-k t) moves by a hundredth between them."""
     times = np.array([*(1e-4 + np.array([0.0, 1e-6, 2e-6, 3e-6, 2e-5])), *late])
     data = {"t": times, "x": np.ones(len(times))}

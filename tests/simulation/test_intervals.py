@@ -16,11 +16,11 @@ from odefit.simulation.nodes import Nodes, node_names
 from tests.simulation.numerics import Array, differences, evaluated
 from tests.simulation.sampling import (
     chained,
-    inner_cuts,
+    inner_node_times,
+    integrated_intervals,
     interval_map,
     node_values,
     nodes_on,
-    swept,
 )
 from tests.simulation.zoo import NOISE, ZOO, Case, at
 
@@ -89,20 +89,20 @@ def test_on_a_trajectory_intervals_are_the_single_integration(name: str) -> None
     problem, vector = CASES[name]()
     forward = ForwardMap(problem)
     tolerance = ACCURACY.get(name, 1e-8)
-    for number, cuts in enumerate(inner_cuts(forward)):
+    for number, node_times in enumerate(inner_node_times(forward)):
         condition = problem.conditions[number]
         whole = forward.trajectory(vector, condition.name)
         assert isinstance(whole, Trajectory)
-        sweep = swept(forward, vector, number, cuts)
-        found = sweep.trajectory
+        solution = integrated_intervals(forward, vector, number, node_times)
+        found = solution.trajectory
         assert found.states == pytest.approx(whole.states, rel=tolerance, abs=tolerance)
         assert found.algebraic == pytest.approx(whole.algebraic, rel=tolerance, abs=tolerance)
-        ends = node_values(forward, vector, number, cuts)[1:]
-        assert sweep.ends == pytest.approx(ends, rel=tolerance, abs=tolerance)
+        ends = node_values(forward, vector, number, node_times)[1:]
+        assert solution.ends == pytest.approx(ends, rel=tolerance, abs=tolerance)
         full = np.zeros((*whole.states.shape, len(vector)))
         full[:, :, list(whole.unknowns)] = whole.sensitivities
-        interval = interval_map(forward, vector, number, cuts).interval
-        chain = chained(sweep, interval)
+        interval = interval_map(forward, vector, number, node_times).interval
+        chain = chained(solution, interval)
         assert chain == pytest.approx(full, rel=10 * tolerance, abs=10 * tolerance)
 
 
@@ -111,7 +111,7 @@ def test_residuals_on_nodes_are_those_of_the_single_integration(name: str) -> No
     """Observables, noise models, transforms and priors do not notice the nodes."""
     problem, vector = {**CASES, **NOISE}[name]()
     forward = ForwardMap(problem)
-    nodes = nodes_on(forward, vector, inner_cuts(forward))
+    nodes = nodes_on(forward, vector, inner_node_times(forward))
     whole, pieces = evaluated(forward, vector), evaluated(ForwardMap(problem, nodes=nodes), vector)
     tolerance = ACCURACY.get(name, 1e-8)
     assert pieces.residuals == pytest.approx(whole.residuals, rel=tolerance, abs=10 * tolerance)
@@ -126,9 +126,9 @@ def test_derivatives_by_unknowns_and_nodes_are_those_of_finite_differences(name:
     problem, vector = CASES[name]()
     forward = ForwardMap(problem)
     n = len(vector)
-    number, cuts = 0, inner_cuts(forward)[0][::2]
-    pieces = interval_map(forward, vector, number, cuts)
-    nodes = node_values(forward, vector, number, cuts)
+    number, node_times = 0, inner_node_times(forward)[0][::2]
+    pieces = interval_map(forward, vector, number, node_times)
+    nodes = node_values(forward, vector, number, node_times)
     nodes = nodes * (1 + 0.02 * np.random.default_rng(0).normal(size=nodes.shape))
     size = nodes.shape[1]
     exact = pieces(vector, nodes[1:])
@@ -144,10 +144,12 @@ def test_derivatives_by_unknowns_and_nodes_are_those_of_finite_differences(name:
     numeric = differences(ends, np.concatenate([vector, np.ones(size)]), 1e-3)
     t = exact.trajectory
     slopes = np.concatenate([t.sensitivities, t.algebraic_sensitivities], axis=1)
-    slopes[pieces.interval == 0, :, :n] += slopes[pieces.interval == 0, :, n:] @ exact.first_slope
+    slopes[pieces.interval == 0, :, :n] += (
+        slopes[pieces.interval == 0, :, n:] @ exact.first_node_by_unknown
+    )
     slopes[pieces.interval == 0, :, n:] = 0.0  # the first node follows from the unknowns
     by_node, by_unknown = exact.by_node.copy(), exact.by_unknown.copy()
-    by_unknown[:1] += by_node[:1] @ exact.first_slope
+    by_unknown[:1] += by_node[:1] @ exact.first_node_by_unknown
     by_node[:1] = 0.0
     analytic = np.concatenate(
         [
@@ -164,7 +166,7 @@ def test_derivatives_by_unknowns_and_nodes_are_those_of_finite_differences(name:
 
 def alone(forward: ForwardMap, monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on intervals are integrated one by one."""
-    monkeypatch.setattr(Engines, "lanes", lambda *arguments: None)
+    monkeypatch.setattr(Engines, "batch_integrator", lambda *arguments: None)
 
 
 @pytest.mark.parametrize("name", ["henon-heiles", "fitzhugh-nagumo", "seasonal-lotka-volterra"])
@@ -173,11 +175,11 @@ def test_all_at_once_equals_one_by_one(name: str, monkeypatch: pytest.MonkeyPatc
     reference = library.reference(name)
     vector = problem.vector({**reference.parameters, **reference.initial})
     forward = ForwardMap(problem)
-    cuts = problem.conditions[0].times[:-1:3]
-    cuts = np.unique(np.append(cuts, problem.conditions[0].t0))
-    together = swept(forward, vector, 0, cuts)
+    node_times = problem.conditions[0].times[:-1:3]
+    node_times = np.unique(np.append(node_times, problem.conditions[0].t0))
+    together = integrated_intervals(forward, vector, 0, node_times)
     alone(forward, monkeypatch)
-    apart = swept(ForwardMap(problem), vector, 0, cuts)
+    apart = integrated_intervals(ForwardMap(problem), vector, 0, node_times)
     for one, other in (
         (together.trajectory.states, apart.trajectory.states),
         (together.trajectory.sensitivities, apart.trajectory.sensitivities),
@@ -188,7 +190,7 @@ def test_all_at_once_equals_one_by_one(name: str, monkeypatch: pytest.MonkeyPatc
         assert one == pytest.approx(other, rel=1e-8, abs=1e-8 * np.abs(other).max())
 
 
-def test_stiff_intervals_go_to_the_stiff_engine_one_by_one() -> None:
+def test_stiff_intervals_go_to_the_implicit_engine_one_by_one() -> None:
     problem = Problem(
         Model(ode={"x": "-k*(x - cos(t))", "y": "x - y"}),
         {"t": np.linspace(0.0, 5.0, 6), "y": np.ones(6)},
@@ -197,65 +199,69 @@ def test_stiff_intervals_go_to_the_stiff_engine_one_by_one() -> None:
     )
     vector = problem.vector({"k": 1e5, "x": 2.0})
     forward = ForwardMap(problem)
-    cuts = np.array([0.0, 2.0, 4.0])
+    node_times = np.array([0.0, 2.0, 4.0])
     nodes = np.array([[2.0, 0.5], [np.cos(2.0), 0.2], [np.cos(4.0), -0.6]])
-    sweep = interval_map_of(problem, forward, cuts)(vector, nodes[1:])
-    assert isinstance(sweep, IntervalSolution)
-    assert forward.engines.preferred == "casadi"
-    assert sweep.ends[:, 0] == pytest.approx(np.cos(cuts[1:]), abs=1e-4)
+    solution = interval_map_of(problem, forward, node_times)(vector, nodes[1:])
+    assert isinstance(solution, IntervalSolution)
+    assert forward.engines.preferred(solution.trajectory.choice) == "casadi"
+    assert solution.ends[:, 0] == pytest.approx(np.cos(node_times[1:]), abs=1e-4)
     y = 0.2 * np.exp(-2) + (np.cos(4) + np.sin(4)) / 2 - (np.cos(2) + np.sin(2)) / 2 * np.exp(-2)
-    assert sweep.ends[1, 1] == pytest.approx(y, abs=1e-4)
-    assert sweep.by_node[1, 1, 1] == pytest.approx(np.exp(-2), abs=1e-5)
-    assert np.abs(sweep.by_node[:, :, 0]).max() < 1e-4
+    assert solution.ends[1, 1] == pytest.approx(y, abs=1e-4)
+    assert solution.by_node[1, 1, 1] == pytest.approx(np.exp(-2), abs=1e-5)
+    assert np.abs(solution.by_node[:, :, 0]).max() < 1e-4
 
 
-def interval_map_of(problem: Problem, forward: ForwardMap, cuts: Array) -> Any:
+def interval_map_of(problem: Problem, forward: ForwardMap, node_times: Array) -> Any:
     from odefit.simulation.intervals import IntervalMap
 
     names = node_names(forward.field, problem.conditions)
     sizes, n = np.ones(len(names)), len(problem.unknowns)
-    return IntervalMap(forward.field, problem.conditions[0], forward.engines, cuts, sizes, n, names)
+    return IntervalMap(
+        forward.field, problem.conditions[0], forward.engines, node_times, sizes, n, names
+    )
 
 
 # Edges -------------------------------------------------------------------------------------------
 
 
-def decay_on(times: Array, cuts: Array, **more: Any) -> tuple[Problem, Any]:
+def decay_on(times: Array, node_times: Array, **more: Any) -> tuple[Problem, Any]:
     data = {"t": times, "x": np.ones(len(times))}
     problem = Problem(Model(ode={"x": "-k*x"}), data, {"k": {}}, {"x": {}}, **more)
-    return problem, interval_map_of(problem, ForwardMap(problem), np.asarray(cuts, dtype=float))
+    return problem, interval_map_of(
+        problem, ForwardMap(problem), np.asarray(node_times, dtype=float)
+    )
 
 
 def test_a_measurement_at_a_node_is_one_of_the_node() -> None:
     times = np.array([0.0, 1.0, 2.0, 3.0])
     _, pieces = decay_on(times, np.array([0.0, 1.0, 2.0]))
-    sweep = pieces(np.array([0.5, 4.0]), np.array([[10.0], [20.0]]))
-    assert isinstance(sweep, IntervalSolution)
-    assert sweep.trajectory.states[:, 0] == pytest.approx([4, 10, 20, 20 * np.exp(-0.5)])
-    assert sweep.ends[:, 0] == pytest.approx([4 * np.exp(-0.5), 10 * np.exp(-0.5)])
+    solution = pieces(np.array([0.5, 4.0]), np.array([[10.0], [20.0]]))
+    assert isinstance(solution, IntervalSolution)
+    assert solution.trajectory.states[:, 0] == pytest.approx([4, 10, 20, 20 * np.exp(-0.5)])
+    assert solution.ends[:, 0] == pytest.approx([4 * np.exp(-0.5), 10 * np.exp(-0.5)])
     # By k, by the initial value, by the node.
-    assert sweep.trajectory.sensitivities[1, 0] == pytest.approx([0, 0, 1])
-    assert sweep.by_unknown[0, 0] == pytest.approx([-4 * np.exp(-0.5), 0])
+    assert solution.trajectory.sensitivities[1, 0] == pytest.approx([0, 0, 1])
+    assert solution.by_unknown[0, 0] == pytest.approx([-4 * np.exp(-0.5), 0])
 
 
 def test_a_node_at_the_last_measurement_is_that_measurement() -> None:
     """As a constraint there asks for."""
     _, pieces = decay_on(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 2.0]))
-    sweep = pieces(np.array([0.5, 4.0]), np.array([[10.0], [7.0]]))
-    assert isinstance(sweep, IntervalSolution)
-    assert sweep.trajectory.states[:, 0] == pytest.approx([4, 10, 7])
-    assert sweep.trajectory.sensitivities[2, 0] == pytest.approx([0, 0, 1])
+    solution = pieces(np.array([0.5, 4.0]), np.array([[10.0], [7.0]]))
+    assert isinstance(solution, IntervalSolution)
+    assert solution.trajectory.states[:, 0] == pytest.approx([4, 10, 7])
+    assert solution.trajectory.sensitivities[2, 0] == pytest.approx([0, 0, 1])
 
 
 def test_intervals_without_measurements_and_a_start_before_all_data() -> None:
     times = np.array([3.0, 8.0])
     _, pieces = decay_on(times, np.array([-1.0, 0.0, 1.0, 2.0, 5.0, 6.0]), t0=-1.0)
     nodes = np.arange(2.0, 7.0)[:, None]
-    sweep = pieces(np.array([0.5, 1.0]), nodes)
-    assert isinstance(sweep, IntervalSolution)
-    assert sweep.trajectory.states[:, 0] == pytest.approx([4 * np.exp(-0.5), 6 * np.exp(-1)])
+    solution = pieces(np.array([0.5, 1.0]), nodes)
+    assert isinstance(solution, IntervalSolution)
+    assert solution.trajectory.states[:, 0] == pytest.approx([4 * np.exp(-0.5), 6 * np.exp(-1)])
     starts = np.array([1.0, 2, 3, 4, 5])
-    assert sweep.ends[:, 0] == pytest.approx(
+    assert solution.ends[:, 0] == pytest.approx(
         starts * np.exp(-0.5 * np.array([1, 1, 1, 3, 1])), rel=1e-9
     )
 
@@ -263,18 +269,18 @@ def test_intervals_without_measurements_and_a_start_before_all_data() -> None:
 def test_nodes_a_rounding_error_beside_the_data_are_no_trouble() -> None:
     times = np.array([0.0, 0.1, 0.3, 0.4])
     _, pieces = decay_on(times, np.array([0.0, 0.1 + 1e-17, 0.1 + 0.2]))
-    sweep = pieces(np.array([0.5, 1.0]), np.exp(-0.5 * np.array([[0.1], [0.3]])))
-    assert isinstance(sweep, IntervalSolution)
-    assert sweep.trajectory.states[:, 0] == pytest.approx(np.exp(-0.5 * times))
+    solution = pieces(np.array([0.5, 1.0]), np.exp(-0.5 * np.array([[0.1], [0.3]])))
+    assert isinstance(solution, IntervalSolution)
+    assert solution.trajectory.states[:, 0] == pytest.approx(np.exp(-0.5 * times))
 
 
 def test_two_nodes_next_to_each_other_as_numbers() -> None:
     cut = np.nextafter(1.0, 2.0)
     _, pieces = decay_on(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, cut]))
-    sweep = pieces(np.array([0.5, 1.0]), np.array([[0.7], [0.9]]))
-    assert isinstance(sweep, IntervalSolution)
-    assert sweep.ends[1, 0] == pytest.approx(0.7)
-    assert sweep.trajectory.states[:, 0] == pytest.approx([1, 0.7, 0.9 * np.exp(-0.5)])
+    solution = pieces(np.array([0.5, 1.0]), np.array([[0.7], [0.9]]))
+    assert isinstance(solution, IntervalSolution)
+    assert solution.ends[1, 0] == pytest.approx(0.7)
+    assert solution.trajectory.states[:, 0] == pytest.approx([1, 0.7, 0.9 * np.exp(-0.5)])
 
 
 def test_an_interval_that_blows_up_says_where_and_why() -> None:
@@ -314,14 +320,14 @@ def test_algebraic_equations_without_solution_are_a_failure() -> None:
 # Trajectories through nodes ----------------------------------------------------------------------
 
 
-def broken() -> tuple[Problem, Nodes]:
+def through_nodes() -> tuple[Problem, Nodes]:
     """Nodes that do not lie on one trajectory."""
     problem, _ = decay_on(np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.0]))
     return problem, Nodes((np.array([0.0, 1.0, 2.5]),), (np.array([[9.0], [10.0], [30.0]]),))
 
 
 def test_a_trajectory_through_nodes_begins_anew_at_each() -> None:
-    problem, nodes = broken()
+    problem, nodes = through_nodes()
     vector = np.array([0.5, 4.0])
     forward = ForwardMap(problem, nodes=nodes)
     times = np.array([0.0, 0.5, 1.0, 2.0, 2.5, 4.0])
@@ -336,7 +342,7 @@ def test_a_trajectory_through_nodes_begins_anew_at_each() -> None:
 
 @pytest.mark.parametrize("last", [0.0, 0.5, 1.0, 1.5, 2.5, 7.0])
 def test_it_may_be_wanted_at_few_times_only(last: float) -> None:
-    problem, nodes = broken()
+    problem, nodes = through_nodes()
     path = ForwardMap(problem, nodes=nodes).trajectory(np.array([0.5, 4.0]), times=np.array([last]))
     assert isinstance(path, Trajectory)
     start, value = max((t, v) for t, v in [(0, 4.0), (1, 10.0), (2.5, 30.0)] if t < last or t == 0)
@@ -349,14 +355,14 @@ def test_it_may_be_wanted_at_few_times_only(last: float) -> None:
 
 
 def test_no_times_are_no_trouble() -> None:
-    problem, nodes = broken()
+    problem, nodes = through_nodes()
     path = ForwardMap(problem, nodes=nodes).trajectory(np.array([0.5, 4.0]), times=np.zeros(0))
     assert isinstance(path, Trajectory)
     assert path.states.shape == (0, 1)
 
 
 def test_evaluations_through_nodes_are_as_usual() -> None:
-    problem, nodes = broken()
+    problem, nodes = through_nodes()
     found = ForwardMap(problem, nodes=nodes).evaluate(np.array([0.5, 4.0]))
     assert isinstance(found, Evaluation)
     r = 1 - np.array([4, 10, 10 * np.exp(-0.5), 30 * np.exp(-0.25)])

@@ -26,39 +26,39 @@ def problem_of(ode: Mapping[str, str], parameters: Sequence[str], end: float = 1
     return Problem(Model(ode=ode), data, {p: {} for p in parameters}, {s: {} for s in ode})
 
 
-def bundled(
+def integrated_batch(
     ode: Mapping[str, str],
     values: Mapping[str, float],
     starts: Sequence[Sequence[float]],
-    grids: Sequence[Sequence[float]],
+    outputs: Sequence[Sequence[float]],
     *,
     relative: float = 1e-6,
-    times: Sequence[float] | None = None,
+    begin: Sequence[float] | None = None,
     max_steps: int = 100_000,
     **options: Any,
 ) -> BatchSolution | BatchFailure:
-    """InitialValueProblems from `starts`, with sensitivities by all values and then by all starts."""
+    """Problems from states `starts` at times `begin`, with sensitivities by values, then starts."""
     problem = problem_of(ode, tuple(values))
     field = VectorField.of(problem.model, problem.conditions)
     n, p, k = len(ode), len(field.scalars), len(starts)
     structure = Structure(p + n, frozenset((j, j) for j in range(p)))
-    lanes = LocalLinearizationBatchIntegrator(
+    integrator = LocalLinearizationBatchIntegrator(
         field, structure, relative, 1e-3 * relative, **options
     )
-    stretches = InitialValueProblems(
-        np.zeros(k) if times is None else np.array(times),
-        [np.array(grid) for grid in grids],
+    problems = InitialValueProblems(
+        np.zeros(k) if begin is None else np.array(begin),
+        [np.array(times) for times in outputs],
         np.zeros((k, 0, 5)),
         np.array(starts),
         np.array([values[name] for name in field.scalars]),
         np.concatenate([np.zeros((n, p)), np.eye(n)], axis=1),
         np.concatenate([np.eye(p), np.zeros((p, n))], axis=1),
     )
-    return lanes.integrate(stretches, max_steps)
+    return integrator.integrate(problems, max_steps)
 
 
 def whole(*arguments: Any, **options: Any) -> BatchSolution:
-    found = bundled(*arguments, **options)
+    found = integrated_batch(*arguments, **options)
     assert isinstance(found, BatchSolution), found
     return found
 
@@ -168,19 +168,19 @@ def test_errors_fall_with_the_tolerance(order: Order) -> None:
     assert errors[-1] < 1e-5
 
 
-def test_a_bundle_is_what_its_stretches_are_one_by_one() -> None:
+def test_a_batch_is_what_its_problems_are_one_by_one() -> None:
     ode = {"v": "c*(v - v^3/3 + w) + sin(t)", "w": "-(v - 0.2 + 0.2*w)/c"}
     rng = np.random.default_rng(0)
     starts = rng.uniform(-2.0, 2.0, (12, 2)).tolist()
-    times = rng.uniform(0.0, 20.0, 12).tolist()
-    lengths = [rng.uniform(0.01, 2.0, rng.integers(1, 5)) for _ in times]
-    grids = [(t + np.cumsum(gaps)).tolist() for t, gaps in zip(times, lengths, strict=True)]
+    begin = rng.uniform(0.0, 20.0, 12).tolist()
+    lengths = [rng.uniform(0.01, 2.0, rng.integers(1, 5)) for _ in begin]
+    times = [(t + np.cumsum(gaps)).tolist() for t, gaps in zip(begin, lengths, strict=True)]
     for order in ORDERS:
         options = {"relative": 1e-5, "order": order}
-        together = whole(ode, {"c": 3.0}, starts, grids, times=times, **options)
+        together = whole(ode, {"c": 3.0}, starts, times, begin=begin, **options)
         alone = [
-            whole(ode, {"c": 3.0}, [start], [grid], times=[time], **options)
-            for start, grid, time in zip(starts, grids, times, strict=True)
+            whole(ode, {"c": 3.0}, [start], [own], begin=[time], **options)
+            for start, own, time in zip(starts, times, begin, strict=True)
         ]
         assert together.steps.tolist() == [int(one.steps[0]) for one in alone]
         states = np.concatenate([one.states for one in alone])
@@ -192,36 +192,38 @@ def test_a_bundle_is_what_its_stretches_are_one_by_one() -> None:
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("start", [0.6, 1.0, 20.0])
 def test_a_blow_up_ends_at_its_time(order: Order, start: float) -> None:
-    found = bundled({"x": "k*x^2"}, {"k": 1.0}, [[0.1], [start]], [[2.0], [2.0]], order=order)
+    found = integrated_batch(
+        {"x": "k*x^2"}, {"k": 1.0}, [[0.1], [start]], [[2.0], [2.0]], order=order
+    )
     assert isinstance(found, BatchFailure)
-    assert found.stretch == 1
-    assert found.stop.time == pytest.approx(1 / start, rel=1e-3)
-    assert "without bound" in found.stop.reason
-    assert not found.stop.out_of_steps
-    assert found.stop.steps < 5_000
+    assert found.index == 1
+    assert found.failure.time == pytest.approx(1 / start, rel=1e-3)
+    assert "without bound" in found.failure.reason
+    assert not found.failure.out_of_steps
+    assert found.failure.steps < 5_000
 
 
 @pytest.mark.parametrize(("rhs", "dry"), [("-k*sqrt(x)", 2.0), ("-k*x^0.75", 4.0)])
 def test_a_tank_that_runs_dry_ends(rhs: str, dry: float) -> None:
     for order in ORDERS:
-        found = bundled({"x": rhs}, {"k": 1.0}, [[1.0]], [[2 * dry]], order=order)
+        found = integrated_batch({"x": rhs}, {"k": 1.0}, [[1.0]], [[2 * dry]], order=order)
         assert isinstance(found, BatchFailure)
-        assert found.stop.time == pytest.approx(dry, rel=0.05)
+        assert found.failure.time == pytest.approx(dry, rel=0.05)
 
 
 def test_a_start_outside_the_domain_is_broken_at_once() -> None:
-    found = bundled({"x": "k*log(x)"}, {"k": 1.0}, [[1.0], [-1.0]], [[1.0], [1.0]])
+    found = integrated_batch({"x": "k*log(x)"}, {"k": 1.0}, [[1.0], [-1.0]], [[1.0], [1.0]])
     assert isinstance(found, BatchFailure)
-    assert (found.stretch, found.stop.time, found.stop.steps) == (1, 0.0, 0)
+    assert (found.index, found.failure.time, found.failure.steps) == (1, 0.0, 0)
 
 
 def test_too_many_steps_are_said_with_how_many_are_missing() -> None:
-    found = bundled({"x": "y", "y": "-x^3"}, {}, [[1.0, 0.0]], [[100.0]], max_steps=50)
+    found = integrated_batch({"x": "y", "y": "-x^3"}, {}, [[1.0, 0.0]], [[100.0]], max_steps=50)
     assert isinstance(found, BatchFailure)
-    assert found.stop.out_of_steps
-    assert found.stop.steps == 50
+    assert found.failure.out_of_steps
+    assert found.failure.steps == 50
     full = whole({"x": "y", "y": "-x^3"}, {}, [[1.0, 0.0]], [[100.0]])
-    assert found.stop.ahead + 50 == pytest.approx(full.steps[0], rel=0.7)
+    assert found.failure.steps_ahead + 50 == pytest.approx(full.steps[0], rel=0.7)
 
 
 def test_an_eigenvalue_that_makes_the_filter_singular_is_no_obstacle() -> None:
@@ -240,10 +242,10 @@ def test_a_large_system_is_solved_as_a_small_one() -> None:
     vector = np.array([3.0, *np.linspace(1.0, 2.0, 120)])
     times = problem.conditions[0].times
     field = VectorField.of(problem.model, problem.conditions)
-    lanes = LocalLinearizationBatchIntegrator(
+    integrator = LocalLinearizationBatchIntegrator(
         field, Structure(1, frozenset([(0, 0)])), 1e-5, 1e-8, order=3
     )
-    stretches = InitialValueProblems(
+    problems = InitialValueProblems(
         np.zeros(1),
         [times[1:]],
         np.zeros((1, 0, 5)),
@@ -252,7 +254,7 @@ def test_a_large_system_is_solved_as_a_small_one() -> None:
         np.zeros((120, 1)),
         np.ones((1, 1)),
     )
-    found = lanes.integrate(stretches, 10_000)
+    found = integrator.integrate(problems, 10_000)
     assert isinstance(found, BatchSolution)
     fixed = problem.with_parameters(**{f"x{i}": vector[1 + i] for i in range(120)})
     exact = integrated(ForwardMap(fixed, "casadi"), vector[:1])
@@ -290,9 +292,9 @@ def test_the_cost_is_that_of_the_evaluation() -> None:
     forward = ForwardMap(problem, LL)
     # Sensitivities take part in the error control: without them the steps are longer.
     assert forward.cost(vector) == pytest.approx(evaluated(forward, vector).cost, rel=1e-5)
-    assert forward.accuracy == 1e-6
-    assert ForwardMap(problem, LL, tolerance=1e-4).accuracy == 1e-4
-    assert forward.engines.preferred == LL
+    assert forward.accuracy() == 1e-6
+    assert ForwardMap(problem, LL, tolerance=1e-4).accuracy() == 1e-4
+    assert forward.engines.preferred() == LL
 
 
 def test_algebraic_equations_are_refused() -> None:

@@ -158,7 +158,7 @@ def _unseen(
 ) -> bool:
     """Whether finite moves both ways leave the residuals as they are."""
     for factor in (FINITE**power, FINITE**-power):
-        there = forward.evaluate(move(factor))
+        there = forward.evaluate(move(factor), evaluation.choice)
         if not isinstance(there, Evaluation):
             return False
         if there.residuals.shape != evaluation.residuals.shape:

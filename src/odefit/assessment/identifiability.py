@@ -29,7 +29,8 @@ from odefit.problem.expressions import Expression
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.noise import weigh
+from odefit.simulation.engine_choice import EngineChoice
+from odefit.simulation.noise import series_residuals
 
 POINTS, MOST_POINTS = 6, 16
 """Points that are looked at: so many, and more of them while something is not determined."""
@@ -180,15 +181,14 @@ def local_identifiability(
     for vector in _points(forward, seed) if points is None else points:
         if points is None and len(found) >= POINTS and _complete(found, scatter):
             break
-        seen.engines.reset()
         evaluation = seen.evaluate(vector)
         point = PointFinding(
             vector,
             evaluation if isinstance(evaluation, Failure) else None,
-            seen.engines.preferred,
+            seen.engines.preferred(evaluation.choice),
         )
         if isinstance(evaluation, Evaluation):
-            sensitivities = _sensitivities(seen, vector)
+            sensitivities = _sensitivities(seen, vector, evaluation.choice)
             point, basis = _analysed(point, sensitivities, scatter)
             if best is None or point.rank > best[0].rank:
                 best = point, evaluation, basis
@@ -295,13 +295,13 @@ def _analysed(
     ), basis
 
 
-def _sensitivities(forward: ForwardMap, vector: Array) -> Array:
+def _sensitivities(forward: ForwardMap, vector: Array, choice: EngineChoice) -> Array:
     """Of all predictions at the data times, in standard deviations; shape (measurements, n)."""
     n = len(vector)
     rows = []
     with np.errstate(all="ignore"):
         for condition in forward.problem.conditions:
-            trajectory = forward.trajectory(vector, condition.name)
+            trajectory = forward.trajectory(vector, condition.name, choice=choice)
             assert not isinstance(trajectory, Failure), "it was evaluated before"
             predicted = forward.predictions(condition, vector, trajectory)
             for name, series in condition.series.items():
@@ -314,7 +314,9 @@ def _sensitivities(forward: ForwardMap, vector: Array) -> Array:
                 if series.sds is None and _assumed(noise):
                     sd = _typical(forward.problem, name, noise, series)
                 else:
-                    block = weigh(noise, series, predicted, name, condition, vector, None)
+                    block = series_residuals(
+                        noise, series, predicted, name, condition, vector, None
+                    )
                     sd = np.broadcast_to(block.sd.value, series.rows.shape)
                 rows.append(gradient / sd[:, None])
     return np.concatenate(rows)

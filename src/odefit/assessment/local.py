@@ -47,7 +47,7 @@ def assess_local(
     )
     spare = max(problem.size - len(vector), 1)
     variance = 1.0 if forward.given_noise else evaluation.objective / spare
-    exact = evaluation.cost <= CostTolerance.of(forward).zero(forward.accuracy)
+    exact = evaluation.cost <= CostTolerance.of(forward).zero(forward.accuracy(evaluation.choice))
     distance = math.sqrt(2 * max(promised, 0.0) / variance) if variance > 0 else 0.0
     norms = np.linalg.norm(jacobian, axis=0)
     scaled = jacobian / np.where(norms > 0, norms, 1.0)

@@ -95,7 +95,11 @@ def check(options: argparse.Namespace) -> int:
 def simulate(options: argparse.Namespace) -> int:
     """Run ``odefit simulate``: print or write the trajectories."""
     from odefit.problem.files import load
-    from odefit.simulation.simulation_table import simulation_table, times_from_text, values_from_text
+    from odefit.simulation.simulation_table import (
+        simulation_table,
+        times_from_text,
+        values_from_text,
+    )
 
     problem = load(options.problem)
     _check_writable(options.csv)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
 from odefit.problem.arrays import Array
+from odefit.problem.problem import Problem
+from odefit.simulation import Evaluation, Failure
 from odefit.simulation.nodes import Nodes
 
 FINE_MESH_ERROR = 1e-2
@@ -231,6 +233,13 @@ class Completeness:
     coincide: bool = field(default=False, metadata=UNSAVED)
 
 
+NodeEvaluator = Callable[[Problem, Array, Nodes], tuple[Evaluation, float] | Failure]
+"""Evaluates a problem at unknowns, shape (n,), and shooting nodes.
+
+It returns the evaluation, seen from the unknowns alone, and the largest discontinuity relative to
+the sizes of the states; or a failure where an interval cannot be integrated."""
+
+
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """What a method found.
@@ -249,6 +258,8 @@ class Estimate:
         Where the method discretises, how far that is from the integrated trajectories.
     completeness
         Where the method finds all solutions, how many there are.
+    evaluate_nodes
+        Where starts may end on shooting nodes, what evaluates such an end.
     """
 
     starts: Sequence[Start]
@@ -257,6 +268,7 @@ class Estimate:
     certificate: Certificate | None = None
     agreement: Agreement | None = None
     completeness: Completeness | None = None
+    evaluate_nodes: NodeEvaluator | None = None
 
     @property
     def best(self) -> Start | None:

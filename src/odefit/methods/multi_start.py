@@ -23,7 +23,8 @@ from odefit.methods.starts import Design, guess, sample
 from odefit.methods.workers import Workers, remembered
 from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.problem import Problem
-from odefit.simulation import ForwardMap
+from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation.engine_choice import UNDECIDED
 from odefit.simulation.engines import EngineName
 
 
@@ -143,7 +144,6 @@ class MultiStart:
         back. Such unknowns, with those that belong to the same experiment, are drawn anew, the
         others kept, and the start gets another chance, up to :data:`MAX_RETRIES` while that helps.
         """
-        forward.engines.reset()
         best = self.method.run(forward, index, self.start_point(forward, index, control), control)
         for chance in range(MAX_RETRIES):
             loose = _trapped(forward.problem, best)
@@ -194,12 +194,14 @@ class MultiStart:
         if len(points) == 1:
             return points[0], 0.0  # nothing to choose
         best, lowest = points[0], math.inf
+        choice = UNDECIDED
         for x in points:
             if control.should_stop():
                 break
-            cost = forward.cost(x)
-            if cost < lowest:
-                best, lowest = x, cost
+            evaluation = forward.evaluate_cost(x, choice)
+            choice = evaluation.choice
+            if isinstance(evaluation, Evaluation) and evaluation.cost < lowest:
+                best, lowest = x, evaluation.cost
         return np.asarray(best), lowest
 
     def _run(
@@ -314,7 +316,8 @@ class MultiStart:
             status = Status.INTERRUPTED if control.interrupted.is_set() else Status.TIME_LIMIT
         elif not any(s.status is Status.CONVERGED and tolerance.same(s, best) for s in starts):
             status = Status.NOT_CONVERGED
-        return Estimate(starts, status, message)
+        evaluate_nodes = getattr(self.method, "evaluate_nodes", None)
+        return Estimate(starts, status, message, evaluate_nodes=evaluate_nodes)
 
 
 def _run_remotely(

@@ -18,6 +18,7 @@ from odefit.methods.trust_region import Minimum, Tolerances, minimise
 from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines import EngineName
 
 MIN_LIKELIHOOD_GAIN = 1e-9
@@ -72,15 +73,13 @@ class SingleShooting:
         Parameters
         ----------
         forward
-            The problem's forward map; what it has learnt of stiffness is forgotten first, so
-            that the result does not depend on what was computed before.
+            The problem's forward map.
         index
             The number of the start.
         start
             Start values in natural units, shape (n,).
         """
         began = time.perf_counter()
-        forward.engines.reset()
         cost = _Cost(forward)
         scaling = cost.scaling
         tolerance = CostTolerance.of(forward)
@@ -115,7 +114,7 @@ class SingleShooting:
             time.perf_counter() - began,
             lowest,
             dict(cost.failures),
-            lowest <= tolerance.zero(forward.accuracy),
+            lowest <= tolerance.zero(forward.accuracy(cost.choice)),
         )
 
 
@@ -134,13 +133,15 @@ class _Cost:
     forward: ForwardMap
     failures: Counter[str] = field(default_factory=Counter)
     last_failure: Failure | None = None
+    choice: EngineChoice = UNDECIDED
 
     def __post_init__(self) -> None:
         self.scaling = Scaling.of(self.forward.problem)
 
     def __call__(self, coordinates: Array) -> _Scaled | None:
         vector = self.scaling.natural(coordinates)
-        evaluation = self.forward.evaluate(vector)
+        evaluation = self.forward.evaluate(vector, self.choice)
+        self.choice = evaluation.choice
         if isinstance(evaluation, Failure):
             self.failures[evaluation.reason] += 1
             self.last_failure = evaluation

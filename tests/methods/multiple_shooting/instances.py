@@ -9,7 +9,7 @@ import numpy as np
 
 from odefit import ForwardMap, Model, Noise, Problem, simulate
 from odefit.methods.multiple_shooting.linear_problem import Conditions, LinearProblem
-from odefit.methods.multiple_shooting.on_nodes import on_times, units
+from odefit.methods.multiple_shooting.node_evaluation import on_times, units
 from odefit.methods.multiple_shooting.shooting import Linearised, Point, Shooting
 from odefit.simulation import Simulation
 from tests.simulation.numerics import Array
@@ -91,11 +91,13 @@ def columns(problem: Problem) -> dict[str, Array]:
     return {str(name): np.array(column) for name, column in problem.data().items()}
 
 
-def on_trajectory(problem: Problem, vector: Array, cuts: Sequence[Array]) -> tuple[Shooting, Point]:
+def on_trajectory(
+    problem: Problem, vector: Array, node_times: Sequence[Array]
+) -> tuple[Shooting, Point]:
     """The problem on nodes, and the point that a single integration goes through."""
     forward = ForwardMap(problem)
-    shooting = on_times(forward, cuts, [], vector)
-    values = np.concatenate(list(nodes_on(forward, vector, cuts).values))
+    shooting = on_times(forward, node_times, [], vector)
+    values = np.concatenate(list(nodes_on(forward, vector, node_times).values))
     return shooting, Point(shooting.scaling.coordinates(vector), values)
 
 

@@ -24,7 +24,7 @@ from odefit import (
 )
 from odefit.methods.multiple_shooting.constraints import linearised as conditions_at
 from odefit.methods.multiple_shooting.constraints import node_times, parsed
-from odefit.methods.multiple_shooting.on_nodes import on_times
+from odefit.methods.multiple_shooting.node_evaluation import on_times
 from odefit.methods.multiple_shooting.shooting import Point
 from odefit.simulation import Simulation
 from tests.methods.multiple_shooting.instances import (
@@ -198,9 +198,9 @@ def test_derivatives_of_constraints_are_those_of_finite_differences() -> None:
     texts = ["k1*x@5^2 + y@0/k2 = 1", "exp(x@0 - x@10) <= k2"]
     constraints = parsed(problem, texts)
     vector = np.array([0.6, 0.4, 1.0, 0.1])
-    cuts = [np.array([0.0, 2.0, 5.0, 10.0])]
-    _, point = on_trajectory(problem, vector, cuts)
-    shooting = on_times(ForwardMap(problem), cuts, constraints, vector)
+    node_times = [np.array([0.0, 2.0, 5.0, 10.0])]
+    _, point = on_trajectory(problem, vector, node_times)
+    shooting = on_times(ForwardMap(problem), node_times, constraints, vector)
 
     def values(z: Array, nodes: Array) -> Array:
         return conditions_at(shooting, linearised(shooting, Point(z, nodes)), constraints).values
@@ -216,7 +216,7 @@ def test_derivatives_of_constraints_are_those_of_finite_differences() -> None:
         step[k] = h
         difference = values(vector + step, point.nodes) - values(vector - step, point.nodes)
         total = found.by_unknown[:, k].copy()
-        total += found.by_node[0] @ at.first_slopes[0][:, k]
+        total += found.by_node[0] @ at.first_by_unknown[0][:, k]
         assert total == pytest.approx(difference / (2 * h), abs=1e-7)
     for node in (2, 3):
         for i in range(2):

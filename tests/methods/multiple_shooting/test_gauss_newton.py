@@ -13,7 +13,7 @@ from odefit.methods.multiple_shooting.condensed import Inverse
 from odefit.methods.multiple_shooting.constraints import parsed
 from odefit.methods.multiple_shooting.gauss_newton import LEAST_DAMPING, End, iterate
 from odefit.methods.multiple_shooting.linear_problem import Conditions
-from odefit.methods.multiple_shooting.on_nodes import linearisers, on_times, units
+from odefit.methods.multiple_shooting.node_evaluation import linearisers, on_times, units
 from odefit.methods.multiple_shooting.shooting import Point, Shooting
 from tests.methods.multiple_shooting.instances import (
     LORENZ,
@@ -148,8 +148,8 @@ def test_chaos_over_thirty_lyapunov_times_is_fitted_from_the_data() -> None:
     """Where no single integration knows where the trajectory is after the first third."""
     problem = lorenz(33.0, noise=0.5)
     vector = problem.vector({**LORENZ, "r": 27.0, "s": 9.0})
-    cuts = [problem.conditions[0].times[:-1:2]]
-    shooting = on_times(ForwardMap(problem), cuts, [], vector)
+    node_times = [problem.conditions[0].times[:-1:2]]
+    shooting = on_times(ForwardMap(problem), node_times, [], vector)
     data = problem.data()
     nodes = np.column_stack([data[k][:-1:2] for k in "xyz"])
     end = iterated(shooting, Point(vector, nodes), tolerance=1e-8)
@@ -224,8 +224,8 @@ def test_a_start_that_cannot_be_integrated_says_where_and_why() -> None:
         {"k": {}},
         {"x": 1.0},
     )
-    cuts = [np.array([0.0, 1.0, 2.0])]
-    shooting = on_times(ForwardMap(problem), cuts, [], np.array([0.1]))
+    node_times = [np.array([0.0, 1.0, 2.0])]
+    shooting = on_times(ForwardMap(problem), node_times, [], np.array([0.1]))
     end = iterated(shooting, Point(np.array([0.1]), np.array([[1.0], [50.0], [1.0]])))
     assert end.at is None
     assert not end.converged
@@ -272,10 +272,10 @@ def test_the_unstable_example_of_bock_is_solved_at_any_growth() -> None:
 
     for mu, count in ((20.0, 11), (60.0, 21), (300.0, 40)):
         problem = bock(mu)
-        cuts = [problem.conditions[0].times[:-1][:: max(1, 40 // count)]]
-        shooting = on_times(ForwardMap(problem), cuts, [], np.array([1.0]))
+        node_times = [problem.conditions[0].times[:-1][:: max(1, 40 // count)]]
+        shooting = on_times(ForwardMap(problem), node_times, [], np.array([1.0]))
         data = problem.data()
-        places = np.searchsorted(data["t"], cuts[0])
+        places = np.searchsorted(data["t"], node_times[0])
         nodes = np.column_stack([data["x1"][places], data["x2"][places]])
         end = iterated(shooting, Point(np.array([1.0]), nodes), tolerance=1e-8)
         assert end.converged, (mu, end.message)

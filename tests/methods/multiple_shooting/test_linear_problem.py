@@ -12,7 +12,7 @@ from scipy.linalg import null_space
 
 from odefit import Event, Experiment, Model, Problem
 from odefit.methods.multiple_shooting.linear_problem import Conditions, LinearProblem
-from odefit.methods.multiple_shooting.on_nodes import units
+from odefit.methods.multiple_shooting.node_evaluation import units
 from odefit.methods.multiple_shooting.shooting import Linearised, Point, Shooting
 from tests.methods.multiple_shooting.instances import (
     exchange,
@@ -38,8 +38,8 @@ def everything() -> tuple[Problem, Array, list[Array]]:
         ],
     )
     vector = np.linspace(0.5, 1.2, len(problem.keys))
-    cuts = [np.array([0.0]), np.array([-1.0, 1.0]), np.array([0.0, 0.2, 0.5, 1.0, 1.7, 2.5])]
-    return problem, vector, cuts
+    node_times = [np.array([0.0]), np.array([-1.0, 1.0]), np.array([0.0, 0.2, 0.5, 1.0, 1.7, 2.5])]
+    return problem, vector, node_times
 
 
 def two_states() -> tuple[Problem, Array, list[Array]]:
@@ -75,7 +75,7 @@ def dense(shooting: Shooting, at: Linearised) -> tuple[Array, Array, Array]:
     expand[:n, :n] = np.eye(n)
     for i, k in enumerate(free):
         expand[at_node(k), n + i * size : n + (i + 1) * size] = np.eye(size)
-    for k, slope in zip(chains.firsts, at.first_slopes, strict=True):
+    for k, slope in zip(chains.firsts, at.first_by_unknown, strict=True):
         expand[at_node(int(k)), :n] = slope
     return rows @ expand, equations.reshape(-1, width) @ expand, expand
 
@@ -86,8 +86,8 @@ def flat(point: Point) -> Array:
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_step_solves_the_whole_problem(name: str) -> None:
-    problem, vector, cuts = CASES[name]()
-    shooting, point = on_trajectory(problem, vector, cuts)
+    problem, vector, node_times = CASES[name]()
+    shooting, point = on_trajectory(problem, vector, node_times)
     at = linearised(shooting, shaken(point, 0.1))
     linear = linear_problem(shooting, at)
     none = Conditions.none(len(vector))
@@ -108,8 +108,8 @@ def test_the_step_solves_the_whole_problem(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_scaling_unknowns_and_states_does_not_change_the_step(name: str) -> None:
-    problem, vector, cuts = CASES[name]()
-    shooting, point = on_trajectory(problem, vector, cuts)
+    problem, vector, node_times = CASES[name]()
+    shooting, point = on_trajectory(problem, vector, node_times)
     at = linearised(shooting, shaken(point, 0.1))
     none = Conditions.none(len(vector))
     first = linear_problem(shooting, at).step(at, none, none)
@@ -124,12 +124,12 @@ def test_conditions_and_bounds_are_those_of_a_quadratic_program() -> None:
     problem = exchange(
         parameters={"k1": {"lower": 0.58, "upper": 5.0}, "k2": {"lower": 0.0, "upper": 0.41}}
     )
-    cuts = [np.linspace(0.0, 8.0, 5)]
-    _, point = on_trajectory(problem, vector, cuts)
+    node_times = [np.linspace(0.0, 8.0, 5)]
+    _, point = on_trajectory(problem, vector, node_times)
     from odefit import ForwardMap
 
     sizes = np.array([1.0, 0.7])
-    shooting = Shooting(ForwardMap(problem), cuts, sizes, [(0, 2), (0, 3)])
+    shooting = Shooting(ForwardMap(problem), node_times, sizes, [(0, 2), (0, 3)])
     at = linearised(shooting, shaken(point, 0.05, seed=4))
     n = len(vector)
     equation = Conditions(
@@ -179,8 +179,8 @@ def test_conditions_and_bounds_are_those_of_a_quadratic_program() -> None:
 
 
 def test_bounds_that_the_conditions_exclude_are_not_feasible() -> None:
-    problem, vector, cuts = two_states()
-    shooting, point = on_trajectory(problem, vector, cuts)
+    problem, vector, node_times = two_states()
+    shooting, point = on_trajectory(problem, vector, node_times)
     at = linearised(shooting, point)
     n = len(vector)
     # k1 + k2 = 20, and neither may be above 5.
@@ -193,8 +193,8 @@ def test_bounds_that_the_conditions_exclude_are_not_feasible() -> None:
 def test_equations_between_bounds_that_hold_all_at_once_do_not_contradict() -> None:
     """k1 + k2 = 1, both at least 1/2: one point, three conditions, no contradiction."""
     problem = exchange(parameters={"k1": {"lower": 0.5}, "k2": {"lower": 0.5}})
-    cuts = [np.linspace(0.0, 9.0, 10)]
-    shooting, point = on_trajectory(problem, np.array([0.6, 0.7, 1.0, 0.1]), cuts)
+    node_times = [np.linspace(0.0, 9.0, 10)]
+    shooting, point = on_trajectory(problem, np.array([0.6, 0.7, 1.0, 0.1]), node_times)
     at = linearised(shooting, point)
     equation = Conditions(np.array([0.3]), np.array([[1.0, 1.0, 0.0, 0.0]]), {})
     none = Conditions.none(4)

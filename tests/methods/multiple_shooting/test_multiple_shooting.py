@@ -31,11 +31,10 @@ from odefit import (
 )
 from odefit.methods.estimate import Start
 from odefit.reporting.figures.residuals import residuals_of
-from odefit.simulation import Failure
-from odefit.simulation.forward import residual_table
+from odefit.simulation import Failure, residual_table
 from odefit.simulation.nodes import Nodes
 from tests.methods.multiple_shooting.instances import LORENZ, bock, columns, exchange, lorenz
-from tests.methods.multiple_shooting.test_on_nodes import noisy, scaled, switched
+from tests.methods.multiple_shooting.test_node_evaluation import noisy, scaled, switched
 from tests.methods.problems import decay, explosive, oscillator
 from tests.methods.test_multi_start import essence
 from tests.simulation.numerics import simulated
@@ -203,8 +202,8 @@ def test_its_residuals_and_curves_are_those_of_the_trajectory_on_nodes(chaos: Re
 
 def test_its_trajectory_is_continuous_to_rounding_between_the_data(chaos: Result) -> None:
     assert chaos.best.nodes is not None
-    cuts = chaos.best.nodes.times[0][1:]
-    times = np.unique(np.concatenate([cuts - 1e-7, cuts, cuts + 1e-7]))
+    node_times = chaos.best.nodes.times[0][1:]
+    times = np.unique(np.concatenate([node_times - 1e-7, node_times, node_times + 1e-7]))
     path = chaos.simulate(times)["x"].to_numpy()
     assert np.abs(np.diff(path.reshape(-1, 3), axis=1)).max() < 1e-4
 

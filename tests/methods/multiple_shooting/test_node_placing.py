@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from odefit import Experiment, InputError, Model, MultipleShooting, Problem
-from odefit.methods.multiple_shooting.nodes import check, cuts, node_sizes
+from odefit.methods.multiple_shooting.node_placing import check, node_sizes, place_nodes
 from tests.methods.multiple_shooting.instances import exchange
 
 
@@ -21,7 +21,7 @@ def decay(times: Sequence[float], **more: Any) -> Problem:
 
 def placed(problem: Problem, nodes: Any, size: int = 1, experiment: int = 0) -> list[float]:
     check(nodes)
-    return [float(t) for t in cuts(problem, problem.conditions[experiment], nodes, size)]
+    return [float(t) for t in place_nodes(problem, problem.conditions[experiment], nodes, size)]
 
 
 TIMES = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]

@@ -9,7 +9,7 @@ from odefit import Problem
 from odefit.methods.multiple_shooting.shooting import Linearised, Point
 from tests.methods.multiple_shooting.instances import exchange, linearised, on_trajectory, shaken
 from tests.simulation.numerics import Array, evaluated
-from tests.simulation.sampling import inner_cuts
+from tests.simulation.sampling import inner_node_times
 from tests.simulation.test_intervals import CASES
 from tests.simulation.zoo import NOISE, Case
 
@@ -35,7 +35,7 @@ ALL["scales, bounds, a prior"] = with_scales
 def cuts_of(problem: Problem) -> list[Array]:
     from odefit import ForwardMap
 
-    return inner_cuts(ForwardMap(problem))
+    return inner_node_times(ForwardMap(problem))
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -52,7 +52,7 @@ def test_on_a_trajectory_nothing_differs_from_the_single_integration(name: str) 
     # Sensitivities of the nodes by the coordinates, interval by interval.
     chains = shooting.chains
     slopes = np.zeros((chains.nodes, chains.size, chains.unknowns))
-    slopes[chains.firsts] = at.first_slopes
+    slopes[chains.firsts] = at.first_by_unknown
     for i, left in enumerate(chains.left):
         slopes[left + 1] = at.by_node[i] @ slopes[left] + at.by_unknown[i]
     jacobian = at.rows_by_unknown + np.einsum(
@@ -87,7 +87,7 @@ def test_derivatives_along_any_direction_are_those_of_finite_differences(name: s
     cost = sum(w * points[k].evaluation.cost for k, w in weights.items()) / (12 * h)
     chains, dz = shooting.chains, direction.coordinates
     ds = direction.nodes.copy()
-    ds[chains.firsts] = at.first_slopes @ dz
+    ds[chains.firsts] = at.first_by_unknown @ dz
     rate = at.rows_by_unknown @ dz + np.sum(at.rows_by_node * ds[chains.row_nodes], axis=1)
     exact_gaps = np.einsum("kij,kj->ki", at.by_node, ds[chains.left]) + at.by_unknown @ dz
     exact_gaps -= ds[chains.left + 1]
@@ -117,9 +117,10 @@ def test_first_nodes_are_filled_in() -> None:
     assert shooting.nodes_of(at.point).count == 2
 
 
-def test_what_constant_predictions_leave_is_the_spread() -> None:
+def test_the_total_sum_of_squares_is_what_constant_predictions_leave() -> None:
     problem = exchange()
     shooting, point = on_trajectory(problem, np.array([0.6, 0.4, 1.0, 0.1]), [np.array([0.0, 5.0])])
     data = problem.data()
     expected = sum(float(np.sum((data[k] - data[k].mean()) ** 2)) for k in "xy")
-    assert shooting.spread(point) == pytest.approx(expected)
+    total = shooting.total_sum_of_squares(linearised(shooting, point))
+    assert total == pytest.approx(expected)

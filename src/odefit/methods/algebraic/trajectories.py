@@ -18,6 +18,7 @@ from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.engine_choice import UNDECIDED
 from odefit.simulation.engines import EngineName
 
 EXPLAINED = 2.0
@@ -55,12 +56,14 @@ class Trajectories:
         self.problem = problem
         self.control = control
         self.forward = ForwardMap(problem, engine)
-        self.zero = CostTolerance.of(self.forward).zero(self.forward.accuracy)
+        self._choice = UNDECIDED
+        self.zero = CostTolerance.of(self.forward).zero(self.forward.accuracy())
 
     def evaluated(self, vector: Array) -> Evaluation | None:
         """Residuals and their derivatives; None where the trajectory fails."""
         with np.errstate(all="ignore"):
-            evaluation = self.forward.evaluate(vector)
+            evaluation = self.forward.evaluate(vector, self._choice)
+        self._choice = evaluation.choice
         if isinstance(evaluation, Failure) or not math.isfinite(evaluation.cost):
             return None
         return evaluation
@@ -121,7 +124,7 @@ class Trajectories:
         if end.exact:
             return True
         expected = 0.0
-        least = max(rounded, 10 * self.forward.accuracy)
+        least = max(rounded, 10 * self.forward.accuracy(self._choice))
         for w, sds in zip(windows, noise, strict=True):
             for name, (times, values) in w.series.items():
                 size = least * float(np.abs(values).max(initial=0.0))

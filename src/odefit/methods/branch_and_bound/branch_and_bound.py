@@ -228,7 +228,7 @@ def _starts(bounded: BoundedProblem, search: Search, local: LocalAnswer) -> tupl
             seconds,
             evaluation.cost,
             {},
-            evaluation.cost <= CostTolerance.of(forward).zero(forward.accuracy),
+            evaluation.cost <= CostTolerance.of(forward).zero(forward.accuracy(evaluation.choice)),
         )
     else:
         failure = (math.inf, Status.FAILED, str(evaluation), search.evaluated, seconds, math.inf)

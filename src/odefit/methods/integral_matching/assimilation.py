@@ -10,7 +10,7 @@ from scipy.interpolate import make_interp_spline
 
 from odefit.methods.integral_matching.segments import Segment
 from odefit.methods.multiple_shooting.multiple_shooting import MultipleShooting
-from odefit.methods.multiple_shooting.on_nodes import units
+from odefit.methods.multiple_shooting.node_evaluation import units
 from odefit.methods.multiple_shooting.relaxation import relaxed
 from odefit.methods.multiple_shooting.shooting import Point
 from odefit.problem.arrays import Array, BoolArray

@@ -132,7 +132,7 @@ def _simulated(
         if isinstance(trajectory, Failure):
             raise InputError(f"standard errors of a match: it has no trajectory: {trajectory}")
         trajectories.append(trajectory)
-    blocks = forward.blocks(match.vector, trajectories)
+    blocks = forward.series_residuals(match.vector, trajectories)
     found: list[dict[str, _SimulatedSeries]] = []
     for number, condition in enumerate(problem.conditions):
         own_segments = [s for s in match.segments if s.condition == number]

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance
-from odefit.methods.estimate import Estimate, Start, Status
+from odefit.methods.estimate import Estimate, NodeEvaluator, Start, Status
 from odefit.methods.integral_matching.bootstrap import MIN_SAMPLES, MatchErrors, bootstrap
 from odefit.methods.integral_matching.matching import Match, Matching
 from odefit.methods.integral_matching.separation import Penalty
@@ -116,6 +116,11 @@ class IntegralMatching:
         """Whether :func:`odefit.fit` leaves the answer as it is."""
         return not self.polish
 
+    @property
+    def evaluate_nodes(self) -> NodeEvaluator:
+        """What evaluates an end on nodes, to which :attr:`polish` may lead."""
+        return MultipleShooting().evaluate_nodes
+
     def solve(self, problem: Problem, control: Control) -> Estimate:
         """Estimate the unknowns; results depend on the seed, never on the number of workers."""
         starts = self.starts
@@ -197,7 +202,6 @@ class IntegralMatching:
             Seed, limits and reports of the fit.
         """
         began = time.perf_counter()
-        forward.engines.reset()
         matchings = _matchings.setdefault(forward, {})
         if self not in matchings:
             matchings[self] = self.matching(forward.problem)
@@ -233,7 +237,7 @@ class IntegralMatching:
             time.perf_counter() - began,
             cost,
             {},
-            cost <= CostTolerance.of(forward).zero(forward.accuracy),
+            cost <= CostTolerance.of(forward).zero(forward.accuracy(found.choice)),
         )
 
     def _polished(self, forward: ForwardMap, index: int, vector: Array, control: Control) -> Start:

@@ -103,7 +103,7 @@ def iterate(
     tolerance
         Largest component of a step, relative to the sizes, that counts as none.
     most
-        Steps at most.
+        Gauss-Newton steps, at most.
     stop
         Asked before each evaluation; True ends with what there is.
     report
@@ -149,7 +149,7 @@ def iterate(
         if taken is None:
             if converged and not impossible:
                 # Negligible as it is, an unstable interval multiplies it: what is left of it goes.
-                last = shooting.linearised(at.point.moved(step, 1.0))
+                last = shooting.linearised(at.point.moved(step, 1.0), at.choice)
                 if not isinstance(last, Failure):
                     at = last
                     done[-1] = replace(
@@ -214,7 +214,8 @@ class _Damping:
             if stop():
                 self.reason = "the search was stopped"
                 return None
-            trial = self._shooting.linearised(self._at.point.moved(self._step, damping))
+            moved = self._at.point.moved(self._step, damping)
+            trial = self._shooting.linearised(moved, self._at.choice)
             if isinstance(trial, Failure):
                 failure = f"trial steps cannot be integrated: {trial}"
                 damping *= 0.25

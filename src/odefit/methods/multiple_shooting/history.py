@@ -98,7 +98,7 @@ class History:
         """
         condition = self.problem.condition(experiment)
         number = self.problem.conditions.index(condition)
-        cuts = self.shooting.cuts[number]
+        cuts = self.shooting.node_times[number]
         ends = np.append(cuts[1:], condition.times[-1])
         # Just before a node the trajectory is still that of the interval before.
         pieces = [

@@ -83,7 +83,7 @@ class LinearProblem:
             chains, at.by_node, at.by_unknown, at.rows_by_node, at.rows_by_unknown
         )
         self._first = {
-            int(k): slope for k, slope in zip(chains.firsts, at.first_slopes, strict=True)
+            int(k): slope for k, slope in zip(chains.firsts, at.first_by_unknown, strict=True)
         }
         self._free = [int(k) for k in chains.kept if int(k) not in self._first]
         self._place = {k: self._n + i * self._size for i, k in enumerate(self._free)}

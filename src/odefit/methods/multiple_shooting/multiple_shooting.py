@@ -18,14 +18,20 @@ import numpy as np
 
 from odefit.methods.control import Control, Progress
 from odefit.methods.cost_tolerance import CostTolerance
-from odefit.methods.estimate import Estimate, Start, Status
+from odefit.methods.estimate import Estimate, NodeEvaluator, Start, Status
 from odefit.methods.multi_start import MultiStart
-from odefit.methods.multiple_shooting import nodes as placing
+from odefit.methods.multiple_shooting import node_placing as placing
 from odefit.methods.multiple_shooting.constraints import Constraint, Parsed, node_times, parsed
 from odefit.methods.multiple_shooting.gauss_newton import End, Iteration, iterate
 from odefit.methods.multiple_shooting.history import History
 from odefit.methods.multiple_shooting.linear_problem import LinearProblem
-from odefit.methods.multiple_shooting.on_nodes import determined, linearisers, on_times, units
+from odefit.methods.multiple_shooting.node_evaluation import (
+    determined,
+    evaluate_nodes,
+    linearisers,
+    on_times,
+    units,
+)
 from odefit.methods.multiple_shooting.relaxation import relaxed
 from odefit.methods.multiple_shooting.shooting import Linearised, Point, Shooting
 from odefit.methods.single_shooting import SingleShooting
@@ -163,6 +169,11 @@ class MultipleShooting:
         """Of the forward map."""
         return self.integrator
 
+    @property
+    def evaluate_nodes(self) -> NodeEvaluator:
+        """What evaluates an end on nodes, see :class:`Estimate`."""
+        return evaluate_nodes
+
     def solve(self, problem: Problem, control: Control) -> Estimate:
         """Estimate; results depend on the seed, never on the number of workers."""
         if self.starts == 1:
@@ -228,7 +239,6 @@ class MultipleShooting:
             Unknowns in natural units, shape (n,).
         """
         began = time.perf_counter()
-        forward.engines.reset()
         start = np.clip(start, forward.problem.lower, forward.problem.upper)
         shooting, end = self._iterated(forward, start, control, index)
         found = self._on_nodes(shooting, end, index, start, control)
@@ -262,7 +272,7 @@ class MultipleShooting:
             return Start(index, start, vector, math.inf, status, message, 0, 0.0, math.inf)
         status = Status.CONVERGED if end.converged else _stopped(control)
         evaluation = at.evaluation
-        exact = evaluation.cost <= tolerance.zero(shooting.forward.accuracy)
+        exact = evaluation.cost <= tolerance.zero(shooting.forward.accuracy(evaluation.choice))
         objective, cost = evaluation.objective, evaluation.cost
         nodes = self._kept(shooting, at)
         return Start(
@@ -275,10 +285,10 @@ class MultipleShooting:
         """The same by a single integration, where that can follow it; else on accurate nodes."""
         tolerance = CostTolerance.of(forward)
         if found.status is Status.CONVERGED:
-            whole = forward.evaluate(found.vector)
-            most = found.cost + max(
-                FOLLOWED * abs(found.cost), tolerance.zero(forward.accuracy), tolerance.absolute
-            )
+            assert end.at is not None
+            whole = forward.evaluate(found.vector, end.at.choice)
+            zero = tolerance.zero(forward.accuracy(whole.choice))
+            most = found.cost + max(FOLLOWED * abs(found.cost), zero, tolerance.absolute)
             assert end.problem is not None
             if (
                 isinstance(whole, Evaluation)
@@ -333,7 +343,7 @@ class MultipleShooting:
         size = len(node_names(forward.field, problem.conditions))
         times = []
         for i, condition in enumerate(problem.conditions):
-            cuts = placing.cuts(problem, condition, self.nodes, size)
+            cuts = placing.place_nodes(problem, condition, self.nodes, size)
             times.append(np.unique(np.concatenate([cuts, node_times(constraints, i)])))
         return constraints, times
 
@@ -397,7 +407,7 @@ class MultipleShooting:
         """Where the nodes begin, shape (nodes, N)."""
         problem = shooting.problem
         parts = []
-        for condition, times in zip(problem.conditions, shooting.cuts, strict=True):
+        for condition, times in zip(problem.conditions, shooting.node_times, strict=True):
             values = states_from_data(problem, condition, shooting.names, vector, times)
             if self.states == "simulation":
                 path = shooting.forward.trajectory(

@@ -1,4 +1,4 @@
-"""Intervals over an executor: for models whose intervals no compiled integrator takes together."""
+"""Shooting intervals over an executor, for models whose intervals are not integrated as a batch."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from odefit.methods.workers import remembered
 from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.engine_choice import EngineChoice
 from odefit.simulation.engines import EngineName
 from odefit.simulation.intervals import IntervalMap
 from odefit.simulation.nodes import node_names
 from odefit.simulation.trajectory import Trajectory
 
 CHUNKS = 16
-"""Pieces of work for each sweep over the intervals of a condition."""
+"""Number of tasks that the intervals of a condition are divided into."""
 
 
-class Spread:
+class RemoteIntervals:
     """Integrates intervals of one condition over an executor.
 
     Parameters
     ----------
     executor
-        Of processes, or machines: integrators serve one thread at a time.
+        An executor of processes, or machines: integrators serve one thread at a time.
     problem, engine, tolerance
-        As of :class:`ForwardMap`.
+        As for :class:`ForwardMap`.
     condition
-        Its number.
-    cuts, sizes
-        As of :class:`IntervalMap`.
+        Number of the condition.
+    node_times, sizes
+        As for :class:`IntervalMap`.
     """
 
     def __init__(
@@ -43,37 +44,37 @@ class Spread:
         engine: EngineName,
         tolerance: float | None,
         condition: int,
-        cuts: Array,
+        node_times: Array,
         sizes: Array,
     ) -> None:
         self._executor = executor
-        self._task = pickle.dumps((problem, engine, tolerance, condition, cuts, sizes))
+        self._task = pickle.dumps((problem, engine, tolerance, condition, node_times, sizes))
 
     def __call__(
-        self, intervals: Sequence[int], vector: Array, nodes: Array
+        self, intervals: Sequence[int], vector: Array, nodes: Array, choice: EngineChoice
     ) -> Iterable[Trajectory | Failure]:
-        """Their trajectories, in order."""
+        """Return the trajectories of intervals, in their order; see :class:`IntervalMap`."""
         chunks = [c for c in np.array_split(np.array(intervals), CHUNKS) if len(c)]
         futures = [
-            self._executor.submit(_integrated, self._task, c.tolist(), vector, nodes[c])
+            self._executor.submit(_integrate, self._task, c.tolist(), vector, nodes[c], choice)
             for c in chunks
         ]
         return [found for future in futures for found in future.result()]
 
 
-def _integrated(
-    task: bytes, which: Sequence[int], vector: Array, nodes: Array
+def _integrate(
+    task: bytes, numbers: Sequence[int], vector: Array, nodes: Array, choice: EngineChoice
 ) -> list[Trajectory | Failure]:
     intervals = remembered(task, lambda: _compiled(task))
     with np.errstate(all="ignore"):
-        return [intervals.alone(i, vector, n) for i, n in zip(which, nodes, strict=True)]
+        return list(intervals.integrate(numbers, vector, nodes, choice))
 
 
 def _compiled(task: bytes) -> IntervalMap:
-    problem, engine, tolerance, number, cuts, sizes = pickle.loads(task)
+    problem, engine, tolerance, number, node_times, sizes = pickle.loads(task)
     forward = ForwardMap(problem, engine, tolerance)
     names = node_names(forward.field, problem.conditions)
     condition = problem.conditions[number]
     return IntervalMap(
-        forward.field, condition, forward.engines, cuts, sizes, len(problem.unknowns), names
+        forward.field, condition, forward.engines, node_times, sizes, len(problem.unknowns), names
     )

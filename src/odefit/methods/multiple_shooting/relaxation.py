@@ -81,7 +81,7 @@ def relaxed(
     if isinstance(at, Failure):
         return at
     noise = np.array([u.kind == "noise" for u in shooting.problem.unknowns], dtype=bool)
-    weight = shooting.nodes / shooting.spread(at.point)
+    weight = shooting.nodes / shooting.total_sum_of_squares(at)
     damping = 1e-2
     for phase, mask in ((HELD, held | noise), (free, noise)):
         for rho in phase:
@@ -122,7 +122,7 @@ def _step(
             break
         step = _solved(shooting, at, normal, damping, sizes, free)
         if step is not None:
-            new = shooting.linearised(at.point.moved(step, 1.0))
+            new = shooting.linearised(at.point.moved(step, 1.0), at.choice)
             if not isinstance(new, Failure) and _cost(shooting, new, weight, rho) < cost:
                 return new, max(damping / 5, 1e-12)
         damping *= 5
@@ -153,7 +153,9 @@ def _normal(shooting: Shooting, at: Linearised, weight: float, rho: float, sizes
     corner_gradient = weight * by_unknown.T @ at.residuals
     corner_gradient += rho * np.einsum("kji,kj->i", shared, gaps)
     # The first nodes follow from the unknowns.
-    for node, slope in zip(chains.firsts, at.first_slopes * sizes / scale[:, None], strict=True):
+    for node, slope in zip(
+        chains.firsts, at.first_by_unknown * sizes / scale[:, None], strict=True
+    ):
         cross = slope.T @ border[node]
         corner += slope.T @ diagonal[node] @ slope + cross + cross.T
         corner_gradient += slope.T @ gradient[node]

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.methods.multiple_shooting.condensing import Chains
-from odefit.methods.multiple_shooting.parallel import Spread
+from odefit.methods.multiple_shooting.parallel import RemoteIntervals
 from odefit.methods.scaling import Scaling
 from odefit.problem.arrays import Array
 from odefit.problem.noise import Noise
 from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.intervals import IntervalMap, IntervalSolution
 from odefit.simulation.nodes import Nodes, node_names
 
@@ -25,17 +26,17 @@ class Point:
     Attributes
     ----------
     coordinates
-        Of the unknowns, shape (n,), see :class:`Scaling`.
+        Coordinates of the unknowns, shape (n,), see :class:`Scaling`.
     nodes
-        Of all chains, shape (nodes, N); the first node of a chain follows from the unknowns,
-        its entries here are not used.
+        Values of the nodes of all conditions, shape (nodes, N); the first node of a condition
+        follows from the unknowns, its entries here are not used.
     """
 
     coordinates: Array
     nodes: Array
 
     def moved(self, step: Point, fraction: float) -> Point:
-        """The point `fraction` of the way along `step`."""
+        """Return the point a `fraction` of the way along `step`."""
         return Point(
             self.coordinates + fraction * step.coordinates, self.nodes + fraction * step.nodes
         )
@@ -43,22 +44,22 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Linearised:
-    """F and its derivatives at a point; all derivatives by coordinates.
+    """F and its derivatives at a point; all derivatives are by coordinates.
 
     Attributes
     ----------
     point
-        With the first nodes filled in.
+        The point, with the first nodes filled in.
     evaluation
         Cost and objective of the discontinuous trajectory.
     residuals
-        F1, shape (r,).
+        Residuals F1, shape (r,).
     gaps
-        F2: ends of intervals minus the nodes there, shape (I, N).
+        Discontinuities F2: ends of intervals minus the nodes there, shape (I, N).
     by_node, by_unknown, rows_by_node, rows_by_unknown
-        As :class:`Condensed` takes them.
-    first_slopes
-        Derivatives of the first nodes, shape (chains, N, n).
+        Derivatives of gaps and residuals, see :class:`CondensedProblem`.
+    first_by_unknown
+        Derivatives of the first nodes by the unknowns, shape (conditions, N, n).
     """
 
     point: Point
@@ -69,30 +70,35 @@ class Linearised:
     by_unknown: Array
     rows_by_node: Array
     rows_by_unknown: Array
-    first_slopes: Array
+    first_by_unknown: Array
+
+    @property
+    def choice(self) -> EngineChoice:
+        """The choice of an engine for the next integration."""
+        return self.evaluation.choice
 
 
 class Shooting:
-    """The forward map of a problem on nodes.
+    """The forward map of a problem on shooting nodes.
 
     Parameters
     ----------
     forward
-        Of the problem.
-    cuts
+        The problem's forward map.
+    node_times
         Times of the nodes of each condition, the first at its t0.
     sizes
         Typical sizes of the values of a node, shape (N,).
     kept
         Nodes (condition, number) that are not to be eliminated.
     executor
-        Where intervals go that are not integrated together; None for this process.
+        Executor for intervals that are not part of a batch; None for this process.
     """
 
     def __init__(
         self,
         forward: ForwardMap,
-        cuts: Sequence[Array],
+        node_times: Sequence[Array],
         sizes: Array,
         kept: Sequence[tuple[int, int]] = (),
         executor: Executor | None = None,
@@ -100,19 +106,21 @@ class Shooting:
         self.forward = forward
         self.problem = forward.problem
         self.scaling = Scaling.of(self.problem)
-        self.cuts = [np.asarray(c, dtype=float) for c in cuts]
+        self.node_times = [np.asarray(times, dtype=float) for times in node_times]
         self.sizes = sizes
         n = len(self.problem.unknowns)
         self.names = names = node_names(forward.field, self.problem.conditions)
         self.maps = [
-            IntervalMap(forward.field, c, forward.engines, cut, sizes, n, names)
-            for c, cut in zip(self.problem.conditions, self.cuts, strict=True)
+            IntervalMap(forward.field, c, forward.engines, times, sizes, n, names)
+            for c, times in zip(self.problem.conditions, self.node_times, strict=True)
         ]
         if executor is not None:
-            part = (self.problem, forward.engines.choice, forward.engines.tolerance)
-            for number, (interval_map, cut) in enumerate(zip(self.maps, self.cuts, strict=True)):
-                interval_map.elsewhere = Spread(executor, *part, number, cut, sizes)
-        self.lengths = [len(c) for c in self.cuts]
+            part = (self.problem, forward.engines.setting, forward.engines.tolerance)
+            for number, interval_map in enumerate(self.maps):
+                interval_map.remote = RemoteIntervals(
+                    executor, *part, number, self.node_times[number], sizes
+                )
+        self.lengths = [len(times) for times in self.node_times]
         self.starts = np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.intp)
         self._kept = [int(self.starts[c] + k) for c, k in kept]
         self._chains: Chains | None = None
@@ -120,42 +128,53 @@ class Shooting:
 
     @property
     def nodes(self) -> int:
-        """How many, of all conditions."""
+        """Number of nodes of all conditions."""
         return int(self.starts[-1])
 
     def node_at(self, condition: int, time: float) -> int:
-        """Number of the node of a condition at a time that is one of its cuts."""
-        place = int(np.argmin(np.abs(self.cuts[condition] - time)))
+        """Return the number of a condition's node at a time where it has one."""
+        place = int(np.argmin(np.abs(self.node_times[condition] - time)))
         return int(self.starts[condition] + place)
 
-    def sweeps(self, point: Point) -> list[IntervalSolution] | Failure:
-        """All conditions integrated on their intervals."""
+    def integrate(
+        self, point: Point, choice: EngineChoice = UNDECIDED
+    ) -> list[IntervalSolution] | Failure:
+        """Integrate all conditions on their intervals."""
         vector = self.scaling.natural(point.coordinates)
         found = []
         with np.errstate(all="ignore"):
             for number, interval_map in enumerate(self.maps):
                 inner = point.nodes[self.starts[number] + 1 : self.starts[number + 1]]
-                sweep = interval_map(vector, inner)
-                if isinstance(sweep, Failure):
-                    return sweep
-                found.append(sweep)
+                solution = interval_map(vector, inner, choice)
+                if isinstance(solution, Failure):
+                    return solution
+                choice = solution.trajectory.choice
+                found.append(solution)
         return found
 
-    def linearised(self, point: Point) -> Linearised | Failure:
-        """F and its derivatives at `point`, or why there are none."""
+    def linearised(self, point: Point, choice: EngineChoice = UNDECIDED) -> Linearised | Failure:
+        """Return F and its derivatives at `point`, or why there are none.
+
+        Parameters
+        ----------
+        point
+            Where F is linearised.
+        choice
+            The choice of an engine, as the integration before has returned it.
+        """
         self.evaluations += 1
         # Steps that end at a bound may miss it by rounding.
         inside = np.clip(point.coordinates, self.scaling.lower, self.scaling.upper)
         point = Point(inside, point.nodes)
-        sweeps = self.sweeps(point)
-        if isinstance(sweeps, Failure):
-            return sweeps
+        solutions = self.integrate(point, choice)
+        if isinstance(solutions, Failure):
+            return solutions
         vector = self.scaling.natural(point.coordinates)
-        slope = self.scaling.derivative(vector)
+        by_coordinate = self.scaling.derivative(vector)
         n, size = len(vector), len(self.names)
         wide = np.concatenate([vector, np.zeros(size)])
         with np.errstate(all="ignore"):
-            found = self.forward.assemble(wide, [s.trajectory for s in sweeps])
+            found = self.forward.assemble(wide, [s.trajectory for s in solutions])
         if isinstance(found, Failure):
             return found
         evaluation, sources = found
@@ -168,27 +187,29 @@ class Shooting:
             ]
             self._chains = Chains(self.lengths, size, n, np.concatenate(row_nodes), self._kept)
         nodes = np.array(point.nodes)
-        nodes[self.chains.firsts] = [s.first for s in sweeps]
-        ends = np.concatenate([s.ends for s in sweeps])
+        nodes[self.chains.firsts] = [s.first_node for s in solutions]
+        ends = np.concatenate([s.ends for s in solutions])
         return Linearised(
             Point(point.coordinates, nodes),
             evaluation,
             evaluation.residuals,
             ends - nodes[self.chains.left + 1],
-            np.concatenate([s.by_node for s in sweeps]),
-            np.concatenate([s.by_unknown for s in sweeps]) * slope,
+            np.concatenate([s.by_node for s in solutions]),
+            np.concatenate([s.by_unknown for s in solutions]) * by_coordinate,
             evaluation.jacobian[:, n:],
-            evaluation.jacobian[:, :n] * slope,
-            np.array([s.first_slope for s in sweeps]) * slope,
+            evaluation.jacobian[:, :n] * by_coordinate,
+            np.array([s.first_node_by_unknown for s in solutions]) * by_coordinate,
         )
 
-    def spread(self, point: Point) -> float:
-        """What constant predictions leave of the data: their weighted squares about the means.
+    def total_sum_of_squares(self, at: Linearised) -> float:
+        """Return the weighted sum of squares of all data about their means.
 
-        1 where that is zero or cannot be had.
+        It is what the best constant predictions leave of the data; 1 where it is zero or cannot
+        be computed.
         """
-        sweeps = self.sweeps(point)
-        if isinstance(sweeps, Failure):
+        point = at.point
+        solutions = self.integrate(point, at.choice)
+        if isinstance(solutions, Failure):
             return 1.0
         vector = self.scaling.natural(point.coordinates)
         wide = np.concatenate([vector, np.zeros(len(self.names))])
@@ -199,7 +220,7 @@ class Shooting:
         ]
         total = 0.0
         with np.errstate(all="ignore"):
-            blocks = self.forward.blocks(wide, [s.trajectory for s in sweeps])
+            blocks = self.forward.series_residuals(wide, [s.trajectory for s in solutions])
             for (noise, values), block in zip(series, blocks, strict=True):
                 if isinstance(block, Failure):
                     return 1.0
@@ -210,9 +231,9 @@ class Shooting:
         return total if np.isfinite(total) and total > 0 else 1.0
 
     def nodes_of(self, point: Point) -> Nodes:
-        """The nodes of a point, by condition."""
+        """Return the nodes of a point, by condition."""
         values = [point.nodes[a:b] for a, b in zip(self.starts, self.starts[1:], strict=False)]
-        return Nodes(tuple(self.cuts), tuple(values))
+        return Nodes(tuple(self.node_times), tuple(values))
 
     @property
     def chains(self) -> Chains:

@@ -84,7 +84,7 @@ def plot_shooting(history: History, iteration: int = -1, experiment: str | None 
     except RuntimeError as error:
         return empty(str(error))
     curves = _curves(history, iteration, condition, path)
-    nodes = history.shooting.cuts[problem.conditions.index(condition)]
+    nodes = history.shooting.node_times[problem.conditions.index(condition)]
     # Where a node is, the trajectory has two entries: the gap, and the beginning of an interval.
     begins = np.searchsorted(path.times, nodes, side="right") - 1
     shown = curves[:MOST_PANELS]

@@ -1,4 +1,4 @@
-"""InitialValueProblems in lanes do not know of each other: each is what it is alone."""
+"""Problems of a batch do not know of each other: each has the solution that it has alone."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from odefit.simulation.engine import (
     EngineFailure,
     InitialState,
     InitialValueProblems,
-    Path,
-    Segment,
+    SegmentSolution,
 )
-from odefit.simulation.heyoka_engine import LANES, HeyokaEngine
-from odefit.simulation.heyoka_lanes import HeyokaBatchIntegrator
+from odefit.simulation.heyoka_engine import LANES, HeyokaBatchIntegrator, HeyokaEngine
+from odefit.simulation.segments import Segment
 from tests.simulation.numerics import Array
 
 LORENZ = {"x": "s*(y - x)", "y": "x*(r - z) - y", "z": "x*y - b*z"}
@@ -34,7 +33,7 @@ class Setting:
         ode: Mapping[str, str],
         values: Mapping[str, float],
         starts: Sequence[float],
-        grids: Sequence[Sequence[float]],
+        times: Sequence[Sequence[float]],
         states: Array,
         tolerance: float = 1e-12,
     ) -> None:
@@ -44,9 +43,9 @@ class Setting:
         n, p = len(ode), len(self.field.scalars)
         self.structure = Structure(p + n, frozenset((j, j) for j in range(p)))
         self.tolerance = tolerance
-        self.stretches = InitialValueProblems(
+        self.problems = InitialValueProblems(
             np.array(starts, dtype=float),
-            [np.array(g, dtype=float) for g in grids],
+            [np.array(g, dtype=float) for g in times],
             np.zeros((len(starts), 0, 5)),
             np.asarray(states, dtype=float),
             np.array([values[name] for name in self.field.scalars]),
@@ -55,108 +54,110 @@ class Setting:
         )
 
     def together(self, max_steps: int = 10_000) -> BatchSolution | BatchFailure:
-        lanes = HeyokaBatchIntegrator(self.field, self.structure, self.tolerance)
-        return lanes.integrate(self.stretches, max_steps)
+        integrator = HeyokaBatchIntegrator(self.field, self.structure, self.tolerance)
+        return integrator.integrate(self.problems, max_steps)
 
-    def alone(self, k: int, max_steps: int = 10_000) -> Path | EngineFailure:
-        s = self.stretches
-        leg = Segment(float(s.starts[k]), s.grids[k], np.zeros(0), s.polynomials[k : k + 1])
+    def alone(self, k: int, max_steps: int = 10_000) -> SegmentSolution | EngineFailure:
+        s = self.problems
+        segment = Segment(float(s.starts[k]), s.times[k], np.zeros(0), s.polynomials[k : k + 1])
         nothing = np.zeros(0)
-        seed = InitialState(
+        initial = InitialState(
             s.states[k], s.scalars, s.sensitivities, s.scalar_sensitivities, nothing
         )
         engine = HeyokaEngine(self.field, self.structure, self.tolerance)
-        return engine.integrate(leg, seed, max_steps)
+        return engine.integrate(segment, initial, max_steps)
 
 
 @pytest.mark.parametrize("count", [1, LANES - 1, LANES, LANES + 1, 3 * LANES + 2])
-def test_any_number_of_stretches_with_any_times_are_those_of_the_single_engine(count: int) -> None:
+def test_any_number_of_problems_with_any_times_is_solved_as_by_the_single_engine(
+    count: int,
+) -> None:
     """Grids of different lengths, some with a single time, starts anywhere."""
     random = np.random.default_rng(count)
     starts = random.uniform(-2.0, 5.0, count)
-    grids = [a + np.cumsum(random.uniform(1e-3, 0.2, random.integers(1, 6))) for a in starts]
+    times = [a + np.cumsum(random.uniform(1e-3, 0.2, random.integers(1, 6))) for a in starts]
     states = random.normal(size=(count, 3)) * 5 + [0, 0, 20]
-    setting = Setting(LORENZ, VALUES, starts.tolist(), [g.tolist() for g in grids], states)
-    bundle = setting.together()
-    assert isinstance(bundle, BatchSolution)
+    setting = Setting(LORENZ, VALUES, starts.tolist(), [g.tolist() for g in times], states)
+    solution = setting.together()
+    assert isinstance(solution, BatchSolution)
     row = 0
-    for k, grid in enumerate(grids):
+    for k, grid in enumerate(times):
         path = setting.alone(k)
-        assert isinstance(path, Path)
+        assert isinstance(path, SegmentSolution)
         here = slice(row, row + len(grid))
         scale = 1e-9 * np.abs(path.sensitivities).max()
-        assert bundle.states[here] == pytest.approx(path.states, rel=1e-9, abs=1e-9)
-        assert bundle.sensitivities[here] == pytest.approx(path.sensitivities, abs=scale)
-        assert bundle.steps[k] > 0
+        assert solution.states[here] == pytest.approx(path.states, rel=1e-9, abs=1e-9)
+        assert solution.sensitivities[here] == pytest.approx(path.sensitivities, abs=scale)
+        assert solution.steps[k] > 0
         row += len(grid)
-    assert len(bundle.states) == row
+    assert len(solution.states) == row
 
 
-def test_long_and_short_stretches_share_a_group() -> None:
+def test_long_and_short_problems_share_a_batch() -> None:
     """x = x0 exp(-k t) over a thousandth and over a thousand."""
     ends = [1e-3, 1e3, 1.0, 30.0, 1e-9]
     setting = Setting(
         {"x": "-k*x"}, {"k": 0.1}, [0.0] * 5, [[e / 2, e] for e in ends], np.ones((5, 1))
     )
-    bundle = setting.together()
-    assert isinstance(bundle, BatchSolution)
+    solution = setting.together()
+    assert isinstance(solution, BatchSolution)
     times = np.array([[e / 2, e] for e in ends]).ravel()
-    assert bundle.states[:, 0] == pytest.approx(np.exp(-0.1 * times), rel=1e-9, abs=1e-14)
+    assert solution.states[:, 0] == pytest.approx(np.exp(-0.1 * times), rel=1e-9, abs=1e-14)
     by_k = -times * np.exp(-0.1 * times)
-    assert bundle.sensitivities[:, 0, 0] == pytest.approx(by_k, rel=1e-8, abs=1e-11)
+    assert solution.sensitivities[:, 0, 0] == pytest.approx(by_k, rel=1e-8, abs=1e-11)
 
 
-def test_the_stretch_that_blows_up_is_named() -> None:
+def test_the_problem_that_blows_up_is_named() -> None:
     """x = x0 / (1 - x0 t): number 5 reaches infinity at t = 1/4."""
     states = np.array([[0.1], [-3.0], [0.2], [0.1], [0.3], [4.0], [0.1]])
     setting = Setting({"x": "k*x^2"}, {"k": 1.0}, [0.0] * 7, [[1.0]] * 7, states)
-    broken = setting.together(500)
-    assert isinstance(broken, BatchFailure)
-    assert broken.stretch == 5
-    assert broken.stop.time == pytest.approx(0.25, abs=0.01)
+    failed = setting.together(500)
+    assert isinstance(failed, BatchFailure)
+    assert failed.index == 5
+    assert failed.failure.time == pytest.approx(0.25, abs=0.01)
 
 
 def test_effort_that_runs_out_is_told_from_a_blow_up() -> None:
     states = np.array([[1.0], [1.0], [1.0]])
-    grids = [[1.0], [1e6], [1.0]]
-    setting = Setting({"x": "cos(k*t)*x"}, {"k": 1.0}, [0.0] * 3, grids, states)
-    broken = setting.together(50)
-    assert isinstance(broken, BatchFailure)
-    assert broken.stretch == 1
-    assert broken.stop.out_of_steps
-    assert 0 < broken.stop.time < 1e6
+    times = [[1.0], [1e6], [1.0]]
+    setting = Setting({"x": "cos(k*t)*x"}, {"k": 1.0}, [0.0] * 3, times, states)
+    failed = setting.together(50)
+    assert isinstance(failed, BatchFailure)
+    assert failed.index == 1
+    assert failed.failure.out_of_steps
+    assert 0 < failed.failure.time < 1e6
 
 
 @pytest.mark.parametrize("start", [np.nan, np.inf, 1e200])
-def test_starts_that_are_no_numbers_break_their_own_stretch(start: float) -> None:
+def test_initial_states_that_are_no_numbers_fail_their_own_problem(start: float) -> None:
     states = np.array([[1.0], [start], [2.0]])
     setting = Setting({"x": "-k*x^3"}, {"k": 1.0}, [0.0] * 3, [[1.0]] * 3, states)
     with np.errstate(all="ignore"):
-        broken = setting.together(2_000)
-    assert isinstance(broken, BatchFailure)
-    assert broken.stretch == 1
+        failed = setting.together(2_000)
+    assert isinstance(failed, BatchFailure)
+    assert failed.index == 1
 
 
-def test_lanes_can_be_used_again_after_a_failure() -> None:
+def test_an_integrator_can_be_used_again_after_a_failure() -> None:
     fine = Setting({"x": "k*x^2"}, {"k": 1.0}, [0.0] * 3, [[1.0]] * 3, np.full((3, 1), 0.5))
-    lanes = HeyokaBatchIntegrator(fine.field, fine.structure, 1e-12)
+    integrator = HeyokaBatchIntegrator(fine.field, fine.structure, 1e-12)
     bad = Setting({"x": "k*x^2"}, {"k": 1.0}, [0.0] * 3, [[1.0]] * 3, np.full((3, 1), 5.0))
-    assert isinstance(lanes.integrate(bad.stretches, 300), BatchFailure)
-    found = lanes.integrate(fine.stretches, 300)
+    assert isinstance(integrator.integrate(bad.problems, 300), BatchFailure)
+    found = integrator.integrate(fine.problems, 300)
     assert isinstance(found, BatchSolution)
     assert found.states[:, 0] == pytest.approx(1.0)
     assert found.sensitivities[:, 0] == pytest.approx(np.tile([0.5**2 / 0.25, 4.0], (3, 1)))
 
 
-def test_the_same_stretches_in_another_order_are_the_same_to_rounding() -> None:
+def test_the_same_problems_in_another_order_have_the_same_solutions_to_rounding() -> None:
     random = np.random.default_rng(0)
-    grids = [[0.1 * (1 + k % 3)] for k in range(9)]
+    times = [[0.1 * (1 + k % 3)] for k in range(9)]
     states = random.normal(size=(9, 3)) + np.array([0.0, 0.0, 20.0])
-    setting = Setting(LORENZ, VALUES, [0.0] * 9, grids, states)
+    setting = Setting(LORENZ, VALUES, [0.0] * 9, times, states)
     first = setting.together()
     again = setting.together()
     order = random.permutation(9)
-    other = Setting(LORENZ, VALUES, [0.0] * 9, [grids[k] for k in order], states[order]).together()
+    other = Setting(LORENZ, VALUES, [0.0] * 9, [times[k] for k in order], states[order]).together()
     assert isinstance(first, BatchSolution)
     assert isinstance(again, BatchSolution)
     assert isinstance(other, BatchSolution)
@@ -164,8 +165,8 @@ def test_the_same_stretches_in_another_order_are_the_same_to_rounding() -> None:
     assert other.states == pytest.approx(first.states[order], rel=1e-11)
 
 
-def test_each_stretch_has_inputs_of_its_own() -> None:
-    """x' = u, u = a + b (t - left) by stretch."""
+def test_each_problem_has_inputs_of_its_own() -> None:
+    """x' = u, u = a + b (t - left), of each problem its own."""
     data = {"t": [0.0, 1.0], "u": [0.0, 1.0], "x": [1.0, 1.0]}
     problem = Problem(Model(ode={"x": "k*u"}, inputs={"u": "linear"}), data, {"k": {}}, {"x": {}})
     field = VectorField.of(problem.model, problem.conditions)
@@ -173,7 +174,7 @@ def test_each_stretch_has_inputs_of_its_own() -> None:
     lefts, a, b = np.array([0.0, 1.0, 5.0]), np.array([1.0, -2.0, 0.0]), np.array([0.0, 3.0, 1.0])
     polynomials = np.zeros((3, 1, 5))
     polynomials[:, 0, 0], polynomials[:, 0, 1], polynomials[:, 0, 2] = lefts, a, b
-    stretches = InitialValueProblems(
+    problems = InitialValueProblems(
         lefts,
         [np.array([t + 2.0]) for t in lefts],
         polynomials,
@@ -182,7 +183,7 @@ def test_each_stretch_has_inputs_of_its_own() -> None:
         np.array([[0.0, 1.0]]),
         np.array([[1.0, 0.0]]),
     )
-    found = HeyokaBatchIntegrator(field, structure, 1e-12).integrate(stretches, 100)
+    found = HeyokaBatchIntegrator(field, structure, 1e-12).integrate(problems, 100)
     assert isinstance(found, BatchSolution)
     integral = 2 * a + 2 * b
     assert found.states[:, 0] == pytest.approx(0.5 * integral)

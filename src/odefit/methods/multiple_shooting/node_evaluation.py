@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from odefit.methods.multiple_shooting.constraints import (
     parsed,
 )
 from odefit.methods.multiple_shooting.linear_problem import Conditions, LinearProblem
-from odefit.methods.multiple_shooting.nodes import node_sizes
+from odefit.methods.multiple_shooting.node_placing import node_sizes
 from odefit.methods.multiple_shooting.shooting import Linearised, Point, Shooting
 from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
@@ -34,7 +35,7 @@ ROUNDING = 1e-12
 Standard errors can be far below that: what is left of a step is then many of them."""
 
 
-def evaluate_on_nodes(
+def evaluate_nodes(
     problem: Problem, vector: Array, nodes: Nodes
 ) -> tuple[Evaluation, float] | Failure:
     """A problem at an answer on nodes, seen from its unknowns alone.
@@ -154,13 +155,7 @@ def seen_from_unknowns(
     left = np.where(np.abs(step.coordinates) > ROUNDING * problem.unit, step.coordinates, 0.0)
     residuals = -(jacobian @ left)
     evaluation = at.evaluation
-    return Evaluation(
-        evaluation.cost,
-        residuals,
-        jacobian / slope,
-        evaluation.objective,
-        evaluation.log_likelihood,
-    )
+    return replace(evaluation, residuals=residuals, jacobian=jacobian / slope)
 
 
 def determined(problem: LinearProblem, unknowns: int) -> int:

@@ -11,7 +11,7 @@ import odefit
 from odefit import ForwardMap, Problem, Status, library
 from odefit.assessment.local import assess_local
 from odefit.assessment.uncertainty import assess_uncertainty
-from odefit.methods.multiple_shooting.on_nodes import evaluate_on_nodes
+from odefit.methods.multiple_shooting.node_evaluation import evaluate_nodes
 from odefit.simulation import Evaluation, Failure
 from odefit.simulation.nodes import Nodes
 from tests.methods.multiple_shooting.instances import bock, columns, exchange
@@ -94,7 +94,7 @@ def test_covariance_and_optimality_are_those_of_the_single_integration(name: str
     forward = ForwardMap(problem)
     vector = result.best.vector
     nodes = nodes_on(forward, vector, cuts_of(problem))
-    found = evaluate_on_nodes(problem, vector, nodes)
+    found = evaluate_nodes(problem, vector, nodes)
     assert not isinstance(found, Failure)
     evaluation, gap = found
     assert gap < 1e-7
@@ -117,7 +117,7 @@ def test_the_gradient_too_is_that_of_the_single_integration() -> None:
     problem = exchange()
     forward = ForwardMap(problem)
     vector = np.array([0.5, 0.5, 0.9, 0.2])  # no optimum
-    found = evaluate_on_nodes(problem, vector, nodes_on(forward, vector, cuts_of(problem)))
+    found = evaluate_nodes(problem, vector, nodes_on(forward, vector, cuts_of(problem)))
     assert not isinstance(found, Failure)
     single = forward.evaluate(vector)
     assert isinstance(single, Evaluation)
@@ -133,7 +133,7 @@ def test_a_direction_that_nothing_sees_is_undetermined_on_nodes_too() -> None:
     vector = problem.vector({"k": 0.7, "s": 2.0, "x": 1.0})
     forward = ForwardMap(problem)
     nodes = nodes_on(forward, vector, cuts_of(problem))
-    found = evaluate_on_nodes(problem, vector, nodes)
+    found = evaluate_nodes(problem, vector, nodes)
     assert not isinstance(found, Failure)
     said = assess_uncertainty(ForwardMap(problem, nodes=nodes), vector, found[0])
     assert said.rank == 2
@@ -147,7 +147,7 @@ def test_a_broken_trajectory_says_how_broken() -> None:
     vector = np.array([0.6, 0.4, 1.0, 0.1])
     nodes = nodes_on(ForwardMap(problem), vector, [np.array([0.0, 5.0])])
     moved = Nodes(nodes.times, (nodes.values[0] + [[0.0, 0.0], [0.2, 0.0]],))
-    found = evaluate_on_nodes(problem, vector, moved)
+    found = evaluate_nodes(problem, vector, moved)
     assert not isinstance(found, Failure)
     # Of the size of x, the largest measurement.
     assert found[1] == pytest.approx(0.2 / columns(problem)["x"].max(), rel=1e-3)
@@ -157,7 +157,7 @@ def test_nodes_that_cannot_be_integrated_are_a_failure() -> None:
     from tests.methods.problems import explosive
 
     nodes = Nodes((np.array([0.0, 2.0]),), (np.array([[1.0], [1e5]]),))
-    found = evaluate_on_nodes(explosive(), np.array([0.1]), nodes)
+    found = evaluate_nodes(explosive(), np.array([0.1]), nodes)
     assert isinstance(found, Failure)
 
 

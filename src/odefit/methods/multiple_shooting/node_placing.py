@@ -58,7 +58,7 @@ def _array(times: object) -> Array | None:
     return given if given.ndim == 1 else None
 
 
-def cuts(problem: Problem, condition: Condition, nodes: Given, size: int) -> Array:
+def place_nodes(problem: Problem, condition: Condition, nodes: Given, size: int) -> Array:
     """Times of the nodes of a condition, the first at t0.
 
     Parameters
