@@ -237,7 +237,7 @@ class IntegralMatching:
             time.perf_counter() - began,
             cost,
             {},
-            cost <= CostTolerance.of(forward).zero(forward.accuracy(found.choice)),
+            cost <= CostTolerance.of(forward).zero(forward.accuracy(evaluation.choice)),
         )
 
     def _polished(self, forward: ForwardMap, index: int, vector: Array, control: Control) -> Start:
