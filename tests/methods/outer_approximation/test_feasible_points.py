@@ -21,7 +21,6 @@ from odefit.enclosure.intervals import Interval, real_product, relational_quotie
 from odefit.enclosure.rounding import UNIT_ROUNDOFF
 from odefit.methods.bounded_problem import with_bounds
 from odefit.methods.outer_approximation.bound_tightening import BoundTightening
-from odefit.methods.outer_approximation.boxes import Box, state_bounds
 from odefit.methods.outer_approximation.fbbt import FBBT
 from odefit.methods.outer_approximation.linear_programs import Polyhedron
 from odefit.methods.outer_approximation.master_problem import (
@@ -39,6 +38,7 @@ from odefit.methods.outer_approximation.relaxation import (
     univariate_rows,
 )
 from odefit.methods.outer_approximation.standard_form import Bounds, StandardForm, standard_form
+from odefit.methods.outer_approximation.state_bounds import StateBounds
 from odefit.methods.outer_approximation.temporal_decomposition import strengthening_cuts
 from odefit.methods.outer_approximation.univariate import Univariate
 from odefit.methods.solvers.reduced import ReducedSpace
@@ -336,7 +336,7 @@ def cloud(name: str, seed: int, count: int = 100, width: float = 1.0) -> Cloud:
         if solved is not None:
             found.append((solved.values, unknowns))
     states = np.array([v for v, _ in found])
-    Box(box, state_bounds(d, box, fixed, 1e9)).applied(d)
+    StateBounds.of(d, box, fixed, 1e9).apply(d)
     form = standard_form(d)
     inside = ((states >= d.lower) & (states <= d.upper)).all(axis=(1, 2))
     own = [form.lifted(*found[k]) for k in np.flatnonzero(inside)]

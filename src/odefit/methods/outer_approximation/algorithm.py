@@ -29,9 +29,6 @@ from odefit.methods.solvers.solver import Answer
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 
-SlaveProblem = Callable[[Array], Answer]
-"""A local solver of the nonlinear program, from a point of the master problem."""
-
 STALLED_CONTRACTION = 0.02
 """Part by which a parameter's range or the bound has to move, or contraction ends early."""
 
@@ -95,7 +92,7 @@ class Search:
     low, high
         Bounds of all variables in which better answers must lie, shape (n,).
     slave
-        The slave problem (step 3).
+        The slave problem (step 3), solved locally from a point of the master problem.
     first_cutoff
         The cutoff while there is no incumbent. It need not be reached: bounds never exceed it.
     negligible
@@ -120,7 +117,7 @@ class Search:
     form: StandardForm
     low: Array
     high: Array
-    slave: SlaveProblem
+    slave: Callable[[Array], Answer]
     first_cutoff: float
     negligible: float
     stop: Callable[[], bool]

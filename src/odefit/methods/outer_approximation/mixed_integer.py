@@ -1,4 +1,4 @@
-"""Mixed-integer programs by HiGHS or SCIP.
+"""Mixed-integer linear programs (MILP) by HiGHS or SCIP.
 
 The solver runs in a process of its own, which can be ended whenever the user likes: neither solver
 notices a Ctrl-C while it is at work.
@@ -10,7 +10,7 @@ import importlib.util
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,25 +23,37 @@ from odefit.methods.process import Child
 from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.errors import InputError, one_of
 
-GRACE = 20.0
+GRACE_PERIOD = 20.0
 """Seconds past the time limit after which the process is ended from outside."""
 
-TOLERANCE = 1e-6
-"""Of rows and integrality, in scaled variables: the default of both solvers, or wider."""
+FEASIBILITY_TOLERANCE = 1e-6
+"""Tolerance of rows and of integrality, in scaled variables: the default of both solvers, or more."""
+
+LEAST_SECONDS = 0.05
+"""Seconds that a solver is given at least."""
+
+SCIPY_INFEASIBLE = 2
+"""The status of :func:`scipy.optimize.milp` for an infeasible program."""
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
-    """A scaled mixed-integer program as it travels.
+class MixedIntegerProgram:
+    """A mixed-integer linear program in scaled variables, as it is sent to a solver.
 
     Attributes
     ----------
-    cost, matrix, row_lower, row_upper, bounds, integer
-        In scaled variables.
+    cost
+        Coefficients of what is minimised, shape (columns,).
+    matrix, row_lower, row_upper
+        The rows ``row_lower <= matrix @ v <= row_upper``.
+    bounds
+        Bounds of the columns, shape (columns, 2).
+    integer
+        Which columns are integers, shape (columns,).
     gap
         Relative difference of bound and solution at which to stop.
     seconds
-        Limit.
+        Time limit.
     """
 
     cost: Array
@@ -55,21 +67,22 @@ class Job:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """What a solver says.
+class MixedIntegerOptimum:
+    """The outcome of a mixed-integer program.
 
     Attributes
     ----------
     bound
-        Its lower bound; infinite if it finds the program infeasible, minus infinity without one.
+        The lower bound; infinite if the solver finds the program infeasible, minus infinity if it
+        has none.
     x
-        Its best point, None without one.
+        The best point, None if there is none.
     optimal
-        Bound and point have met.
+        Whether bound and point have met.
     message
-        Its words.
+        The solver's own words.
     margin
-        What its tolerances may be worth; already taken off a finite bound.
+        What the solver's tolerances may be worth; already taken off a finite bound.
     """
 
     bound: float
@@ -80,87 +93,87 @@ class Found:
 
 
 class MixedIntegerSolver(Protocol):
-    """One solver."""
+    """A solver of mixed-integer linear programs, with its options as fields."""
 
     @property
     def name(self) -> str:
-        """For results."""
+        """The solver's name in results."""
 
     def missing(self) -> str | None:
-        """Why it cannot run here; None if it can."""
+        """Return why the solver cannot run here, None if it can."""
 
-    def solve(self, job: Job) -> Found:
-        """Solve, in this process."""
+    def solve(self, program: MixedIntegerProgram) -> MixedIntegerOptimum:
+        """Solve a program in this process."""
 
 
 @dataclass(frozen=True)
 class Highs:
-    """HiGHS, which comes with SciPy."""
+    """The solver HiGHS, which comes with SciPy."""
 
     name: str = "HiGHS"
 
     def missing(self) -> str | None:
-        """Nothing is."""
+        """Return None: SciPy is always there."""
         return None
 
-    def solve(self, job: Job) -> Found:
-        """Solve, in this process."""
+    def solve(self, program: MixedIntegerProgram) -> MixedIntegerOptimum:
+        """Solve a program in this process."""
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         found = milp(
-            job.cost,
-            integrality=job.integer.astype(int),
-            bounds=Bounds(job.bounds[:, 0], job.bounds[:, 1]),
-            constraints=LinearConstraint(job.matrix, job.row_lower, job.row_upper),
-            options={"time_limit": max(job.seconds, 0.05), "mip_rel_gap": job.gap},
+            program.cost,
+            integrality=program.integer.astype(int),
+            bounds=Bounds(program.bounds[:, 0], program.bounds[:, 1]),
+            constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
+            options={"time_limit": program.seconds, "mip_rel_gap": program.gap},
         )
-        if found.status == 2:
-            return Found(math.inf, None, True, "infeasible")
+        if found.status == SCIPY_INFEASIBLE:
+            return MixedIntegerOptimum(math.inf, None, True, "infeasible")
         bound = found.mip_dual_bound
         bound = -math.inf if bound is None or not math.isfinite(bound) else float(bound)
         x = None if found.x is None else np.asarray(found.x, dtype=float)
-        return Found(bound, x, found.status == 0, str(found.message))
+        return MixedIntegerOptimum(bound, x, found.status == 0, str(found.message))
 
 
 @dataclass(frozen=True)
 class Scip:
-    """SCIP, an extra.
+    """The solver SCIP, which an extra installs.
 
     Attributes
     ----------
     options
-        Its parameters by name.
+        SCIP's parameters by name.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
     name: str = "SCIP"
 
     def missing(self) -> str | None:
-        """Without the package PySCIPOpt."""
+        """Return how to install the package PySCIPOpt, None if it is there."""
         if importlib.util.find_spec("pyscipopt") is None:
             return 'SCIP is not installed: pip install "odefit[global]", or take milp="highs"'
         return None
 
-    def solve(self, job: Job) -> Found:
-        """Solve, in this process."""
+    def solve(self, program: MixedIntegerProgram) -> MixedIntegerOptimum:
+        """Solve a program in this process."""
         import pyscipopt
 
         model = pyscipopt.Model()
         model.hideOutput()
-        for option, value in self.options.items():
+        limits = {"limits/time": program.seconds, "limits/gap": program.gap}
+        for option, value in {**self.options, **limits}.items():
             model.setParam(option, value)
-        model.setParam("limits/time", max(job.seconds, 0.05))
-        model.setParam("limits/gap", job.gap)
+        columns = zip(program.bounds.tolist(), program.integer, program.cost.tolist(), strict=True)
         x = [
-            model.addVar(lb=float(a), ub=float(b), vtype="B" if whole else "C", obj=float(c))
-            for (a, b), whole, c in zip(job.bounds, job.integer, job.cost, strict=True)
+            model.addVar(lb=low, ub=high, vtype="B" if whole else "C", obj=cost)
+            for (low, high), whole, cost in columns
         ]
-        m = job.matrix
-        for r in range(m.shape[0]):
+        m = program.matrix
+        sides = zip(program.row_lower.tolist(), program.row_upper.tolist(), strict=True)
+        for r, (low, high) in enumerate(sides):
             own = slice(int(m.indptr[r]), int(m.indptr[r + 1]))
             entries = zip(m.data[own].tolist(), m.indices[own].tolist(), strict=True)
             row = pyscipopt.quicksum(c * x[j] for c, j in entries)
-            low, high = float(job.row_lower[r]), float(job.row_upper[r])
             if low == high:
                 model.addCons(row == low)
                 continue
@@ -171,22 +184,22 @@ class Scip:
         model.optimize()
         status = str(model.getStatus())
         if status == "infeasible":
-            return Found(math.inf, None, True, status)
+            return MixedIntegerOptimum(math.inf, None, True, status)
         bound = float(model.getDualbound())
         bound = -math.inf if abs(bound) >= float(model.infinity()) else bound
         point = None
         if model.getNSols():
             best = model.getBestSol()
             point = np.array([model.getSolVal(best, v) for v in x])
-        return Found(bound, point, status in ("optimal", "gaplimit"), status)
+        return MixedIntegerOptimum(bound, point, status in ("optimal", "gaplimit"), status)
 
 
 MILP_SOLVERS: Mapping[str, Callable[[], MixedIntegerSolver]] = {"highs": Highs, "scip": Scip}
-"""Those that can be asked for by name."""
+"""The solvers that can be asked for by name."""
 
 
 def milp_solver(name: str) -> MixedIntegerSolver:
-    """The solver `name`.
+    """Return the solver `name`.
 
     Raises
     ------
@@ -206,7 +219,7 @@ class SolverProcess:
     Parameters
     ----------
     solver
-        What solves.
+        The solver.
     """
 
     def __init__(self, solver: MixedIntegerSolver) -> None:
@@ -227,12 +240,12 @@ class SolverProcess:
 
     def solve(
         self, program: MasterProblem, gap: float, seconds: float, stop: Callable[[], bool]
-    ) -> Found:
-        """Solve; the bound is that of the solver less a margin for its tolerances.
+    ) -> MixedIntegerOptimum:
+        """Solve a master problem; the bound is the solver's less a margin for its tolerances.
 
         The margin is what the optimum of the linear relaxation moves, to first order, if every
-        row gives way by :data:`TOLERANCE` in scaled variables. Without a point from the solver,
-        that of the linear relaxation stands in.
+        row gives way by :data:`FEASIBILITY_TOLERANCE` in scaled variables. Without a point from
+        the solver, that of the linear relaxation stands in.
 
         Raises
         ------
@@ -244,31 +257,30 @@ class SolverProcess:
         if root.bound == math.inf:
             raise Infeasible
         if not program.integer.any():
-            return Found(root.bound, root.x, root.x is not None, "linear")
+            return MixedIntegerOptimum(root.bound, root.x, root.x is not None, "linear")
         cost = program.cost * s.half
         size = float(np.abs(cost).max(initial=0.0)) or 1.0
-        job = Job(
-            cost / size, s.matrix, s.row_lower, s.row_upper, s.bounds, program.integer, gap, seconds
-        )
-        found = self._ask(job, stop)
-        shift = float(program.cost @ s.centre)
+        rows = s.matrix, s.row_lower, s.row_upper, s.bounds
+        limits = gap, max(seconds, LEAST_SECONDS)
+        found = self._ask(MixedIntegerProgram(cost / size, *rows, program.integer, *limits), stop)
         margin = 0.0
         if root.multipliers is not None:
-            margin = TOLERANCE * float(np.abs(root.multipliers / s.row_scale).sum())
-        bound = found.bound * size + shift - margin if math.isfinite(found.bound) else found.bound
-        x = root.x if math.isfinite(found.bound) or not found.optimal else None
+            margin = FEASIBILITY_TOLERANCE * float(np.abs(root.multipliers / s.row_scale).sum())
+        bound = found.bound
+        if math.isfinite(bound):
+            bound = bound * size + float(program.cost @ s.centre) - margin
+        x = root.x if math.isfinite(bound) or not found.optimal else None
         if found.x is not None:
             x = np.clip(s.centre + s.half * found.x, p.lower, p.upper)
-        return Found(max(bound, root.bound), x, found.optimal, found.message, margin)
+        return replace(found, bound=max(bound, root.bound), x=x, margin=margin)
 
-    def _ask(self, job: Job, stop: Callable[[], bool]) -> Found:
+    def _ask(self, program: MixedIntegerProgram, stop: Callable[[], bool]) -> MixedIntegerOptimum:
         if self._child is None:
             self._child = Child()
-        child = self._child
-        child.call(self._solver.solve, job)
-        message = child.wait(time.monotonic() + job.seconds + GRACE, stop)
+        self._child.call(self._solver.solve, program)
+        message = self._child.wait(time.monotonic() + program.seconds + GRACE_PERIOD, stop)
         if message.kind == "returned":
-            found: Found = message.content
+            found: MixedIntegerOptimum = message.content
             return found
         if message.kind != "raised":  # the solver still runs, or its process is gone
             self.close()
@@ -278,4 +290,4 @@ class SolverProcess:
             "late": "the solver overran its time limit",
             "stopped": "stopped",
         }
-        return Found(-math.inf, None, False, reasons[message.kind])
+        return MixedIntegerOptimum(-math.inf, None, False, reasons[message.kind])

@@ -1,4 +1,4 @@
-"""The method: options, and how its answer and bounds are returned.
+"""Outer approximation as a method: its options, and how its answer and bounds are returned.
 
 A. Miro et al., Deterministic global optimization algorithm based on outer approximation for the
 parameter estimation of nonlinear dynamic biological systems (2012).
@@ -7,10 +7,9 @@ parameter estimation of nonlinear dynamic biological systems (2012).
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -23,78 +22,80 @@ from odefit.discretisation.schemes import Collocation
 from odefit.methods.bounded_problem import BoundedProblem, GivenBounds, check_bounds
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import BoundStep, Certificate, Estimate, Start, Status
-from odefit.methods.outer_approximation.algorithm import Search, SearchOptions, SlaveProblem
-from odefit.methods.outer_approximation.boxes import Box, refuse_infinite, state_bounds
+from odefit.methods.outer_approximation.algorithm import Search, SearchOptions
 from odefit.methods.outer_approximation.fbbt import FBBT, Infeasible
 from odefit.methods.outer_approximation.mixed_integer import MixedIntegerSolver, milp_solver
+from odefit.methods.outer_approximation.slave_problem import SlaveProblem
 from odefit.methods.outer_approximation.standard_form import standard_form
+from odefit.methods.outer_approximation.state_bounds import StateBounds, require_finite
 from odefit.methods.solvers.agreement import measure_agreement
 from odefit.methods.solvers.local_search import LocalSearch, as_start
 from odefit.methods.solvers.mesh_search import mesh_search
-from odefit.methods.solvers.nlpsol import Ipopt
-from odefit.methods.solvers.reduced import ReducedSpace
-from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
-from odefit.problem.arrays import Array
+from odefit.methods.solvers.solver import Answer, Outcome, make_answer
 from odefit.problem.errors import InputError
 from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
-from odefit.simulation import ForwardMap
 from odefit.simulation.engines import EngineName
 
 LOCAL_SHARE = 0.4
-"""Of the time, what the local search before everything else may take."""
+"""Share of the time that the local search before everything else may take."""
 
-SLAVE_SHARE = 0.05
-"""Of the time that is left, what a second solver of a slave problem may take."""
+ESTIMATED_STAGES = frozenset({"master", "groups"})
+"""Stages of the history whose bounds are those of a mixed-integer solver, less a margin."""
 
 
 @dataclass(frozen=True)
 class OuterApproximation:
-    """Lower and upper bounds of the discretised problem, brought together.
+    """Deterministic global optimisation of the discretised problem by outer approximation.
+
+    A lower and an upper bound of the objective are brought together: that of a relaxation, and the
+    objective of the best answer so far.
 
     Attributes
     ----------
     elements
-        Finite elements of equal length, for every experiment.
+        Number of finite elements of equal length, for every experiment.
     points
-        Collocation points in each, at shifted Legendre roots.
+        Number of collocation points in each element, at shifted Legendre roots.
     pieces
-        Into which each partitioned variable is divided at first; each iteration divides the one
-        in which the master's solution lies.
+        Number of pieces into which the range of each partitioned variable is divided at first;
+        each iteration halves the one in which the master problem's solution lies.
     hyperplanes
-        Below the square of each residual at first.
+        Number of hyper-planes below the square of each residual at first.
     cut
         Upper bound of the objectives that are looked at (47), of which somebody knows that it
-        can be reached. None for the best local solution less the tolerance.
+        can be reached. None for the objective of the best answer less the tolerance.
     tolerance
-        Gap (UB - LB) / UB at which to stop.
+        Relative gap (UB - LB) / UB at which to stop.
     absolute_gap
-        The same as an absolute difference, over the sum of squares of the data about their means.
+        Absolute gap at which to stop, relative to the sum of squares of the data about their
+        means.
     bounds
         Bounds by name of unknown or state, for those that have none; ``"propose"`` accepts what
         the data suggest.
     contractions
-        Rounds of bound contraction before the first master problem, at most.
+        Largest number of rounds of bound contraction before the first master problem.
     recontract
         Whether bounds are contracted again in each iteration.
     cuts
         Groups of consecutive elements, counted from 0, for strengthening cuts.
     iterations
-        Of master and slave problem, at most.
+        Largest number of master problems.
     milp
-        ``"highs"``, ``"scip"``, or a solver object of
+        The solver of master problems: ``"highs"``, ``"scip"``, or a solver object of
         :mod:`odefit.methods.outer_approximation.mixed_integer`.
     most_binaries
-        With more binary variables the master problem is refused.
+        Number of binary variables above which the master problem is refused.
     starts
-        Of the local search that comes first.
+        Number of starts of the local search that comes first; None for as many as the evidence
+        asks for.
     seconds
-        Limit where the fit has none of its own.
+        Time limit where the fit has none of its own.
     polish
         Whether the answer is improved on the true (integrated) trajectories. Without it, it is
         that of the discretised problem.
     engine
-        Of the true trajectories.
+        The engine of the true trajectories.
 
     Raises
     ------
@@ -173,7 +174,7 @@ class OuterApproximation:
 
     @property
     def name(self) -> str:
-        """For results."""
+        """The method's name in results."""
         return f"OuterApproximation({self.elements} elements, {self.points} points)"
 
     @property
@@ -199,157 +200,123 @@ class OuterApproximation:
         others = (*problem.model.states, *problem.model.algebraic)
         limits = control, self.seconds
         bounded = BoundedProblem.of(problem, self.bounds, *limits, self.engine, others)
-        problem, control, unknowns = bounded.problem, bounded.control, bounded.bounds
-        forward, began = bounded.forward, bounded.began
+        problem, control, forward = bounded.problem, bounded.control, bounded.forward
         scheme, mesh = Collocation(self.points, "legendre"), UniformMesh(self.elements)
         local = LocalSearch(scheme, mesh, polish=self.polish, engine=self.engine)
         d = Discretisation(problem, scheme, mesh)
         with interruptible(control):
             limited = bounded.local_control(LOCAL_SHARE)
             warm, true = mesh_search(local, forward, d, limited, starts=self.starts)
-            search, box = self._search(forward, d, unknowns, warm, control)
+            states = self._state_bounds(bounded, d, warm)
+            search = self._search(bounded, d, warm)
             search.run()
-            best = search.incumbent
-            start = np.zeros(len(problem.unknowns)) if warm is None else _vector(warm, unknowns)
-            answer = best if best is not None else _nothing(d, search)
-            solver = local.solver.name
-            end = as_start(forward, d, answer, solver, self.polish, 0, start, control, began)
+            start = bounded.bounds.mean(axis=1)
+            if warm is None:
+                start = np.zeros(len(start))
+            elif warm.unknowns is not None:
+                start = warm.unknowns
+            answer = search.incumbent
+            if answer is None:
+                instance = Instance(d, Baseline())
+                outcome = Outcome.FAILED, None, None, search.lower, 0.0, "no answer"
+                answer = make_answer(instance, *outcome)
+            ended = answer, local.solver.name, self.polish, 0, start, control, bounded.began
+            end = as_start(forward, d, *ended)
         agreement = measure_agreement(forward, d, answer) if answer.values is not None else None
         ends: tuple[Start, ...] = (end, true) if self.polish and true is not None else (end,)
-        certificate = self._certificate(d, search, box)
-        if certificate is not None:
-            certificate = replace(certificate, assumed=bounded.assumed)
+        certificate = None
+        if math.isfinite(search.lower) or math.isfinite(search.upper):
+            certificate = Certificate(
+                min(search.lower, search.upper),
+                search.upper,
+                f"discretised (Legendre collocation, {self.elements} elements x {self.points} "
+                f"points; {states.description(d)})",
+                closed=search.closed,
+                history=tuple(search.history),
+                solver=f"outer approximation with {self.milp_solver.name}",
+                negligible=search.negligible,
+                rigorous=ESTIMATED_STAGES.isdisjoint(s.stage for s in search.history),
+                assumed=bounded.assumed,
+            )
         return Estimate(
             ends,
             _status(search, control),
-            f"{end.message}; {self._said(search)}",
+            f"{end.message}; {_outcome(search)}",
             certificate,
             agreement,
         )
 
-    def _search(
-        self,
-        forward: ForwardMap,
-        d: Discretisation,
-        unknowns: Array,
-        warm: Answer | None,
-        control: Control,
-    ) -> tuple[Search, Box]:
-        """The algorithm with its problem in standard form and all its variables bounded."""
-        reach = data_variation(d)
+    def _first_cutoff(self, d: Discretisation, warm: Answer | None) -> float:
+        """Return the cutoff while there is no incumbent."""
         if self.cut is not None:
-            reach = self.cut
-        elif warm is not None and warm.success:
-            reach = max(warm.objective, self.absolute_gap * reach)
-        box = Box(unknowns, state_bounds(d, unknowns, self.bounds, reach))
+            return self.cut
+        variation = data_variation(d)
+        if warm is None or not warm.success:
+            return variation
+        return max(warm.objective, self.absolute_gap * variation)
+
+    def _state_bounds(
+        self, bounded: BoundedProblem, d: Discretisation, warm: Answer | None
+    ) -> StateBounds:
+        """Bound the states of the discretised problem, and return their bounds."""
+        cutoff = self._first_cutoff(d, warm)
+        states = StateBounds.of(d, bounded.bounds, self.bounds, cutoff)
         if warm is not None and warm.success and warm.values is not None:
-            box = box.around(d, warm.values)
-        box.applied(d)
+            states = states.containing(d, warm.values)
+        states.apply(d)
+        return states
+
+    def _search(self, bounded: BoundedProblem, d: Discretisation, warm: Answer | None) -> Search:
+        """Return the algorithm, with its problem in standard form and all its variables bounded."""
         form = standard_form(d)
-
-        reduced = ReducedSpace(forward, d)
-
-        def slave(w: Array) -> Answer:
-            """Step 3, from the states of the master and from those that follow its parameters."""
-            values = w[: d.points * len(d.variables)].reshape(d.points, len(d.variables))
-            vector = w[form.parameters]
-            first = reduced.refined(vector, values, control.should_stop)
-            left = max(deadline - time.time(), 0.01)
-            if first is not None and first.success:
-                left *= SLAVE_SHARE
-            limits = Limits(left, stop=control.interrupted.is_set)
-            second = Ipopt(iterations=500).solve(Instance(d, Baseline(), values, vector), limits)
-            if first is None or not first.success:
-                return second
-            return second if second.success and second.objective < first.objective else first
-
-        deadline = control.deadline or math.inf
-        best = None if warm is None else _confirmed(d, warm, slave)
-        if best is not None and self.cut is None:
-            reach = max(reach, best.objective)
+        slave = SlaveProblem(bounded.forward, d, bounded.control)
+        cutoff = self._first_cutoff(d, warm)
+        incumbent = None if warm is None else slave.confirm(warm)
+        if incumbent is not None and self.cut is None:
+            cutoff = max(cutoff, incumbent.objective)
         with suppress(Infeasible):  # the search finds that out again, and says so
-            low, high = FBBT(form).tighten(form.lower, form.upper, reach)
-            refuse_infinite(d, form.names, low, high, form.originals)
-        search = Search(
+            require_finite(d, form, FBBT(form).tighten(form.lower, form.upper, cutoff))
+        return Search(
             SearchOptions(**{f.name: getattr(self, f.name) for f in fields(SearchOptions)}),
             form,
             form.lower,
             form.upper,
-            slave,
-            reach,
+            slave.solve,
+            cutoff,
             self.absolute_gap * data_variation(d),
-            control.should_stop,
-            lambda: max(deadline - time.time(), 0.0),
-            _teller(control),
-            best,
-        )
-        return search, box
-
-    def _certificate(self, d: Discretisation, search: Search, box: Box) -> Certificate | None:
-        if not math.isfinite(search.lower) and not math.isfinite(search.upper):
-            return None
-        scope = (
-            f"discretised (Legendre collocation, {self.elements} elements x {self.points} points; "
-            f"{box.described(d)})"
-        )
-        return Certificate(
-            min(search.lower, search.upper),
-            search.upper,
-            scope,
-            closed=search.closed,
-            history=tuple(search.history),
-            solver=f"outer approximation with {self.milp_solver.name}",
-            negligible=search.negligible,
-            # bounds of mixed-integer programs are the solver's, less a margin
-            rigorous=not {s.stage for s in search.history} & {"master", "groups"},
+            bounded.control.should_stop,
+            lambda: bounded.seconds_left,
+            _progress(bounded.control),
+            incumbent,
         )
 
-    def _said(self, search: Search) -> str:
-        if search.closed:
-            return f"the bounds have met after {search.history[-1].seconds:.1f} s"
-        if search.incumbent is None:
-            return f"no point with an objective below {search.cutoff:.6g} was found"
-        return "the bounds have not met"
 
-
-def _confirmed(d: Discretisation, warm: Answer, slave: SlaveProblem) -> Answer | None:
-    """The local answer as one of the problem with bounded states, which it did not know of."""
-    if warm.values is None or warm.unknowns is None:
+def _progress(control: Control) -> Callable[[BoundStep], None] | None:
+    """Return what reports the bounds as progress, None if nobody listens."""
+    listener = control.report
+    if listener is None:
         return None
-    instance = Instance(d, Baseline(), warm.values, warm.unknowns)
-    seconds, words = warm.seconds, warm.message
-    same = make_answer(instance, warm.outcome, warm.values, warm.unknowns, None, seconds, words)
-    if same.success:
-        return same
-    again = slave(np.concatenate([warm.values.ravel(), warm.unknowns]))
-    return again if again.success else None
 
-
-def _vector(warm: Answer, bounds: Array) -> Array:
-    return bounds.mean(axis=1) if warm.unknowns is None else warm.unknowns
-
-
-def _nothing(d: Discretisation, search: Search) -> Answer:
-    """No answer: the cut is below everything that was found."""
-    instance = Instance(d, Baseline())
-    return make_answer(instance, Outcome.FAILED, None, None, search.lower, 0.0, "no answer")
-
-
-def _teller(control: Control) -> Callable[[BoundStep], None] | None:
-    if control.report is None:
-        return None
-    report = control.report
-
-    def tell(step: BoundStep) -> None:
-        words = f"{step.stage} {step.iteration}: {step.lower:.5g} <= optimum <= {step.upper:.5g}"
+    def report(step: BoundStep) -> None:
+        said = f"{step.stage} {step.iteration}: {step.lower:.5g} <= optimum <= {step.upper:.5g}"
         if math.isfinite(step.gap):
-            words += f" (gap {step.gap:.1%})"
-        report(Progress(0, 0, step.upper, 0, words))
+            said += f" (gap {step.gap:.1%})"
+        listener(Progress(0, 0, step.upper, 0, said))
 
-    return tell
+    return report
+
+
+def _outcome(search: Search) -> str:
+    """Return in words how the search ended."""
+    if search.closed:
+        return f"the bounds have met after {search.history[-1].seconds:.1f} s"
+    if search.incumbent is None:
+        return f"no point with an objective below {search.cutoff:.6g} was found"
+    return "the bounds have not met"
 
 
 def _status(search: Search, control: Control) -> Status:
+    """Return how the search ended."""
     if search.closed:
         return Status.CONVERGED
     if control.interrupted.is_set():
