@@ -238,7 +238,6 @@ def master_size(method: OuterApproximation, problem: Problem) -> dict[str, int]:
     from odefit.discretisation.scales import data_variation
     from odefit.discretisation.schemes import Collocation
     from odefit.methods.bounded_problem import finite_bounds
-    from odefit.methods.outer_approximation.boxes import Box, state_bounds
     from odefit.methods.outer_approximation.fbbt import FBBT, Infeasible
     from odefit.methods.outer_approximation.master_problem import (
         master_problem,
@@ -247,13 +246,14 @@ def master_size(method: OuterApproximation, problem: Problem) -> dict[str, int]:
     )
     from odefit.methods.outer_approximation.relaxation import HyperPlanes
     from odefit.methods.outer_approximation.standard_form import standard_form
+    from odefit.methods.outer_approximation.state_bounds import StateBounds
 
     unknowns = finite_bounds(problem, method.bounds)
     d = Discretisation(
         problem, Collocation(method.points, "legendre"), UniformMesh(method.elements)
     )
     cut = data_variation(d) if method.cut is None else method.cut
-    Box(unknowns, state_bounds(d, unknowns, method.bounds, cut)).applied(d)
+    StateBounds.of(d, unknowns, method.bounds, cut).apply(d)
     form = standard_form(d)
     try:
         low, high = FBBT(form).tighten(form.lower, form.upper, cut)

@@ -27,7 +27,7 @@ GRACE_PERIOD = 20.0
 """Seconds past the time limit after which the process is ended from outside."""
 
 FEASIBILITY_TOLERANCE = 1e-6
-"""Tolerance of rows and of integrality, in scaled variables: the default of both solvers, or more."""
+"""Tolerance of rows and of integrality, in scaled variables: both solvers' default, or more."""
 
 LEAST_SECONDS = 0.05
 """Seconds that a solver is given at least."""

@@ -1,4 +1,4 @@
-"""The slave problem (step 3): the discretised problem, solved locally from a point of the master."""
+"""The slave problem (step 3): the nonlinear program, solved locally from the master's point."""
 
 from __future__ import annotations
 

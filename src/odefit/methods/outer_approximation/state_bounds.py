@@ -159,7 +159,7 @@ def _positive_bound(d: Discretisation, condition: Condition, name: str, first: f
 
 
 def _largest_sd(noise: Noise | None, series: Series) -> float | None:
-    """Return the largest standard deviation of a series; None where it is not known, or no plain one."""
+    """Return a series' largest standard deviation, None if it is unknown or on another scale."""
     if noise is not None and noise.transform is not None:
         return None
     if series.sds is not None:

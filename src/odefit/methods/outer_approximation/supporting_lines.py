@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from scipy.optimize import brentq
 
 from odefit.methods.outer_approximation.univariate import Ends, Univariate, library_bounds
 
@@ -19,9 +20,6 @@ MAX_INFLECTIONS = 22
 
 TANGENTS = 3
 """Number of slopes beside that of the secant."""
-
-BISECTIONS = 200
-"""Largest number of bisections in the search of a tangent's contact point."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ def _offsets(f: Univariate, edges: list[float], slope: float) -> Ends:
         if contact is None:
             continue
         # The tangent at the contact point is below a convex piece and above a concave one; its
-        # slope differs from `slope` by what the bisection leaves, which the margin covers.
+        # slope differs from `slope` by what the iteration leaves, which the margin covers.
         least, most = _minus(library_bounds(f.value, contact), slope, contact)
         off = f.slope_at(contact) - slope
         margin = (abs(off) + 1e-13 * (abs(slope) + abs(off))) * (b - a)
@@ -92,16 +90,12 @@ def _minus(value: Ends, slope: float, x: float) -> Ends:
 
 def _contact(f: Univariate, a: float, b: float, slope: float) -> float | None:
     """Return where the derivative, monotone between a and b, is `slope`; None if nowhere."""
-    at_a = f.slope_at(a + 1e-12 * (b - a))
-    at_b = f.slope_at(b - 1e-12 * (b - a))
-    if math.isnan(at_a) or math.isnan(at_b) or (at_a - slope) * (at_b - slope) > 0:
+
+    def excess(x: float) -> float:
+        return f.slope_at(x) - slope
+
+    inset = 1e-12 * (b - a)  # at the ends, derivatives may be infinite
+    a, b = a + inset, b - inset
+    if not excess(a) * excess(b) <= 0:
         return None
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (a + b)
-        if not a < middle < b:
-            break
-        if (f.slope_at(middle) - slope) * (at_a - slope) > 0:
-            a = middle
-        else:
-            b = middle
-    return 0.5 * (a + b)
+    return float(brentq(excess, a, b, xtol=math.ulp(0.0), rtol=8.9e-16, disp=False))
