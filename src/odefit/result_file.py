@@ -12,7 +12,6 @@ import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from enum import EnumType
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 import numpy as np
 
 from odefit.assessment.parts import Assessment
-from odefit.methods.estimate import Certificate
+from odefit.methods.estimate import Certificate, Status
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
@@ -232,8 +231,8 @@ def _converter() -> Converter:
             return plain
         return lambda bounds: plain(bounds) | {"gap": _plain_number(bounds.gap)}
 
-    def is_choice(kind: Any) -> bool:
-        return isinstance(kind, EnumType) or get_origin(kind) is Literal
+    def is_literal(kind: Any) -> bool:
+        return get_origin(kind) is Literal
 
     def is_array(kind: Any) -> bool:
         return np.ndarray in (kind, get_origin(kind))
@@ -248,7 +247,8 @@ def _converter() -> Converter:
     )
     for kind, words in ((str, "a text"), (int, "a whole number"), (bool, "true or false")):
         converter.register_structure_hook(kind, _only(kind, words, lambda value, _: value))
-    converter.register_structure_hook_func(is_choice, _one_of)
+    converter.register_structure_hook_func(is_literal, _one_of)
+    converter.register_structure_hook(Status, _one_of)
     converter.register_structure_hook(float, _number)
     converter.register_structure_hook(Problem, lambda problem, _: problem)
     converter.register_structure_hook_func(is_array, _only(list, "a list of numbers", _array))

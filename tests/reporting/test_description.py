@@ -36,7 +36,7 @@ def test_everything_of_a_problem_is_there(troubled: str) -> None:
         "delta_E = 0.3",
         "sd with each value",
         "sd 0.02 + 0.05*y_effect",
-        "sd estimated, of the log10",
+        "sd estimated, on the scale of the decimal logarithm",
         "blood[oral]",
         "at least 0",
         "1 ± 0.2",

@@ -20,7 +20,7 @@ from odefit.problem.problem import Problem
 from odefit.reporting.curves import fit_curves
 from odefit.reporting.figures import correlation, fit, parameters, residuals, starts
 from odefit.reporting.figures.style import Plot, plain
-from odefit.reporting.svg import inline_svg
+from odefit.reporting.svg import drawing
 from odefit.result import Result
 from tests.reporting import examples
 
@@ -199,13 +199,12 @@ def test_missing_intervals_show_their_reason() -> None:
 
 
 def test_a_drawing_for_the_page_has_no_colours_or_ids_of_its_own() -> None:
-    markup = inline_svg(fit.plot_fit(RESULTS["alpha-pinene"]), "one", "A <title>")
-    assert 'id="one-' in markup
-    assert "figure_1" not in markup
-    assert "A &lt;title&gt;" in markup
-    assert "var(--model)" in markup
-    assert "#1d4ed8" not in markup
-    assert "<style" not in markup
+    drawn = drawing(fit.plot_fit(RESULTS["alpha-pinene"]), "one", "A <title>")
+    assert 'id="one-' in drawn.content
+    assert "figure_1" not in drawn.content
+    assert "var(--model)" in drawn.content
+    assert "#1d4ed8" not in drawn.content
+    assert "<style" not in drawn.content
 
 
 def test_drawing_leaves_the_users_settings_alone() -> None:

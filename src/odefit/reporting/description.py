@@ -21,14 +21,15 @@ from odefit.assessment.identifiability import (
 from odefit.problem.parameters import Parameter, Unknown
 from odefit.problem.problem import Problem
 from odefit.problem.start_ranges import Range, ranges
-from odefit.reporting.numbers import percent, significant
-from odefit.reporting.plain import (
-    constant_lines,
+from odefit.reporting.equations import (
+    PLAIN,
     initial_lines,
-    noise_text,
+    input_lines,
+    noise_words,
     ode_lines,
-    special_lines,
+    special_words,
 )
+from odefit.reporting.numbers import percent, significant
 from odefit.reporting.sentences import data_sentence, some
 from odefit.reporting.terminal import NARROW, TEXT_WIDTH, bulleted, plain_only
 from odefit.simulation import ForwardMap
@@ -79,7 +80,9 @@ def _described(problem: Problem, console: Console) -> Iterator[RenderableType]:
     yield Text(data_sentence(problem))
     yield from _section("Equations", _lines(ode_lines(problem)))
     yield from _section("Initial values", _lines(initial_lines(problem)))
-    yield from _section("Constants and inputs", _lines(constant_lines(problem)))
+    yield from _section(
+        "Constants and inputs", _lines([*_constants(problem), *input_lines(problem)])
+    )
     yield from _section("Observables", _observables(problem, console))
     yield from _section("Unknowns", _unknowns(problem, console))
     yield from _section("Held fixed", _lines(_fixed(problem)))
@@ -172,7 +175,7 @@ def _observables(problem: Problem, console: Console) -> list[RenderableType]:
                 "" if expression.name == name else expression.text,
                 str(number) if number else "never",
                 "" if len(problem.conditions) == 1 else where,
-                noise_text(problem, name) if number else "",
+                noise_words(problem, name, PLAIN, "sd") if number else "",
             ]
         )
     return _rows(["", "is", "measured", "experiments", "noise"], rows, [2], console)
@@ -232,6 +235,11 @@ def _bounds(p: Parameter) -> str:
     return f"{significant(p.lower)} to {significant(p.upper)}"
 
 
+def _constants(problem: Problem) -> Iterator[str]:
+    for name, number in problem.model.constants.items():
+        yield f"{name} = {significant(number, 8)}"
+
+
 def _fixed(problem: Problem) -> Iterator[str]:
     for name, p in problem.parameters.items():
         if p.fixed is not None:
@@ -249,7 +257,7 @@ def _experiments(problem: Problem, console: Console) -> list[RenderableType]:
                 significant(condition.t0),
                 f"{first} to {last}" if first != last else first,
                 str(condition.size),
-                "; ".join(special_lines(problem, i)),
+                "; ".join(special_words(problem.experiments[i], PLAIN)),
             ]
         )
     columns = ["", f"t0{unit}", f"measured{unit}", "values", "special"]

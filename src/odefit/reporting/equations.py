@@ -1,20 +1,34 @@
-"""The equations of a problem, typeset."""
+"""What a problem says, in plain text and typeset: equations, noise, special experiments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
-from odefit.problem.expressions import Expression
+from markupsafe import Markup
+
+from odefit.problem.experiment import Experiment
+from odefit.problem.expressions import Expression, as_expression
 from odefit.problem.noise import Noise
 from odefit.problem.parameters import Parameter
 from odefit.problem.problem import Problem
-from odefit.reporting.markup import Markup, element, join
-from odefit.reporting.mathml import MATHML, Symbols, derivative, equation, row
+from odefit.reporting.mathml import MATHML, Symbols, derivative, element, equation, row
 from odefit.reporting.numbers import significant
+from odefit.reporting.sentences import some
+
+INTERPOLATION = {
+    "linear": "interpolated linearly",
+    "constant": "held from the left",
+    "cubic": "interpolated by a cubic spline",
+}
+"""How the values of an input between its data are obtained, in words."""
+
+LOGARITHM = {"log": "natural logarithm", "log10": "decimal logarithm"}
+"""The transforms of measurements, in words."""
 
 
 def symbols_of(problem: Problem) -> Symbols:
-    """All names of `problem`, typeset."""
+    """Return all names of `problem`, typeset."""
     model = problem.model
     constants = {name for e in problem.experiments for name in e.constants}
     return Symbols(
@@ -30,18 +44,123 @@ def symbols_of(problem: Problem) -> Symbols:
     )
 
 
+# Sentences in plain text or typeset --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Writer:
+    """How sentences about a problem are written.
+
+    Attributes
+    ----------
+    text
+        The type of the sentences: plain text, or markup in which all else is escaped.
+    name, expression
+        The functions that write a name and an expression.
+    """
+
+    text: type[str]
+    name: Callable[[str], str]
+    expression: Callable[[Expression], str]
+
+    def value(self, value: object) -> str:
+        """Return a number, an expression, or an unknown with the value at which it is held."""
+        if isinstance(value, Parameter | Mapping):
+            fixed = value.fixed if isinstance(value, Parameter) else value.get("fixed")
+            return "estimated" if fixed is None else significant(float(fixed), 8)
+        assert isinstance(value, Expression | str | int | float)
+        expression = as_expression(value)
+        constant = expression.constant
+        return self.expression(expression) if constant is None else significant(constant, 8)
+
+
+PLAIN = Writer(str, lambda name: name, lambda expression: expression.text)
+"""Sentences in plain text."""
+
+
+def typeset_writer(symbols: Symbols) -> Writer:
+    """Return the writer of sentences in HTML, with formulas in MathML."""
+    return Writer(
+        Markup,
+        lambda name: inline(symbols, name),
+        lambda e: element("math", row(symbols.formula(e).markup), alttext=e.text),
+    )
+
+
 def inline(symbols: Symbols, name: str) -> Markup:
-    """A name within a sentence or a table."""
+    """Return a name within a sentence or a table."""
     return element("math", symbols[name].markup, alttext=name)
 
 
-def quantity(symbols: Symbols, expression: Expression) -> Markup:
-    """An expression within a sentence or a table."""
-    return element("math", row(symbols.formula(expression).markup), alttext=expression.text)
+def noise_words(problem: Problem, name: str, write: Writer, sd: str) -> str:
+    """Return how the measurements of observable `name` scatter; `sd` names standard deviations."""
+    noise = problem.noise.get(name, Noise())
+    measured = [c for c in problem.conditions if name in c.series]
+    own = [c.name for c in measured if c.series[name].sds is not None]
+    if own and len(own) == len(measured):
+        words: str = write.text(f"{sd} with each value")
+    elif noise.relative is not None:
+        words = write.text(f"{sd} {significant(100 * noise.relative)} % of the value")
+    elif noise.sd is None:
+        words = write.text("not given, plain least squares")
+    else:
+        size = "estimated" if noise.sd == "estimate" else write.value(noise.sd)
+        words = write.text(f"{sd} {{}}").format(size)
+    if own and len(own) < len(measured):
+        words += f", or with the value ({some(own)})"
+    if noise.transform is not None:
+        words += f", on the scale of the {LOGARITHM[noise.transform]}"
+    return words
+
+
+def special_words(experiment: Experiment, write: Writer) -> list[str]:
+    """Return what differs from the problem's own in an experiment, and its events."""
+    found = []
+    for where, values in (("", experiment.constants), ("(t0)", experiment.initial)):
+        for name, value in values.items():
+            said = write.text("{}{} = {}").format(write.name(name), where, write.value(value))
+            found.append(said)
+    for event in experiment.events:
+        assigned = write.text(", ").join(
+            write.text("{} becomes {}").format(write.name(name), write.value(value))
+            for name, value in event.assign.items()
+        )
+        times = some([significant(t) for t in event.times])
+        found.append(write.text("at t = {}: {}").format(times, assigned))
+    return found
+
+
+def input_lines(problem: Problem) -> list[str]:
+    """Return a line for each known input."""
+    return [
+        f"{name}: column of the data, {INTERPOLATION[kind]}"
+        for name, kind in problem.model.inputs.items()
+    ]
+
+
+def ode_lines(problem: Problem) -> Iterator[str]:
+    """Yield the differential and the algebraic equations in plain text."""
+    for state, expression in problem.model.ode.items():
+        yield f"d{state}/dt = {expression.text}"
+    for expression in problem.model.algebraic.values():
+        yield f"0 = {expression.text}"
+
+
+def initial_lines(problem: Problem) -> Iterator[str]:
+    """Yield the problem's initial values, which single experiments may override."""
+    for state in problem.model.states:
+        value = problem.initial.get(state)
+        if value is not None:
+            own = isinstance(value, Parameter) and value.per_experiment and value.fixed is None
+            each = ", in each experiment" if own else ""
+            yield f"{state}(t0) = {PLAIN.value(value)}{each}"
+
+
+# Typeset equations -------------------------------------------------------------------------------
 
 
 def ode_equations(problem: Problem, symbols: Symbols) -> Iterator[Markup]:
-    """One equation for each state."""
+    """Yield one equation for each state."""
     for state, expression in problem.model.ode.items():
         left = derivative(symbols[state])
         plain = f"d{state}/dt = {expression.text}"
@@ -49,14 +168,14 @@ def ode_equations(problem: Problem, symbols: Symbols) -> Iterator[Markup]:
 
 
 def algebraic_equations(problem: Problem, symbols: Symbols) -> Iterator[Markup]:
-    """One equation for each algebraic variable."""
+    """Yield one equation for each algebraic variable."""
     for expression in problem.model.algebraic.values():
         left = symbols.formula(expression).markup
         yield equation(left, element("mn", "0"), f"{expression.text} = 0")
 
 
 def observable_equations(problem: Problem, symbols: Symbols) -> Iterator[Markup]:
-    """What is measured; a state that is observed as it is needs no equation."""
+    """Yield what is measured; a state that is observed as it is needs no equation."""
     for name, expression in problem.model.observables.items():
         if expression.name != name:
             plain = f"{name} = {expression.text}"
@@ -64,67 +183,25 @@ def observable_equations(problem: Problem, symbols: Symbols) -> Iterator[Markup]
 
 
 def initial_equations(problem: Problem, symbols: Symbols) -> Iterator[Markup]:
-    """Initial values that the problem knows, of all experiments that have no others."""
+    """Yield the known initial values, of all experiments that have no others."""
     for state, value in problem.initial.items():
-        given: Expression | None = None
-        if isinstance(value, Expression):
-            given = value
-        elif isinstance(value, Parameter) and value.fixed is not None:
-            from odefit.problem.expressions import as_expression
-
-            given = as_expression(value.fixed)
+        given = value.fixed if isinstance(value, Parameter) else value
         if given is not None:
-            plain = f"{state}(t0) = {given.text}"
-            right = symbols.formula(given).markup
-            yield equation(_at_start(symbols, state), right, plain)
+            expression = as_expression(given)
+            left = Markup("").join([symbols[state].markup, AT_START])
+            plain = f"{state}(t0) = {expression.text}"
+            yield equation(row(left), symbols.formula(expression).markup, plain)
 
 
-def unknown_initial(problem: Problem) -> list[str]:
-    """States whose initial value is estimated."""
-    return [
-        state
-        for state in problem.model.states
-        if any(u.kind == "initial" and u.name == state for u in problem.unknowns)
-    ]
-
-
-def _at_start(symbols: Symbols, state: str) -> Markup:
-    start = element("msub", element("mi", "t"), element("mn", "0"))
-    bracket = element("mo", "(", stretchy="false"), element("mo", ")", stretchy="false")
-    return row(join(symbols[state].markup, bracket[0], start, bracket[1]))
+AT_START = Markup(
+    '<mo stretchy="false">(</mo><msub><mi>t</mi><mn>0</mn></msub><mo stretchy="false">)</mo>'
+)
+"""The argument of an initial value."""
 
 
 def constant_equations(problem: Problem, symbols: Symbols) -> Iterator[Markup]:
-    """Known numbers."""
+    """Yield the known numbers."""
     for name, value in problem.model.constants.items():
         number = MATHML.number(significant(abs(value), 8))
         formula = -number if value < 0 else number
         yield equation(symbols[name].markup, formula.markup, f"{name} = {value:g}")
-
-
-def noise_words(problem: Problem, symbols: Symbols, name: str) -> Markup:
-    """How the measurements of an observable scatter, in words."""
-    noise = problem.noise.get(name, Noise())
-    with_column = [
-        c.name for c in problem.conditions if name in c.series and c.series[name].sds is not None
-    ]
-    measured = [c.name for c in problem.conditions if name in c.series]
-    words: Markup
-    if with_column and len(with_column) == len(measured):
-        words = join("standard deviation given with each value")
-    elif noise.relative is not None:
-        words = join(f"standard deviation {significant(100 * noise.relative)} % of the value")
-    elif noise.sd == "estimate":
-        words = join("standard deviation estimated")
-    elif isinstance(noise.sd, Expression):
-        words = join("standard deviation ", quantity(symbols, noise.sd))
-    elif noise.sd is not None:
-        words = join(f"standard deviation {significant(float(noise.sd))}")
-    else:
-        words = join("not given, plain least squares")
-    if with_column and len(with_column) < len(measured):
-        words = join(words, f", or with the value ({', '.join(with_column)})")
-    if noise.transform is not None:
-        scale = "natural logarithm" if noise.transform == "log" else "decimal logarithm"
-        words = join(words, f", on the scale of the {scale}")
-    return words

@@ -1,103 +1,284 @@
 """The report: one HTML file that needs nothing else.
 
 No script, no network, no fonts of its own. It can be read on a phone, printed, and by a screen
-reader, on light and dark screens. The same result gives the same bytes, but for the date.
+reader, on light and dark screens. The same result gives the same bytes, but for the date. What it
+looks like is in ``templates/``, one file a section; here are the values that they show.
 """
 
 from __future__ import annotations
 
-from importlib import resources
-from typing import TYPE_CHECKING
+import math
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
 
-from odefit.reporting import html_problem, html_result
-from odefit.reporting.equations import symbols_of
-from odefit.reporting.markup import Markup, element, join
-from odefit.reporting.sentences import verdict
-from odefit.reporting.tables import paragraph, section
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
 
-if TYPE_CHECKING:
-    from odefit.result_data import ResultData
+from odefit.problem.parameters import Unknown
+from odefit.reporting import equations, sentences
+from odefit.reporting.curves import Curve, fit_curves
+from odefit.reporting.figures import bounds, correlation, fit, parameters, residuals, starts
+from odefit.reporting.mathml import Symbols
+from odefit.reporting.numbers import duration, level_words, significant
+from odefit.reporting.parameters import Row, parameter_rows
+from odefit.reporting.svg import Drawing, drawing
+from odefit.result_data import ResultData
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
 form-action 'none'"
 """What a browser may do with the page: show it, and nothing else."""
 
+SECTIONS = {
+    "estimates": "Estimates",
+    "fit": "Fit",
+    "residuals": "Residuals",
+    "trust": "How far it can be trusted",
+    "starts": "Starts",
+    "model": "Model",
+    "data": "Data",
+    "bounds": "Unknowns and bounds",
+    "settings": "Settings",
+}
+"""The titles of the sections, by the names of their templates."""
+
+MAX_ROWS = 60
+"""Experiments that a table lists."""
+
+MAX_SOLUTIONS = 20
+"""Solutions that a table lists."""
+
+MAX_ENDINGS = 12
+"""Kinds of endings of starts that a table lists."""
+
+NO_NUMBER = Markup('<span class="none">none</span>')
+"""What stands where there is no number; the remark in the same row says why."""
+
+PLOTS = {
+    "parameters": parameters.plot_parameters,
+    "bounds": bounds.plot_bounds,
+    "correlation": correlation.plot_correlation,
+    "starts": starts.plot_starts,
+}
+"""Figures of the whole result, by name."""
+
+# A control character in a page makes it unreadable for some parsers and is never meant.
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
 
 def report_html(result: ResultData, date: str = "") -> str:
-    """The whole page.
+    """Return the whole page.
 
     Parameters
     ----------
     result
-        To report.
+        The result to report.
     date
-        Shown at the end; without it the page depends on the result alone.
+        The date shown at the end; without it the page depends on the result alone.
     """
     problem = result.problem
-    symbols = symbols_of(problem)
-    sections = [
-        (
-            "estimates",
-            "Estimates",
-            join(
-                html_result.estimates(result, symbols),
-                html_result.intervals_figure(result),
-            ),
-        ),
-        ("fit", "Fit", html_result.fits(result)),
-        ("residuals", "Residuals", html_result.residual_section(result)),
-        ("trust", "How far it can be trusted", html_result.trust(result)),
-        ("starts", "Starts", html_result.start_section(result, symbols)),
-        ("model", "Model", html_problem.model_section(problem, symbols)),
-        ("data", "Data", html_problem.data_section(problem, symbols)),
-        ("bounds", "Unknowns and bounds", html_problem.bounds_section(problem, symbols)),
-        ("settings", "Settings", html_problem.settings_section(result, date)),
-    ]
-    links = [
-        element("li", element("a", title, href=f"#{identifier}"))
-        for identifier, title, content in sections
-        if content
-    ]
-    header = element(
-        "header",
-        paragraph("Parameter estimation report", class_="kicker"),
-        element("h1", problem.name),
-        paragraph(problem.description, class_="description") if problem.description else "",
-        html_result.verdict_box(verdict(result)),
-        html_result.warnings_box(result),
-        html_result.key_facts(result),
-        element("nav", element("ul", *links), aria_label="Contents"),
+    symbols = equations.symbols_of(problem)
+    write = equations.typeset_writer(symbols)
+    measured = {name for c in problem.conditions for name in c.series}
+    observables = problem.model.observables
+    special = [(e.name, equations.special_words(e, write)) for e in problem.experiments[:MAX_ROWS]]
+    return _template("report.html").render(
+        _values(result, symbols),
+        sections=[(k, v) for k, v in SECTIONS.items() if k != "trust" or result.solutions],
+        facts=_facts(result),
+        plots=PLOTS,
+        has_correlation=_has_correlation(result),
+        ending_rows=_ending_rows(sentences.endings(result.starts)),
+        solutions=_solutions(result, symbols),
+        unchanged=[name for name, e in observables.items() if e.name == name],
+        noise=[
+            (write.name(n), equations.noise_words(problem, n, write, "standard deviation"))
+            for n in observables
+            if n in measured
+        ],
+        special=[(name, pieces) for name, pieces in special if pieces],
+        date=date,
     )
-    version = result.versions.get("odefit", "")
-    footer = element("footer", paragraph(f"Written by odefit {version}".strip() + "."))
-    main = element("main", *(section(*parts) for parts in sections))
-    return _page(f"{problem.name}: odefit report", join(header, main, footer))
-
-
-def _page(title: str, body: Markup) -> str:
-    style = resources.files("odefit.reporting").joinpath("report.css").read_text(encoding="utf-8")
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("meta", name="generator", content="odefit"),
-        element("title", title),
-        element("style", Markup(style)),
-    )
-    page = element("html", head, element("body", body), lang="en")
-    return f"<!DOCTYPE html>\n{page}\n"
 
 
 def summary_html(result: ResultData) -> str:
-    """Verdict and estimates, for a notebook cell."""
-    symbols = symbols_of(result.problem)
-    found = verdict(result)
-    return element(
-        "div",
-        paragraph(element("strong", f"{result.problem.name}: {found.headline}")),
-        paragraph(" ".join(found.sentences)) if found.sentences else "",
-        html_result.estimates(result, symbols),
-        html_result.warnings_box(result),
+    """Return verdict and estimates, for a notebook cell."""
+    symbols = equations.symbols_of(result.problem)
+    return _template("summary.html").render(_values(result, symbols), plots={})
+
+
+@cache
+def environment() -> Environment:
+    """Return the templates' environment: whatever is no markup is escaped."""
+    made = Environment(
+        loader=PackageLoader("odefit.reporting"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        finalize=printable,
     )
+    made.filters |= {
+        "duration": duration,
+        "isinf": math.isinf,
+        "number": number,
+        "significant": significant,
+        "typeset": typeset,
+    }
+    made.globals |= {
+        "data_sentence": sentences.data_sentence,
+        "drawing": drawing,
+        "findings": sentences.findings,
+        "fit_curves": fit_curves,
+        "fit_panels": _fit_panels,
+        "most_rows": MAX_ROWS,
+        "no_number": NO_NUMBER,
+        "policy": POLICY,
+        "residual_groups": _residual_groups,
+        "sentence": sentences.sentence,
+        "some": sentences.some,
+        "starts_sentence": sentences.starts_sentence,
+        "typeset": equations,
+    }
+    return made
+
+
+def _template(name: str) -> Template:
+    return environment().get_template(name)
+
+
+def printable(value: Any) -> Any:
+    """Return a text without control characters, anything else as it is."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
+    return value
+
+
+def typeset(text: str) -> Markup:
+    """Return a number from :func:`significant` with a true minus sign and powers of ten raised."""
+    mantissa, mark, exponent = text.replace("-", "−").partition("e")
+    if not text:
+        return Markup("")
+    shown = Markup('<span class="number">{}{}</span>')
+    if not mark or not exponent.lstrip("+−").isdigit():
+        return shown.format(f"{mantissa}{mark}{exponent}", "")
+    power = exponent[0].strip("+") + exponent[1:].lstrip("0")
+    return shown.format(f"{mantissa}\u202f×\u202f10", Markup("<sup>{}</sup>").format(power))
+
+
+def number(value: float, digits: int = 5) -> Markup:
+    """Return a number typeset, infinity by its sign, or the word that there is none."""
+    if math.isnan(value):
+        return NO_NUMBER
+    if math.isinf(value):
+        return Markup("∞" if value > 0 else "−∞")
+    return typeset(significant(value, digits))
+
+
+# Values for the templates ----------------------------------------------------------------------
+
+
+def _values(result: ResultData, symbols: Symbols) -> dict[str, Any]:
+    """Return what the report and the summary have in common."""
+    rows = parameter_rows(result)
+    kinds = {"parameter": "Parameters", "initial": "Initial values", "noise": "Noise"}
+
+    def name(of: Row | Unknown) -> Markup:
+        noise = of.kind == "noise"
+        shown = equations.inline(symbols, of.name.removesuffix("_sd") if noise else of.name)
+        shown = Markup("sd of {}").format(shown) if noise else shown
+        return Markup("{} [{}]").format(shown, of.experiment) if of.experiment else shown
+
+    return {
+        "result": result,
+        "problem": result.problem,
+        "symbols": symbols,
+        "verdict": sentences.verdict(result),
+        "weighted": sentences.weighted(result.problem),
+        "groups": [(title, [r for r in rows if r.kind == k]) for k, title in kinds.items()],
+        "level": level_words(result.uncertainty.level) if result.uncertainty else "95 %",
+        "display_name": name,
+    }
+
+
+def _facts(result: ResultData) -> list[tuple[str, str]]:
+    """Return a few numbers for below the verdict."""
+    problem, facts = result.problem, []
+    if result.solutions:
+        best = result.best
+        facts.append((sentences.objective_name(problem).capitalize(), number(best.objective, 7)))
+        if best.log_likelihood is not None:
+            facts.append(("Log-likelihood", number(best.log_likelihood, 7)))
+    return [
+        *facts,
+        ("Measured values", str(problem.size)),
+        ("Unknowns", str(len(problem.unknowns))),
+        ("Method", result.method),
+        ("Wall time", duration(result.seconds)),
+    ]
+
+
+def _fit_panels(curves: Sequence[Curve]) -> list[tuple[str, list[Drawing]]]:
+    """Return the panels of each experiment."""
+    groups: dict[str, list[Drawing]] = {}
+    for index, curve in enumerate(curves):
+        title = f"{curve.observable} in experiment {curve.experiment}: data and fitted model"
+        drawn = drawing(fit.panel_figure(curve), f"fit{index}", title)
+        groups.setdefault(curve.experiment, []).append(drawn)
+    return list(groups.items())
+
+
+def _residual_groups(result: ResultData) -> list[dict[str, Any]]:
+    """Return a drawing and a row of the table for each observable."""
+    found: list[dict[str, Any]] = []
+    in_sds, unit = sentences.weighted(result.problem), result.problem.time_unit
+    groups = residuals.by_observable(residuals.residuals_of(result))
+    for index, (name, entries) in enumerate(groups.items()):
+        figure = residuals.panel_figure(name, entries, unit, in_sds)
+        drawn = drawing(figure, f"res{index}", f"Residuals of {name} against time")
+        values = np.concatenate([e.values for e in entries])
+        finite = values[np.isfinite(values)]
+        sizes = (math.nan,) * 3
+        if len(finite):
+            sizes = np.sqrt(np.mean(finite**2)), np.max(np.abs(finite)), np.mean(finite)
+        row = (name, len(values), *(number(float(size), 3) for size in sizes))
+        found.append({"drawing": drawn, "row": row})
+    return found
+
+
+def _has_correlation(result: ResultData) -> bool:
+    return result.uncertainty is not None and bool(
+        np.isfinite(result.uncertainty.correlation).any()
+    )
+
+
+def _ending_rows(endings: Sequence[sentences.Ending]) -> list[tuple[str, int, str]]:
+    rows = [(e.status, e.count, e.message) for e in endings[:MAX_ENDINGS]]
+    rest = sum(e.count for e in endings[MAX_ENDINGS:])
+    return [*rows, ("other", rest, "")] if rest else rows
+
+
+def _solutions(result: ResultData, symbols: Symbols) -> Mapping[str, Any]:
+    """Return the table of distinct solutions."""
+    names = [
+        equations.inline(symbols, u.name) if u.kind != "noise" and u.experiment is None else u.key
+        for u in result.problem.unknowns
+    ]
+    count = len(result.solutions)
+    return {
+        "caption": "Distinct solutions, the best first"
+        + (f" ({MAX_SOLUTIONS} of {count})" if count > MAX_SOLUTIONS else ""),
+        "columns": ["No.", "Objective", "Found by", *names],
+        "numeric": (1, *range(3, 3 + len(names))),
+        "rows": [
+            (
+                place,
+                number(solution.objective, 7),
+                f"{solution.hits} start{'s' * (solution.hits != 1)}",
+                *(number(float(v), 4) for v in solution.vector),
+            )
+            for place, solution in enumerate(result.solutions[:MAX_SOLUTIONS], 1)
+        ],
+    }

@@ -12,8 +12,20 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import reduce
 
+from markupsafe import Markup
+
 from odefit.problem.expressions import TIME, Expression
-from odefit.reporting.markup import Markup, element, join
+
+
+def element(tag: str, *children: str, **attributes: str) -> Markup:
+    """Return an element; children and values of attributes that are no markup are escaped."""
+    written = join(*(Markup(' {}="{}"').format(k, v) for k, v in attributes.items()))
+    return Markup("<{0}{1}>{2}</{0}>").format(tag, written, join(*children))
+
+
+def join(*parts: str) -> Markup:
+    """Return the parts one after the other, each escaped unless it is markup."""
+    return Markup("").join(parts)
 
 
 class Binding(IntEnum):
@@ -237,7 +249,7 @@ def typeset_name(name: str) -> Markup:
         for piece in pieces
     ]
     comma = element("mo", ",", lspace="0", rspace="0")
-    return element("msub", base, row(join(*parts, separator=comma)))
+    return element("msub", base, row(comma.join(parts)))
 
 
 def derivative(formula: Formula) -> Markup:

@@ -4,12 +4,6 @@ from __future__ import annotations
 
 import math
 
-from odefit.reporting.markup import Markup, element, join
-
-MINUS = "\N{MINUS SIGN}"
-TIMES = "\N{MULTIPLICATION SIGN}"
-NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
-
 
 def significant(value: float, digits: int = 5, *, keep_zeros: bool = False) -> str:
     """`value` with `digits` significant digits, e.g. ``"5.9258e-05"``; empty for NaN.
@@ -81,13 +75,3 @@ def percent(fraction: float) -> str:
 def level_words(level: float) -> str:
     """A confidence level, e.g. ``"95 %"``."""
     return f"{100 * level:.4g} %"
-
-
-def typeset(text: str) -> Markup:
-    """A number from :func:`significant` as HTML: a true minus sign, powers of ten raised."""
-    mantissa, mark, exponent = text.partition("e")
-    if not mark or not exponent.lstrip("+-").isdigit():
-        return element("span", text.replace("-", MINUS), class_="number")
-    power = str(int(exponent)).replace("-", MINUS)
-    shown = f"{mantissa.replace('-', MINUS)}{NARROW_SPACE}{TIMES}{NARROW_SPACE}10"
-    return element("span", join(shown, element("sup", power)), class_="number")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import dataclass
 from xml.etree import ElementTree
 
+from markupsafe import Markup
+
 from odefit.reporting.figures.style import BAD, DATA, GRID, INK, MODEL, MUTED, Plot, plain_style
-from odefit.reporting.markup import Markup, element, join
 
 COLOURS = {
     INK: "var(--ink)",
@@ -20,28 +22,41 @@ COLOURS = {
 }
 """The report's own names for the figures' colours: they differ on dark screens."""
 
-_POINTS_TO_PIXELS = 96.0 / 72.0
+PIXELS_PER_POINT = 96.0 / 72.0
+"""Size of a point in CSS pixels."""
 
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
 
-# Matplotlib writes these as a rule for every element, which would reach the whole page.
-_ROOT_STYLE = "stroke-linejoin:round;stroke-linecap:butt"
 
+@dataclass(frozen=True)
+class Drawing:
+    """A figure to be written as an ``<svg>`` element by the templates.
 
-def inline_svg(figure: Plot, prefix: str, title: str, description: str = "") -> Markup:
-    """`figure` as an ``<svg>`` element.
-
-    Parameters
+    Attributes
     ----------
-    figure
-        To draw.
     prefix
-        Put before every id, unique in the page: matplotlib's own are the same in each figure.
+        The beginning of all its ids, unique in the page.
     title, description
         What a screen reader says.
+    view_box, width, height
+        The attributes of the element; width and height in pixels.
+    content
+        What is drawn, as markup.
     """
+
+    prefix: str
+    title: str
+    description: str
+    view_box: str
+    width: float
+    height: float
+    content: Markup
+
+
+def drawing(figure: Plot, prefix: str, title: str, description: str = "") -> Drawing:
+    """Return `figure` as SVG with ids, colours and numbers made fit for a page of many."""
     buffer = io.BytesIO()
     with plain_style():
         figure.savefig(
@@ -51,36 +66,33 @@ def inline_svg(figure: Plot, prefix: str, title: str, description: str = "") -> 
             metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
         )
     root = ElementTree.fromstring(buffer.getvalue())
-    wanted = _referenced(root)
     width, height = (
-        round(float(root.attrib[side].removesuffix("pt")) * _POINTS_TO_PIXELS, 1)
+        round(float(root.attrib[side].removesuffix("pt")) * PIXELS_PER_POINT, 1)
         for side in ("width", "height")
     )
-    label = f"{prefix}-title"
-    children = [element("title", title, id=label)]
-    labelled = label
-    if description:
-        children.append(element("desc", description, id=f"{prefix}-desc"))
-        labelled = f"{label} {prefix}-desc"
-    children += [_write(child, prefix, wanted) for child in root if _tag(child) != "metadata"]
-    return element(
-        "svg",
-        *children,
-        role="img",
-        aria_labelledby=labelled,
-        viewBox=root.attrib["viewBox"],
-        width=width,
-        height=height,
-        style=f"{_ROOT_STYLE};--least:{round(0.75 * width)}px",
-    )
+    view_box = root.attrib["viewBox"]
+    wanted = _referenced(root)
+    # A style of matplotlib's would be a rule for the whole page: the template has its own.
+    for node in root.iter():
+        for child in [c for c in node if _local(c.tag) in ("metadata", "style")]:
+            node.remove(child)
+        node.tag, node.tail, node.text = _local(node.tag), None, (node.text or "").strip()
+        node.attrib = {
+            _local(name): _fit(_local(name), value, prefix)
+            for name, value in node.attrib.items()
+            if name != "id" or value in wanted
+        }
+    drawn = [c for c in root if len(c) or c.tag != "defs"]
+    content = "".join(ElementTree.tostring(c, encoding="unicode", method="html") for c in drawn)
+    return Drawing(prefix, title, description, view_box, width, height, Markup(content))
 
 
-def _tag(node: ElementTree.Element) -> str:
-    return node.tag.rpartition("}")[2]
+def _local(name: str) -> str:
+    return name.rpartition("}")[2]
 
 
 def _referenced(root: ElementTree.Element) -> frozenset[str]:
-    """Ids that something refers to; the others are dropped."""
+    """Return the ids that something refers to; the others are dropped."""
     found = set()
     for node in root.iter():
         for name, value in node.attrib.items():
@@ -90,29 +102,13 @@ def _referenced(root: ElementTree.Element) -> frozenset[str]:
     return frozenset(found)
 
 
-def _write(node: ElementTree.Element, prefix: str, wanted: frozenset[str]) -> Markup:
-    tag = _tag(node)
-    if tag == "style":
-        return Markup("")
-    attributes = {}
-    for qualified, value in node.attrib.items():
-        name = qualified.rpartition("}")[2]
-        if name == "id":
-            if value in wanted:
-                attributes[name] = f"{prefix}-{value}"
-        elif name == "href":
-            attributes[name] = f"#{prefix}-{value.removeprefix('#')}"
-        elif name in ("d", "x", "y"):
-            attributes[name] = _LONG_NUMBER.sub(_rounded, value)
-        else:
-            linked = _REFERENCE.sub(rf"url(#{prefix}-\1)", value)
-            attributes[name] = _COLOUR.sub(lambda m: COLOURS.get(m[0], m[0]), linked)
-    children = [_write(child, prefix, wanted) for child in node]
-    if tag == "defs" and not any(children):
-        return Markup("")
-    own = (node.text or "").strip()
-    return element(tag, join(own, *children), **attributes)
-
-
-def _rounded(match: re.Match[str]) -> str:
-    return f"{float(match[0]):.2f}".rstrip("0").rstrip(".")
+def _fit(name: str, value: str, prefix: str) -> str:
+    """Return the value of an attribute as it can stand in a page of many figures."""
+    if name == "id":
+        return f"{prefix}-{value}"
+    if name == "href":
+        return f"#{prefix}-{value.removeprefix('#')}"
+    if name in ("d", "x", "y"):
+        return _LONG_NUMBER.sub(lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), value)
+    linked = _REFERENCE.sub(rf"url(#{prefix}-\1)", value)
+    return _COLOUR.sub(lambda m: COLOURS.get(m[0], m[0]), linked)
