@@ -11,8 +11,8 @@ import pytest
 
 from odefit import Event, Experiment, Model, Problem, library
 from odefit.enclosure import Enclosure, affine_flow
-from odefit.enclosure.affine_flow import LinearODE, _measure
-from odefit.enclosure.affine_maps import _vectors
+from odefit.enclosure.affine_flow import LinearODE, _common_step
+from odefit.enclosure.affine_maps import _eigenvectors
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.system import System
 from odefit.problem.arrays import Array
@@ -85,7 +85,7 @@ def test_solutions_are_inside(
     build: Callable[[], tuple[Problem, Array, Rates]],
     degree: int,
 ) -> None:
-    monkeypatch.setattr(affine_flow, "FAST", 0.0)
+    monkeypatch.setattr(affine_flow, "STIFF_RATE", 0.0)
     problem, vector, rates = build()
     enclosure = Enclosure(problem, degree)
     radii = np.array([0.0, 1e-4, 1e-2, 0.2])
@@ -109,7 +109,7 @@ def test_it_knows_what_steps_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     upper = lower * 1.05
     enclosure = Enclosure(problem)
     fast = enclosure(lower, upper)
-    monkeypatch.setattr(affine_flow, "FAST", np.inf)
+    monkeypatch.setattr(affine_flow, "STIFF_RATE", np.inf)
     steps = enclosure(lower, upper)
     assert np.isfinite(fast.remainder).all()
     assert 10 * fast.remainder[:, 0].sum() < steps.remainder[:, 0].sum()
@@ -136,7 +136,7 @@ def test_events(monkeypatch: pytest.MonkeyPatch) -> None:
     lower, upper = np.array([[3.9, 0.5]]), np.array([[4.1, 0.52]])
     enclosure = Enclosure(problem)
     by_steps = enclosure(lower, upper)
-    monkeypatch.setattr(affine_flow, "FAST", 0.0)
+    monkeypatch.setattr(affine_flow, "STIFF_RATE", 0.0)
     found = enclosure(lower, upper)
     assert found.remainder.max() < 1e-3
     apart = np.abs(found.c[:, 0] - by_steps.c[:, 0])
@@ -160,14 +160,14 @@ def test_only_what_is_linear_and_the_same_at_all_times() -> None:
         problem = Problem(Model(ode=ode), {"t": [1.0], "x": [1.0]}, {"k": {}}, {"x": 1.0})
         system = System(problem, problem.conditions[0])
         monomials = Monomials.of(states, 1)
-        found = LinearODE.of(system, system.motions[0], monomials, [Fraction(1)])
+        found = LinearODE.of(system, system.modes[0], monomials, [Fraction(1)])
         assert found is None
 
 
-def test_a_common_measure() -> None:
-    assert _measure([Fraction(1230), Fraction(1830), Fraction(3600)]) == 30
+def test_a_common_common_step() -> None:
+    assert _common_step([Fraction(1230), Fraction(1830), Fraction(3600)]) == 30
     odd = [Fraction(0.1), Fraction(0.3) - Fraction(0.1)]
-    assert _measure(odd) == min(odd)
+    assert _common_step(odd) == min(odd)
 
 
 def test_bases() -> None:
@@ -176,7 +176,7 @@ def test_bases() -> None:
     matrices = rng.normal(size=(40, 3, 3))
     matrices[0] = [[1, 1, 0], [0, 1, 1], [0, 0, 1]]
     matrices[1] = np.nan
-    found = _vectors(matrices)
+    found = _eigenvectors(matrices)
     assert (found[:2] == np.eye(3)).all()
     for matrix, basis in zip(matrices[2:], found[2:], strict=True):
         inner = np.linalg.solve(basis, matrix @ basis)

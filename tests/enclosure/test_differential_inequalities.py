@@ -18,9 +18,9 @@ from odefit.enclosure.differential_inequalities import (
     highest,
 )
 from odefit.enclosure.error_propagation import ErrorBound
-from odefit.enclosure.flow import carried
 from odefit.enclosure.intervals import Interval
 from odefit.enclosure.system import System
+from odefit.enclosure.taylor_step import dependent
 from odefit.problem.arrays import Array
 from tests.enclosure.containment import checked, sane
 from tests.enclosure.test_flow import decay, holds, observed, oscillator
@@ -53,14 +53,14 @@ def linear_pinene(t: Any, q: Sequence[Any]) -> list[Any]:
 
 
 def along(system: System, lower: Array, upper: Array, start: Array, times: Sequence[float]) -> Any:
-    """DifferentialInequalities at some times, for boxes of unknowns with these corners."""
+    """State intervals at some times, for boxes of unknowns with these corners."""
     unknowns = {e: Interval(lower[:, k], upper[:, k]) for k, e in enumerate(system.unknowns)}
     own = DifferentialInequalities(system)
     states = [Interval(np.full(len(lower), x), np.full(len(lower), x)) for x in start]
-    tube, now = own.begin(states, 0.0), 0.0
+    enclosed, now = own.start(states, 0.0), 0.0
     for time in times:
-        tube, now = own.advance(tube, unknowns, now, time), time
-        yield tube
+        enclosed, now = own.advance(enclosed, unknowns, now, time), time
+        yield enclosed
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -102,7 +102,7 @@ def test_growth_is_not_believed_to_be_small(
     guesses: int, refinements: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Guesses that are not confirmed are no bounds: x of 1/(1 - t x0) goes to infinity."""
-    monkeypatch.setattr(differential_inequalities, "GUESSES", guesses)
+    monkeypatch.setattr(differential_inequalities, "MAX_GUESSES", guesses)
     monkeypatch.setattr(differential_inequalities, "REFINEMENTS", refinements)
     problem = observed({"x": "y*x", "y": "y^2"}, [0.5, 0.9], {"x": {}, "y": {}}, [])
     system = System(problem, problem.conditions[0])
@@ -230,8 +230,8 @@ def test_a_lost_state_spoils_no_bound() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_wide_boxes_of_stiff_networks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Taylor models for some states and intervals for others, whichever give up."""
-    monkeypatch.setattr(flow, "MOST_STEPS", [20, 60, 400][seed])
-    monkeypatch.setattr(affine_flow, "FAST", np.inf)
+    monkeypatch.setattr(flow, "MAX_STEPS", [20, 60, 400][seed])
+    monkeypatch.setattr(affine_flow, "STIFF_RATE", np.inf)
     problem = odefit.library.load("alpha-pinene")
     enclosure, forward = Enclosure(problem), odefit.ForwardMap(problem)
     rng = np.random.default_rng(seed)
@@ -251,12 +251,12 @@ def test_fast_rates_are_refuted_at_once() -> None:
     enclosure = Enclosure(problem)
     lower = np.array([[0.01, 0, 0, 0, 0], [5e-5, 2e-5, 1e-2, 1e-5, 0.01]])
     upper = np.array([[1.0, 1, 1, 1, 1], [7e-5, 4e-5, 1.0, 1e-4, 0.1]])
-    assert (enclosure(lower, upper, 4.5).least_squares() > 19.9).all()
+    assert (enclosure(lower, upper, 4.5).squares_bound() > 19.9).all()
 
 
 def test_events_and_inputs_with_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     """All by intervals, since series are not allowed a single step."""
-    monkeypatch.setattr(flow, "MOST_STEPS", 0)
+    monkeypatch.setattr(flow, "MAX_STEPS", 0)
     problem = Problem(
         Model(
             ode={"x": "u - k*s*x", "z": "-x*z + k"}, inputs={"u": "linear"}, constants={"s": 1.0}
@@ -288,7 +288,7 @@ def test_what_intervals_do_not_tell_is_unknown() -> None:
     found = residuals.Residuals(
         np.array([[[1.0]], [[1.0]], [[1.0]]]), np.array([[0.5], [2.0], [2.0]])
     )
-    told = found.telling(np.array([[True], [True], [False]]))
+    told = found.informative(np.array([[True], [True], [False]]))
     assert told.remainder[:, 0].tolist() == [0.5, np.inf, 2.0]
 
 
@@ -296,7 +296,7 @@ def test_what_depends_on_a_lost_state_is_lost() -> None:
     reach = np.array([[1.0, 0, 0], [1, 1, 0], [0, 0, 1]])
     lost = np.array([[True, False, False], [False, True, False], [False, False, False]])
     expected = [[True, True, False], [False, True, False], [False, False, False]]
-    assert carried(lost, reach).tolist() == expected
+    assert dependent(lost, reach).tolist() == expected
 
 
 def test_a_deviation_that_is_dropped_leaves_its_frame() -> None:

@@ -9,14 +9,14 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 from odefit.enclosure.error_propagation import (
-    MAX_STEP_NORM,
+    MAX_GROWTH_NORM,
     ErrorBound,
-    Frame,
-    componentwise,
-    coordinates,
-    exponential,
-    framed,
-    orthogonal,
+    MovingFrame,
+    exponential_sums,
+    in_frame_coordinates,
+    orthogonal_factors,
+    propagate_componentwise,
+    propagate_in_frame,
 )
 from odefit.problem.arrays import Array
 
@@ -39,7 +39,7 @@ def test_exponentials(size: int, norm: float) -> None:
     matrix = rng.uniform(0, 1, (4, size, size))
     matrix *= norm / matrix.sum(axis=2).max(axis=1)[:, None, None]
     first, steady = rng.uniform(0, 1, (2, 4, size))
-    start, drive = exponential(matrix, first, steady)
+    start, drive = exponential_sums(matrix, first, steady)
     for b in range(4):
         true = with_inhomogeneity(matrix[b], first[b], steady[b])
         for bound, value in zip((start[b], drive[b]), true, strict=True):
@@ -51,7 +51,7 @@ def test_the_exponential_is_above_that_of_many_digits() -> None:
     rng = np.random.default_rng(0)
     matrix = rng.uniform(0, 1, (20, 3, 3))
     first = rng.uniform(0, 1, (20, 3))
-    start, _ = exponential(matrix, first, first)
+    start, _ = exponential_sums(matrix, first, first)
     with mpmath.workdps(40):
         for b in range(20):
             true = mpmath.expm(mpmath.matrix(matrix[b].tolist())) * mpmath.matrix(first[b].tolist())
@@ -59,8 +59,8 @@ def test_the_exponential_is_above_that_of_many_digits() -> None:
 
 
 def test_beyond_the_largest_norm_nothing_is_known() -> None:
-    matrix = np.array([[[MAX_STEP_NORM + 0.1]], [[0.1]], [[np.inf]], [[np.nan]]])
-    start, drive = exponential(matrix, np.ones((4, 1)), np.ones((4, 1)))
+    matrix = np.array([[[MAX_GROWTH_NORM + 0.1]], [[0.1]], [[np.inf]], [[np.nan]]])
+    start, drive = exponential_sums(matrix, np.ones((4, 1)), np.ones((4, 1)))
     assert np.isfinite([start[1, 0], drive[1, 0]]).all()
     assert not np.isfinite(start[[0, 2, 3]]).any()
     assert not np.isfinite(drive[[0, 2, 3]]).any()
@@ -69,7 +69,7 @@ def test_beyond_the_largest_norm_nothing_is_known() -> None:
 def test_what_is_not_known_stays_so() -> None:
     with np.errstate(invalid="ignore"):
         for bad in (np.inf, np.nan):
-            start, drive = exponential(
+            start, drive = exponential_sums(
                 np.full((1, 2, 2), 0.1), np.array([[bad, 1.0]]), np.array([[1.0, bad]])
             )
             assert not np.isfinite(start).any()
@@ -132,7 +132,9 @@ def test_componentwise_bounds_hold(seed: int) -> None:
     middle, varies = jacobians(rng, n)
     sizes = rng.uniform(0, 1, n) * (rng.random(n) < 0.8)
     defect = rng.uniform(0, 1, n) * rng.choice([0.0, 1e-3, 1.0])
-    after, during = componentwise(upper_bound(middle, varies)[None], sizes[None], defect[None])
+    after, during = propagate_componentwise(
+        upper_bound(middle, varies)[None], sizes[None], defect[None]
+    )
     for _ in range(8):
         e = sizes * rng.choice([-1.0, 1.0, rng.uniform(-1, 1)], n)
         end, largest = perturbed(rng, middle, varies, e, defect)
@@ -144,12 +146,12 @@ def test_componentwise_is_exact_for_compartments() -> None:
     """Nothing is lost where errors die down and feed each other with positive signs."""
     a = np.array([[-1.0, 0.0, 0.2], [0.7, -1.5, 0.0], [0.3, 1.0, -0.2]])
     sizes = np.array([1.0, 0.5, 2.0])
-    after, _ = componentwise(a[None], sizes[None], np.zeros((1, 3)))
+    after, _ = propagate_componentwise(a[None], sizes[None], np.zeros((1, 3)))
     np.testing.assert_allclose(after[0], expm(a) @ sizes, rtol=1e-8)
 
 
 def test_a_negative_diagonal_is_no_reason_to_round_down() -> None:
-    after, _ = componentwise(np.full((1, 1, 1), -2.0), np.ones((1, 1)), np.zeros((1, 1)))
+    after, _ = propagate_componentwise(np.full((1, 1, 1), -2.0), np.ones((1, 1)), np.zeros((1, 1)))
     with mpmath.workdps(30):
         assert mpmath.mpf(float(after[0, 0])) >= mpmath.exp(-2)
 
@@ -159,7 +161,7 @@ def test_the_frame_solves_its_equation(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 5))
     middle = rng.normal(size=(3, 1, n, n)) * rng.choice([0.01, 0.3])
-    frame = Frame(middle)
+    frame = MovingFrame(middle)
 
     def slope(s: float, phi: Array) -> Array:
         a = middle[0, 0] + s * middle[1, 0] + s**2 * middle[2, 0]
@@ -178,7 +180,7 @@ def test_the_frame_solves_its_equation(seed: int) -> None:
 def test_the_inverse_is_that_of_the_polynomial() -> None:
     """Bounded even where twelve orders are by far too few."""
     middle = np.array([[[[0.0, 6.0], [-6.0, 0.0]]]])
-    frame = Frame(middle)
+    frame = MovingFrame(middle)
     phi, s = [np.eye(2)], np.linspace(0, 1, 101)
     for k in range(12):
         phi.append(middle[0, 0] @ phi[-1] / (k + 1))
@@ -198,7 +200,9 @@ def test_framed_bounds_hold_over_many_steps(seed: int) -> None:
         middle, varies = jacobians(rng, n)
         defect = rng.uniform(0, 1, n) * rng.choice([0.0, 1e-3, 0.1])
         with np.errstate(invalid="ignore"):
-            spread = framed(Frame(middle[:, None]), varies[None], spread, defect[None])
+            spread = propagate_in_frame(
+                MovingFrame(middle[:, None]), varies[None], spread, defect[None]
+            )
         if not np.isfinite(spread.sizes).all():
             assert varies.max() > 0.1
             return
@@ -212,9 +216,9 @@ def test_framed_bounds_hold_over_many_steps(seed: int) -> None:
 def test_rotations_lose_nothing() -> None:
     """A box that turns around a hundred times is as large as before (Lohner's example)."""
     middle = np.array([[[[0.0, 0.7], [-0.7, 0.0]]]])
-    spread, frame = ErrorBound.of(np.array([[1.0, 1.0]])), Frame(middle)
+    spread, frame = ErrorBound.of(np.array([[1.0, 1.0]])), MovingFrame(middle)
     for _ in range(900):
-        spread = framed(frame, np.zeros((1, 2, 2)), spread, np.zeros((1, 2)))
+        spread = propagate_in_frame(frame, np.zeros((1, 2, 2)), spread, np.zeros((1, 2)))
     assert (spread.lengths <= 1.0 + 1e-6).all()
     assert (spread.sizes <= np.sqrt(2) + 1e-6).all()
 
@@ -225,7 +229,9 @@ def test_what_a_frame_cannot_hold_is_unknown() -> None:
     middle[0, 2] = 1e200
     spread = ErrorBound.of(np.ones((3, 2)))
     with np.errstate(all="ignore"):
-        found = framed(Frame(middle), np.zeros((3, 2, 2)), spread, np.zeros((3, 2)))
+        found = propagate_in_frame(
+            MovingFrame(middle), np.zeros((3, 2, 2)), spread, np.zeros((3, 2))
+        )
     assert np.isfinite(found.sizes[0]).all()
     assert np.isinf(found.sizes[1:]).all()
     assert np.isinf(found.lengths[1:]).all()
@@ -234,10 +240,10 @@ def test_what_a_frame_cannot_hold_is_unknown() -> None:
 @pytest.mark.parametrize("skew", [0.0, 1e-15, 1e-3])
 def test_coordinates_in_frames_that_are_not_quite_orthogonal(skew: float) -> None:
     rng = np.random.default_rng(3)
-    frame = orthogonal(rng.normal(size=(10, 4, 4))) + skew * rng.normal(size=(10, 4, 4))
+    frame = orthogonal_factors(rng.normal(size=(10, 4, 4))) + skew * rng.normal(size=(10, 4, 4))
     e = rng.normal(size=(10, 4)) * 10.0 ** rng.integers(-12, 3, (10, 4))
     seen = np.abs(np.einsum("bij,bi->bj", frame, e))
-    bound = coordinates(frame, seen)
+    bound = in_frame_coordinates(frame, seen)
     with mpmath.workdps(40):
         for b in range(10):
             true = mpmath.lu_solve(mpmath.matrix(frame[b].tolist()), mpmath.matrix(e[b].tolist()))
@@ -248,12 +254,12 @@ def test_coordinates_in_frames_that_are_not_quite_orthogonal(skew: float) -> Non
 
 
 def test_frames_of_no_direction() -> None:
-    bound = coordinates(np.zeros((1, 2, 2)), np.ones((1, 2)))
+    bound = in_frame_coordinates(np.zeros((1, 2, 2)), np.ones((1, 2)))
     assert np.isinf(bound).all()
 
 
 def test_the_longest_column_comes_first() -> None:
-    q = orthogonal(np.array([[[1.0, 0.0], [0.0, 5.0]]]))
+    q = orthogonal_factors(np.array([[[1.0, 0.0], [0.0, 5.0]]]))
     np.testing.assert_allclose(np.abs(q[0]), [[0.0, 1.0], [1.0, 0.0]], atol=1e-15)
 
 

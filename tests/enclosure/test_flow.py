@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from odefit import Model, Problem
-from odefit.enclosure import Enclosure, Residuals, affine_flow, flow
-from odefit.enclosure.error_propagation import ErrorBound
-from odefit.enclosure.flow import Flow, StateEnclosure
+from odefit.enclosure import Enclosure, Residuals, affine_flow, flow, taylor_step
+from odefit.enclosure.flow import Flow, StepControl
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.residuals import variables
+from odefit.enclosure.state_enclosure import StateEnclosure
 from odefit.enclosure.system import System
 from odefit.problem.arrays import Array
 from tests.enclosure.containment import box, exact, sane
@@ -111,8 +111,8 @@ TIMES = [0.0, 0.3, 1.0, 2.7]
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many steps as it takes."""
-    monkeypatch.setattr(flow, "MOST_STEPS", 100_000)
-    monkeypatch.setattr(flow, "MOST_DOUBTS", 100)
+    monkeypatch.setattr(flow, "MAX_STEPS", 100_000)
+    monkeypatch.setattr(flow, "MAX_UNCONFIRMED", 100)
 
 
 CASES: dict[str, tuple[Problem, Array, Solution]] = {
@@ -263,18 +263,19 @@ def test_a_deviation_larger_than_guessed_is_not_believed(
     tries: int, upper: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In one step to where the largest of 0.3 to 1.1 is at 110: a guess that fails is no bound."""
-    monkeypatch.setattr(flow, "TRIES", tries)
-    monkeypatch.setattr(flow, "SHORT", 1.0)
+    monkeypatch.setattr(taylor_step, "MAX_GUESSES", tries)
+    monkeypatch.setattr(flow, "SHORTEST_STEP", 1.0)
     problem = observed({"x": "x^2"}, [0.9], {"x": {}}, [])
     one, monomials = System(problem, problem.conditions[0]), Monomials.of(1, 0)
     model = variables(monomials, np.array([[0.3]]), np.array([[upper]]))[0]
-    start = StateEnclosure(model.c[None, :, 0], ErrorBound.of(model.remainder[:, None]))
+    start = StateEnclosure.of([model])
+    control = StepControl(np.full(1, 0.9), np.zeros(1), np.ones(1))
     far = Flow(one, monomials, 40, np.ones(1))
     with np.errstate(all="ignore"):
-        found = far.advance(start, {one.unknowns[0]: model}, 0.0, 0.9, np.full(1, 0.9), np.zeros(1))
+        found = far.advance(start, {one.unknowns[0]: model}, 0.0, 0.9, control)
     largest = upper / (1 - 0.9 * upper)
-    assert largest <= found.c[0, 0, 0] + found.spread.sizes[0, 0]
-    assert np.isfinite(found.spread.sizes[0, 0]) == (upper == 0.35 and tries > 1)
+    assert largest <= found.c[0, 0, 0] + found.error.sizes[0, 0]
+    assert np.isfinite(found.error.sizes[0, 0]) == (upper == 0.35 and tries > 1)
 
 
 @pytest.mark.usefixtures("patient")
@@ -313,8 +314,8 @@ def test_boxes_without_bounds(unbounded: float) -> None:
 
 
 def test_what_takes_too_many_steps_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flow, "MOST_STEPS", 30)
-    monkeypatch.setattr(affine_flow, "FAST", np.inf)
+    monkeypatch.setattr(flow, "MAX_STEPS", 30)
+    monkeypatch.setattr(affine_flow, "STIFF_RATE", np.inf)
     problem = observed({"x": "w*y", "y": "-w*x"}, [1.0, 100.0], {"x": {}, "y": 0.0}, ["w"])
     found = holds(problem, Enclosure(problem), *box(np.array([1.0, 1.0]), 1e-3), oscillator)
     assert np.isfinite(found.remainder[[0, 2]]).all()

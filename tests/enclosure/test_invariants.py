@@ -13,13 +13,13 @@ from tests.enclosure.test_flow import observed
 
 def of(ode: dict[str, str], *parameters: str) -> list[list[Fraction]]:
     problem = observed(ode, [1.0], dict.fromkeys(ode, 1.0), parameters)
-    return invariants(System(problem, problem.conditions[0]).motions[0].rates.terms)
+    return invariants(System(problem, problem.conditions[0]).modes[0].right_hand_sides.terms)
 
 
 def test_a_library_network() -> None:
     problem = odefit.library.load("alpha-pinene")
     system = System(problem, problem.conditions[0])
-    assert invariants(system.motions[0].rates.terms) == [[Fraction(1)] * 5]
+    assert invariants(system.modes[0].right_hand_sides.terms) == [[Fraction(1)] * 5]
 
 
 def test_stoichiometry() -> None:

@@ -90,7 +90,7 @@ def test_inputs_are_integrated_exactly(interpolation: str, shift: float) -> None
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_inputs_of_more_orders_than_are_kept(order: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """``u = t^2`` and its integral both begin with zeros; in few long steps."""
-    monkeypatch.setattr(flow, "SHORT", 0.5)
+    monkeypatch.setattr(flow, "SHORTEST_STEP", 0.5)
     t = [0.0, 1.0, 2.0, 3.0]
     problem = Problem(
         Model(
@@ -183,7 +183,7 @@ def test_motions_and_breaks() -> None:
     problem = decay([Event((0.0, 2.0), {"x": "x + 1"}), Event((1.5,), {"c": 2.0})])
     one = system(problem)
     assert one.breaks == [1.5, 2.0]
-    assert one.motion(1.4).rates.terms != one.motion(1.5).rates.terms
+    assert one.mode_at(1.4).right_hand_sides.terms != one.mode_at(1.5).right_hand_sides.terms
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -228,7 +228,8 @@ def test_groups_of_states() -> None:
         {"k": {}},
         {"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0},
     )
-    groups, reach = system(problem).motions[0].order(4)
+    mode = system(problem).modes[0]
+    groups, reach = mode.groups, mode.dependence
     assert [sorted(g) for g in groups] == [[1], [2, 3], [0]]
     assert reach.tolist() == [[1, 1, 1, 1], [0, 1, 0, 0], [0, 1, 1, 1], [0, 1, 1, 1]]
 

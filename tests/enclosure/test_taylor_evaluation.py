@@ -36,7 +36,7 @@ def random_model(
         support = frozenset(chosen)
         c[[k for k in range(len(c)) if k not in chosen]] = 0.0
     remainder = np.zeros(BOXES) if kind == "exact" else np.abs(rng.normal(size=BOXES)) * 1e-3
-    return TaylorModel(c, support, remainder, np.zeros(BOXES))
+    return TaylorModel(monomials, c, support, remainder)
 
 
 def swept(
@@ -44,11 +44,11 @@ def swept(
 ) -> TaylorModel:
     """Evaluated over a step."""
     program = TapeProgram(tape, [term], [0, 1])
-    values = {**program.still(monomials, {2: known[2]}, BOXES), 0: known[0], 1: known[1]}
+    values = {**program.constants(monomials, {2: known[2]}, BOXES), 0: known[0], 1: known[1]}
     sweep = TaylorEvaluation(program, monomials, length, values)
     with np.errstate(all="ignore"):
         for k in range(length):
-            sweep.advance(k)
+            sweep.compute_order(k)
         sweep.bound()
     return sweep.values[term.index]
 
@@ -147,7 +147,7 @@ def still(
     term = build(tape.variable("a"), tape.variable("b"))
     monomials = Monomials.of(1, degree)
     with np.errstate(all="ignore"):
-        return TapeProgram(tape, [term]).still(monomials, {0: a, 1: b}, len(a.remainder))[
+        return TapeProgram(tape, [term]).constants(monomials, {0: a, 1: b}, len(a.remainder))[
             term.index
         ]
 
@@ -156,7 +156,7 @@ def model(*c: float, remainder: float = 0.0) -> TaylorModel:
     """In one variable, of degree 2, in one box."""
     array = np.zeros((3, 1, 1))
     array[: len(c), 0, 0] = c
-    return TaylorModel(array, None, np.array([remainder]), np.zeros(1))
+    return TaylorModel(Monomials.of(1, 2), array, None, np.array([remainder]))
 
 
 def test_what_a_square_drops() -> None:

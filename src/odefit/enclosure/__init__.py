@@ -1,5 +1,6 @@
 """Rigorous enclosures of solutions over whole boxes of unknowns."""
 
-from odefit.enclosure.residuals import Enclosure, Residuals
+from odefit.enclosure.continuous import Enclosure
+from odefit.enclosure.residuals import Residuals
 
 __all__ = ["Enclosure", "Residuals"]

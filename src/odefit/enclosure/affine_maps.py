@@ -1,230 +1,188 @@
-"""Affine maps over boxes, and their powers: many equal steps of a linear motion at once.
+"""Affine maps over boxes, and their powers: many equal steps of a linear ODE at once.
 
 Where the equations are linear in the states and do not depend on time, a step is an affine map of
 the states, and equal steps are its powers: by repeated squaring of the map over the box, a thousand
-steps cost ten products of matrices. Deviations meet few operations that way, so that no frame has
-to follow them; in the basis of its eigenvectors in the middle of the box, the map of what decays is
-seen to decay.
+steps cost ten products of matrices. Errors are propagated by few operations that way, so that no
+frame has to follow them; in the basis of the map's eigenvectors in the middle of the box, powers
+of decaying components decay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 import numpy as np
 
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
 from odefit.enclosure.system import Mode, System
-from odefit.enclosure.taylor_evaluation import TapeProgram
 from odefit.enclosure.taylor_models import TaylorModel
 from odefit.problem.arrays import Array, BoolArray, IntArray
-from odefit.structure.tape import Tape, Term
 
-WORST = 1e4
-"""Condition number of eigenvectors above which they are not used."""
+MAX_CONDITION_NUMBER = 1e4
+"""Condition number of eigenvectors above which they are not used as a basis."""
+
+Matrix = Mapping[tuple[int, int], TaylorModel]
+"""The entries of a square matrix that may not be zero, by row and column.
+
+The pattern of entries is that of dependences between states: it is transitive, and has the
+diagonal, so that products have the same pattern."""
 
 
-def affine(system: System, motion: Mode) -> bool:
-    """Whether a motion is linear in the states and the same at all times."""
+def is_autonomous_affine(system: System, mode: Mode) -> bool:
+    """Return whether a mode's equations are linear in the states and the same at all times."""
     tape = system.tape
-    changing = {*system.states, *system.inputs.values(), system.time}
-    return not any(tape.depends(term) & changing for term in motion.slopes.terms) and not any(
-        tape.depends(term) & (changing - set(system.states)) for term in motion.rates.terms
+    others = {*system.inputs.values(), system.time}
+    changing = {*system.states, *others}
+    return not any(tape.depends(term) & changing for term in mode.jacobian.terms) and not any(
+        tape.depends(term) & others for term in mode.right_hand_sides.terms
     )
 
 
-class Composition:
-    """Programs that compose affine maps of n states, and apply them.
+def product(left: Matrix, right: Matrix) -> dict[tuple[int, int], TaylorModel]:
+    """Return the product of two matrices of the same pattern."""
+    inner = sorted({j for _, j in left})
+    return {
+        (i, j): reduce(
+            add,
+            [left[i, k] * right[k, j] for k in inner if (i, k) in left and (k, j) in right],
+        )
+        for i, j in left
+    }
 
-    Parameters
-    ----------
-    groups, reach
-        Of the states, see :meth:`odefit.enclosure.system.Motion.order`.
+
+def image(
+    matrix: Matrix, x: Sequence[TaylorModel], shift: Sequence[TaylorModel] | None = None
+) -> list[TaylorModel]:
+    """Return ``matrix x + shift``, or ``matrix x``."""
+    found = []
+    for i in range(len(x)):
+        terms = [matrix[i, j] * x[j] for j in range(len(x)) if (i, j) in matrix]
+        found.append(reduce(add, terms if shift is None else [*terms, shift[i]]))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class AffinePowers:
+    """Powers of an affine map ``x -> P x + g``, in B boxes.
 
     Attributes
     ----------
-    pairs
-        Entries of a matrix that may not be zero.
+    basis
+        The matrix into the basis in which powers are computed, and its inverse; None for the
+        basis of the states themselves.
+    powers
+        Matrix and shift of the map's powers with exponents 1, 2, 4 ..., as far as they are known.
     """
 
-    def __init__(self, groups: Sequence[Sequence[int]], reach: Array) -> None:
-        n = len(reach)
-        self.groups, self.states = groups, n
-        tape = Tape()
-        pairs = [(i, j) for i in range(n) for j in range(n) if reach[i, j]]
-        outer = {p: tape.variable(f"outer {p}") for p in pairs}
-        inner = {p: tape.variable(f"inner {p}") for p in pairs}
-        shift = [tape.variable(f"outer shift {i}") for i in range(n)]
-        start = [tape.variable(f"start {i}") for i in range(n)]
+    basis: tuple[Matrix, Matrix] | None
+    powers: list[tuple[Matrix, Sequence[TaylorModel]]]
 
-        def total(parts: Sequence[Term]) -> Term:
-            found = parts[0]
-            for part in parts[1:]:
-                found = found + part
-            return found
+    @staticmethod
+    def of(
+        groups: Sequence[Sequence[int]], matrix: Matrix, shift: Sequence[TaylorModel]
+    ) -> AffinePowers:
+        """Return the powers of the map with the given matrix and shift.
 
-        product = [
-            total(
-                [outer[i, k] * inner[k, j] for k in range(n) if (i, k) in outer and (k, j) in inner]
-            )
-            for i, j in pairs
-        ]
-        image = [
-            total([*(outer[i, j] * start[j] for j in range(n) if (i, j) in outer), shift[i]])
-            for i in range(n)
-        ]
-        self.pairs = pairs
-        self._outer = [outer[p].index for p in pairs]
-        self._inner = [inner[p].index for p in pairs]
-        self._shift, self._start = [t.index for t in shift], [t.index for t in start]
-        self._product, self._image = (
-            TapeProgram(tape, product),
-            TapeProgram(tape, image),
-        )
+        Parameters
+        ----------
+        groups
+            Numbers of the states that depend on each other, see :class:`Mode`.
+        """
+        basis = _eigenbasis(groups, matrix)
+        if basis is not None:
+            into, back = basis
+            matrix = product(product(into, matrix), back)
+            shift = image(into, shift)
+        return AffinePowers(basis, [(matrix, shift)])
 
-    def applied(
-        self,
-        matrix: Sequence[TaylorModel],
-        shift: Sequence[TaylorModel],
-        start: Sequence[TaylorModel],
-        m: Monomials,
-    ) -> list[TaylorModel]:
-        """``P x + g``; entries of P in the order of `pairs`."""
-        known = dict(zip(self._outer, matrix, strict=True))
-        known |= dict(zip(self._shift, shift, strict=True))
-        known |= dict(zip(self._start, start, strict=True))
-        found = self._image.static(m, known, len(start[0].remainder))
-        return [found[term.index] for term in self._image.terms]
-
-    def product(
-        self, outer: Sequence[TaylorModel], inner: Sequence[TaylorModel], m: Monomials
-    ) -> list[TaylorModel]:
-        """Of two matrices."""
-        known = dict(zip(self._outer, outer, strict=True))
-        known |= dict(zip(self._inner, inner, strict=True))
-        found = self._product.static(m, known, len(outer[0].remainder))
-        return [found[term.index] for term in self._product.terms]
-
-
-class Powers:
-    """Powers of an affine map ``x -> P x + g``, in B boxes.
-
-    Parameters
-    ----------
-    composition
-        Of maps of so many states.
-    monomials
-        In the unknowns.
-    matrix, shift
-        P, entries in the order of `composition.pairs`, and g.
-    """
-
-    def __init__(
-        self,
-        composition: Composition,
-        monomials: Monomials,
-        matrix: Sequence[TaylorModel],
-        shift: Sequence[TaylorModel],
-    ) -> None:
-        self._composition, self._monomials = composition, monomials
-        self._basis = _basis(composition, monomials, matrix)
-        if self._basis is not None:
-            into, back = self._basis
-            matrix = composition.product(into, matrix, monomials)
-            matrix = composition.product(matrix, back, monomials)
-            shift = self._mapped(into, shift)
-        self._powers = [(matrix, shift)]
+    @property
+    def monomials(self) -> Monomials:
+        """The monomials in the unknowns."""
+        return self.powers[0][1][0].monomials
 
     def __call__(self, x: Sequence[TaylorModel], count: int) -> list[TaylorModel]:
-        """The map, `count` times."""
-        x = list(x)
-        if self._basis is not None:
-            x = self._mapped(self._basis[0], x)
-        power = 0
-        while count >> power:
-            if power == len(self._powers):
-                matrix, shift = self._powers[-1]
-                again = self._composition.applied(matrix, shift, shift, self._monomials)
-                square = self._composition.product(matrix, matrix, self._monomials)
-                self._powers.append((square, again))
+        """Return the image of x under `count` applications of the map."""
+        x = list(x) if self.basis is None else image(self.basis[0], x)
+        for power in range(count.bit_length()):
+            if power == len(self.powers):
+                matrix, shift = self.powers[-1]
+                self.powers.append((product(matrix, matrix), image(matrix, shift, shift)))
             if count >> power & 1:
-                x = self._composition.applied(*self._powers[power], x, self._monomials)
-            power += 1
-        if self._basis is not None:
-            x = self._mapped(self._basis[1], x)
-        return x
+                matrix, shift = self.powers[power]
+                x = image(matrix, x, shift)
+        return x if self.basis is None else image(self.basis[1], x)
 
-    def _mapped(self, matrix: Sequence[TaylorModel], x: Sequence[TaylorModel]) -> list[TaylorModel]:
-        zero = TaylorModel.constant(self._monomials, np.zeros(len(x[0].remainder)))
-        return self._composition.applied(matrix, [zero] * len(x), x, self._monomials)
-
-    def take(self, boxes: IntArray) -> Powers:
-        """In some of the boxes."""
-        found = object.__new__(Powers)
-        found._composition, found._monomials = self._composition, self._monomials
-        found._basis = None
-        if self._basis is not None:
-            into, back = self._basis
-            found._basis = [m.take(boxes) for m in into], [m.take(boxes) for m in back]
-        found._powers = [
-            ([m.take(boxes) for m in matrix], [m.take(boxes) for m in shift])
-            for matrix, shift in self._powers
+    def take(self, boxes: IntArray) -> AffinePowers:
+        """Return the powers in the selected boxes."""
+        basis = None
+        if self.basis is not None:
+            basis = taken(self.basis[0], boxes), taken(self.basis[1], boxes)
+        powers: list[tuple[Matrix, Sequence[TaylorModel]]] = [
+            (taken(matrix, boxes), [g.take(boxes) for g in shift]) for matrix, shift in self.powers
         ]
-        return found
+        return AffinePowers(basis, powers)
 
 
-def _basis(
-    composition: Composition, monomials: Monomials, matrix: Sequence[TaylorModel]
-) -> tuple[list[TaylorModel], list[TaylorModel]] | None:
-    """In which the map is nearly diagonal in the middle of each box, and its inverse.
+def taken(matrix: Matrix, boxes: IntArray) -> Matrix:
+    """Return a matrix in the selected boxes."""
+    return {place: entry.take(boxes) for place, entry in matrix.items()}
 
-    What decays is then seen to decay: bounds of an entry of a power are no sums over modes. Only
-    states that act on each other are mixed.
+
+def _eigenbasis(groups: Sequence[Sequence[int]], matrix: Matrix) -> tuple[Matrix, Matrix] | None:
+    """Return the matrix into a basis in which the map is nearly diagonal, and its inverse.
+
+    The basis is that of the eigenvectors in the middle of each box, in which bounds of the entries
+    of a power are no sums over eigenvalues. Only states that depend on each other are mixed; None
+    if there are none.
     """
-    boxes, n = len(matrix[0].remainder), composition.states
-    groups = [g for g in composition.groups if len(g) > 1]
-    if not groups:
+    coupled = [g for g in groups if len(g) > 1]
+    if not coupled:
         return None
+    some = matrix[0, 0]
+    boxes, n = len(some.remainder), sum(map(len, groups))
     middle = np.zeros((boxes, n, n))
-    for (i, j), model in zip(composition.pairs, matrix, strict=True):
-        middle[:, i, j] = model.c[0, 0]
+    for (i, j), entry in matrix.items():
+        middle[:, i, j] = entry.c[0, 0]
     into = np.zeros((boxes, n, n)) + np.eye(n)
     back = into.copy()
-    for group in groups:
-        mine = np.array(group)
-        own = np.ix_(np.arange(boxes), mine, mine)
-        vectors = _vectors(middle[own])
+    mixed = np.zeros((n, n), dtype=bool)
+    for group in coupled:
+        own = np.ix_(np.arange(boxes), np.array(group), np.array(group))
+        vectors = _eigenvectors(middle[own])
         back[own], into[own] = vectors, np.linalg.inv(vectors)
+        mixed[np.ix_(group, group)] = True
     # back (1 - e) is the inverse of `into`, with a small e.
-    product = into @ back
-    rough = 4 * n * UNIT_ROUNDOFF * (np.abs(into) @ np.abs(back))
-    lacking = np.abs(np.eye(n) - product) + rough
+    rounding = 4 * n * UNIT_ROUNDOFF * (np.abs(into) @ np.abs(back))
+    lacking = np.abs(np.eye(n) - into @ back) + rounding
     size = lacking.sum(axis=2).max(axis=1)
     share = np.where(size < 0.5, 2.0 * size, np.inf)
-    doubt = np.abs(back).max(axis=(1, 2)) * n * share * ROUNDING_MARGIN
-    nothing = np.zeros(boxes)
-    first, second = [], []
-    for i, j in composition.pairs:
-        same = any(i in g and j in g for g in composition.groups)
-        first.append(TaylorModel.constant(monomials, into[:, i, j]))
-        inverse = TaylorModel.constant(monomials, back[:, i, j])
-        mixed = (same and i != j) or (any(i in g for g in groups) and i == j)
-        inverse.remainder = doubt if mixed else nothing
-        second.append(inverse)
+    error = np.abs(back).max(axis=(1, 2)) * n * share * ROUNDING_MARGIN
+    first, second = {}, {}
+    for i, j in matrix:
+        first[i, j] = TaylorModel.constant(some.monomials, into[:, i, j])
+        second[i, j] = TaylorModel.constant(some.monomials, back[:, i, j])
+        if mixed[i, j]:
+            second[i, j].remainder = error
     return first, second
 
 
-def _vectors(matrices: Array) -> Array:
-    """Eigenvectors as columns, real and imaginary parts; unit vectors where these will not do."""
+def _eigenvectors(matrices: Array) -> Array:
+    """Return real and imaginary parts of eigenvectors as columns, or unit vectors.
+
+    Unit vectors take the place of eigenvectors that are not finite or nearly dependent.
+    """
     n = matrices.shape[1]
-    fine: BoolArray = np.all(np.isfinite(matrices), axis=(1, 2))
-    values, vectors = np.linalg.eig(np.where(fine[:, None, None], matrices, np.eye(n)))
+    usable: BoolArray = np.all(np.isfinite(matrices), axis=(1, 2))
+    values, vectors = np.linalg.eig(np.where(usable[:, None, None], matrices, np.eye(n)))
     # Of a pair, the first column is the real part and the second one the imaginary part.
     real = np.where(np.imag(values)[:, None, :] < 0, np.imag(vectors), np.real(vectors))
     real = real / np.maximum(np.abs(real).max(axis=1, keepdims=True), UNDERFLOW)
-    fine &= np.isfinite(real).all(axis=(1, 2))
-    real = np.where(fine[:, None, None], real, np.eye(n))
-    fine &= np.linalg.cond(real) < WORST
-    found: Array = np.where(fine[:, None, None], real, np.eye(n))
+    usable &= np.isfinite(real).all(axis=(1, 2))
+    real = np.where(usable[:, None, None], real, np.eye(n))
+    usable &= np.linalg.cond(real) < MAX_CONDITION_NUMBER
+    found: Array = np.where(usable[:, None, None], real, np.eye(n))
     return found

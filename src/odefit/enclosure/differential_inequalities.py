@@ -1,16 +1,17 @@
-"""Intervals that solutions stay in, over steps of any length: what is left when series give up.
+"""Mueller's differential inequalities: intervals that solutions stay in, over steps of any length.
 
-Each right-hand side is split into ``f_i = a x_i + b``, with a mean of its derivative for a and its
-value at ``x_i = 0`` for b. Where all states are between two functions of time, and these solve the
-scalar comparison equations with the worst a and b in between, no solution ever leaves (M. Mueller,
-Ueber das Fundamentaltheorem in der Theorie der gewoehnlichen Differentialgleichungen, 1927;
-W. Walter, Differential and integral inequalities, 1970, section 12). The comparison equations are
-solved exactly, so that a fast decay costs nothing; the guess of what is in between is improved
-over a whole stretch at a time (waveform relaxation), and counts only when it is confirmed.
+They are the bounds that are left where Taylor polynomials in time give up. Each right-hand side is
+split into ``f_i = a x_i + b``, with a mean of its derivative for a and its value at ``x_i = 0`` for
+b. Where all states are between two functions of time, and these solve the scalar comparison
+equations with the worst a and b in between, no solution ever leaves (M. Mueller, Ueber das
+Fundamentaltheorem in der Theorie der gewoehnlichen Differentialgleichungen, 1927; W. Walter,
+Differential and integral inequalities, 1970, section 12). The comparison equations are solved
+exactly, so that a fast decay costs nothing; the guess of the values in between is improved over a
+whole time span at once (waveform relaxation), and counts only when it is confirmed.
 
-Sums of states that do not change (:mod:`odefit.enclosure.invariants`) give other forms of the same
-right-hand sides, without the feedback that makes bounds of fast exchange explode (J. K. Scott and
-P. I. Barton, Bounds on the reachable sets of nonlinear control systems, 2013).
+Linear invariants (:mod:`odefit.enclosure.invariants`) give other forms of the same right-hand
+sides, without the feedback that makes bounds of fast exchange explode (J. K. Scott and P. I.
+Barton, Bounds on the reachable sets of nonlinear control systems, 2013).
 """
 
 from __future__ import annotations
@@ -25,17 +26,18 @@ from odefit.enclosure.intervals import Interval, evaluated, polynomial
 from odefit.enclosure.invariants import invariants
 from odefit.enclosure.rounding import OVERFLOW, ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
 from odefit.enclosure.system import Mode, System
+from odefit.enclosure.taylor_evaluation import TapeProgram
 from odefit.problem.arrays import Array, BoolArray, IntArray
-from odefit.structure.tape import NotRationalError, Term, needed
+from odefit.structure.tape import NotRationalError, Term
 
-PARTS = 4
-"""Of a stretch: in each, all but one state are taken as anything between constants."""
+STEPS_PER_SPAN = 4
+"""Steps of a time span: in each, all other states are taken as anything between constants."""
 
-GUESSES = 3
-"""Rounds of guessing what is in between, before the ends that do not hold are given up."""
+MAX_GUESSES = 3
+"""Guesses of the values in between, after which ends that do not hold become infinite."""
 
 REFINEMENTS = 2
-"""Rounds that improve what is confirmed."""
+"""Times that confirmed values in between are improved."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,65 +47,68 @@ class StateIntervals:
     Attributes
     ----------
     states
-        One for each.
+        The interval of each state.
     totals
-        By invariant of the motion that follows.
+        The value of each linear invariant of the mode that follows.
     """
 
     states: list[Interval]
     totals: list[Interval]
 
     def take(self, boxes: IntArray) -> StateIntervals:
-        """Of some boxes."""
+        """Return the intervals in the selected boxes."""
         return StateIntervals(
             [s.take(boxes) for s in self.states], [t.take(boxes) for t in self.totals]
         )
 
 
 class _Forms:
-    """Right-hand sides of one motion as ``a x_i + b``, each in one or several ways."""
+    """The right-hand sides of one mode as ``a x_i + b``, each in one or several ways.
 
-    def __init__(self, system: System, motion: Mode) -> None:
+    Attributes
+    ----------
+    weights
+        The weights of the states in each linear invariant.
+    totals
+        The values of the invariants, variables of the tape.
+    hulls
+        The hull of each state and zero, variables of the tape.
+    coefficients
+        By state: the entries of a and b, for each form.
+    program
+        All coefficients.
+    """
+
+    def __init__(self, system: System, mode: Mode) -> None:
         tape, n = system.tape, len(system.states)
-        self.weights = invariants(motion.rates.terms)
+        self.weights = invariants(mode.right_hand_sides.terms)
         self.totals = [tape.variable(f"total {k}") for k in range(len(self.weights))]
         self.hulls = [tape.variable(f"with zero {i}") for i in range(n)]
         states = [Term(tape, i) for i in system.states]
-        groups, _ = motion.order(n)
-        self.rows: list[list[tuple[int, int]]] = []
+        self.coefficients: list[list[tuple[int, int]]] = []
         terms: list[Term] = []
-        for i, rate in enumerate(motion.rates.terms):
+        for i, rate in enumerate(mode.right_hand_sides.terms):
             own: list[tuple[int, int]] = []
-            group = next(g for g in groups if i in g)
-            for form in [rate, *self._others(rate, i, group, states)]:
-                slope = tape.derivative(form, states[i])
+            group = next(g for g in mode.groups if i in g)
+            for form in [rate, *self._other_forms(rate, i, group, states)]:
+                derivative = tape.derivative(form, states[i])
                 try:
                     b = tape.substitute(form, {states[i].index: tape.number(0)})
-                    a = tape.substitute(slope, {states[i].index: self.hulls[i]})
+                    a = tape.substitute(derivative, {states[i].index: self.hulls[i]})
                 except NotRationalError:  # there is no value at zero
                     continue
                 if (a.index, b.index) not in own:
                     own.append((a.index, b.index))
                     terms += [a, b]
-            self.rows.append(own)
-        changing = {*system.states, *system.inputs.values(), system.time}
-        changing |= {v.index for v in (*self.totals, *self.hulls)}
-        self.still: list[int] = []
-        self.moving: list[int] = []
-        for i in needed(tape, terms):
-            operation, a_, b_ = tape.entries[i]
-            if operation not in ("number", "variable") and {a_, b_} & changing:
-                changing.add(i)
-            if i in changing:
-                if i not in tape.names:
-                    self.moving.append(i)
-            elif i not in tape.names:
-                self.still.append(i)
+            self.coefficients.append(own)
+        changing = [*system.states, *system.inputs.values(), system.time]
+        changing += [v.index for v in (*self.totals, *self.hulls)]
+        self.program = TapeProgram(tape, terms, changing)
 
-    def _others(
+    def _other_forms(
         self, rate: Term, i: int, group: Sequence[int], states: Sequence[Term]
     ) -> list[Term]:
-        """The same rate without a state that feeds back, which follows from an invariant."""
+        """Return the rate without another state of its group, which follows from an invariant."""
         tape, found = rate.tape, []
         for total, weights in zip(self.totals, self.weights, strict=True):
             for j in group:
@@ -119,7 +124,7 @@ class _Forms:
 
 
 class DifferentialInequalities:
-    """Of one system.
+    """The differential inequalities of one system.
 
     Parameters
     ----------
@@ -131,50 +136,55 @@ class DifferentialInequalities:
         self._system = system
         self._forms: dict[Mode, _Forms] = {}
 
-    def begin(self, states: list[Interval], time: float) -> StateIntervals:
-        """At a time from which on the equations have no memory of what was before."""
-        forms = self._of(time)
-        return StateIntervals(states, [_weighted(w, states) for w in forms.weights])
+    def start(self, states: list[Interval], time: float) -> StateIntervals:
+        """Return the states with the invariants of the mode that begins at a time."""
+        forms = self._forms_at(time)
+        return StateIntervals(states, [_weighted_sum(w, states) for w in forms.weights])
 
     def signs(
-        self, states: list[Interval], unknowns: Mapping[int, Interval], since: float, until: float
+        self, states: list[Interval], unknowns: Mapping[int, Interval], begin: float, end: float
     ) -> list[Interval]:
-        """Which states keep their sign all the time until another: half lines, or anything."""
+        """Return the half lines that states do not leave during a time span.
+
+        A state that may change its sign has the interval of all numbers.
+        """
         anything = Interval.anything(len(states[0].low))
         if not any((s.low >= 0).any() or (s.high <= 0).any() for s in states):
             return [anything] * len(states)
         with np.errstate(all="ignore"):
-            tube = StateIntervals(states, [anything for _ in self._of(since).weights])
-            stretch = _Stretch(self._system, self._of(since), tube, since, until, 1)
+            forms = self._forms_at(begin)
+            start = StateIntervals(states, [anything for _ in forms.weights])
+            span = _TimeSpan(self._system, forms, start, begin, end, 1)
             half = [
                 Interval(np.where(s.low >= 0, 0.0, -np.inf), np.where(s.high <= 0, 0.0, np.inf))
                 for s in states
             ]
-            confirmed = stretch.confirmed(half, stretch.known(unknowns), 0)
+            confirmed = span.confirmed(half, span.known(unknowns), 0)
         return [anything] * len(states) if confirmed is None else confirmed[0]
 
     def advance(
-        self, tube: StateIntervals, unknowns: Mapping[int, Interval], since: float, until: float
+        self, start: StateIntervals, unknowns: Mapping[int, Interval], begin: float, end: float
     ) -> StateIntervals:
-        """From one time to another, between which nothing jumps.
+        """Return the states at a later time, when there is no event or input knot on the way.
 
         Parameters
         ----------
         unknowns
-            By entry of the tape.
+            Intervals by entry of the tape.
         """
         with np.errstate(all="ignore"):
-            stretch = _Stretch(self._system, self._of(since), tube, since, until, PARTS)
-            return StateIntervals(stretch.end(unknowns), tube.totals)
+            forms = self._forms_at(begin)
+            span = _TimeSpan(self._system, forms, start, begin, end, STEPS_PER_SPAN)
+            return StateIntervals(span.end(unknowns), start.totals)
 
-    def _of(self, time: float) -> _Forms:
-        motion = self._system.motion(time)
-        if motion not in self._forms:
-            self._forms[motion] = _Forms(self._system, motion)
-        return self._forms[motion]
+    def _forms_at(self, time: float) -> _Forms:
+        mode = self._system.mode_at(time)
+        if mode not in self._forms:
+            self._forms[mode] = _Forms(self._system, mode)
+        return self._forms[mode]
 
 
-def _weighted(weights: Sequence[Fraction], states: Sequence[Interval]) -> Interval:
+def _weighted_sum(weights: Sequence[Fraction], states: Sequence[Interval]) -> Interval:
     boxes = len(states[0].low)
     found = Interval.number(Fraction(0), boxes)
     for weight, state in zip(weights, states, strict=True):
@@ -183,57 +193,70 @@ def _weighted(weights: Sequence[Fraction], states: Sequence[Interval]) -> Interv
     return found
 
 
-class _Stretch:
-    """From one stop to the next, in parts; those of all boxes are computed together."""
+class _TimeSpan:
+    """One time span, in steps; those of all boxes are computed together."""
 
     def __init__(
         self,
         system: System,
         forms: _Forms,
-        tube: StateIntervals,
-        since: float,
-        until: float,
-        parts: int,
+        start: StateIntervals,
+        begin: float,
+        end: float,
+        steps: int,
     ) -> None:
-        self._system, self._forms, self._begin = system, forms, tube.states
-        self._totals = tube.totals
-        self._boxes = len(tube.states[0].low)
-        times = np.unique(np.linspace(since, until, parts + 1))
-        times[0], times[-1] = since, until
+        self._system, self._forms, self._start = system, forms, start
+        self._boxes = len(start.states[0].low)
+        times = np.unique(np.linspace(begin, end, steps + 1))
+        times[0], times[-1] = begin, end
         self._h = np.diff(times)
-        self._parts = len(self._h)
+        self._steps = len(self._h)
         self._times = Interval(
             np.repeat(times[:-1], self._boxes), np.repeat(times[1:], self._boxes)
         )
 
     def known(self, unknowns: Mapping[int, Interval]) -> dict[int, Interval]:
-        """All that does not depend on states, in all parts."""
-        forms = self._forms
-        still = evaluated(self._system.tape, forms.still, unknowns, self._boxes)
-        found = {i: self._repeated(v) for i, v in still.items()}
-        found[self._system.time] = self._times
-        for name, entry in self._system.inputs.items():
-            found[entry] = self._input(name)
-        for total, value in zip(forms.totals, self._totals, strict=True):
+        """Return all entries that do not depend on states, in all steps."""
+        system, program = self._system, self._forms.program
+        constants = evaluated(system.tape, program.constant, unknowns, self._boxes)
+        found = {i: self._repeated(v) for i, v in constants.items()}
+        found[system.time] = self._times
+        for name, entry in system.inputs.items():
+            # There are no knots within a time span.
+            coefficients, origin = system.input_polynomial(name, self._times.low[0])
+            origins = np.full_like(self._times.low, origin)
+            found[entry] = polynomial(coefficients, self._times - Interval(origins, origins))
+        for total, value in zip(self._forms.totals, self._start.totals, strict=True):
             found[total.index] = self._repeated(value)
         return found
 
     def end(self, unknowns: Mapping[int, Interval]) -> list[Interval]:
-        """All states at the end; of what is not confirmed, nothing is known."""
+        """Return all states at the end; nothing is known of them if no guess is confirmed."""
         known = self.known(unknowns)
-        confirmed = self.confirmed([self._repeated(s) for s in self._begin], known, GUESSES)
+        guess = [self._repeated(s) for s in self._start.states]
+        confirmed = self.confirmed(guess, known, MAX_GUESSES)
         if confirmed is None:
-            return [Interval.anything(self._boxes) for _ in self._begin]
+            return [Interval.anything(self._boxes) for _ in guess]
         found, end = confirmed
         for _ in range(REFINEMENTS):
-            # Whatever follows from it holds as well.
+            # Whatever follows from confirmed bounds holds as well.
             found, end = self._bounds(found, known)
         return end
 
     def confirmed(
         self, between: list[Interval], known: Mapping[int, Interval], guesses: int
     ) -> tuple[list[Interval], list[Interval]] | None:
-        """Where states are in each part and at the end, from a first guess; None if unknown."""
+        """Return the states during each step and at the end, from a first guess; None if unknown.
+
+        Parameters
+        ----------
+        between
+            The guess of the states during each step.
+        known
+            All entries that do not depend on states.
+        guesses
+            Number of guesses after which ends that do not hold become infinite.
+        """
         for turn in range(guesses + 4 * len(between) + 1):
             found, end = self._bounds(between, known)
             missing = [
@@ -248,40 +271,29 @@ class _Stretch:
         return None
 
     def _repeated(self, value: Interval) -> Interval:
-        """The same in all parts."""
-        return Interval(np.tile(value.low, self._parts), np.tile(value.high, self._parts))
-
-    def _input(self, name: str) -> Interval:
-        given = self._system.condition.inputs[name]
-        # Between stops there are no knots.
-        place = int(np.searchsorted(given.times, self._times.low[0], side="right"))
-        start = np.full_like(self._times.low, given.times[max(place - 1, 0)])
-        return polynomial(given.polynomials()[place].tolist(), self._times - Interval(start, start))
+        """Return the same in all steps."""
+        return Interval(np.tile(value.low, self._steps), np.tile(value.high, self._steps))
 
     def _bounds(
         self, between: list[Interval], known: Mapping[int, Interval]
     ) -> tuple[list[Interval], list[Interval]]:
-        """Where states are during each part, and at the very end, if they are in `between`."""
+        """Return the states during each step and at the end, if they are in `between`."""
         forms, system, boxes = self._forms, self._system, self._boxes
         values = dict(known)
         for i, state in enumerate(between):
             nothing = np.zeros_like(state.low)
             values[system.states[i]] = state
             values[forms.hulls[i].index] = state.hull(Interval(nothing, nothing))
-        values = evaluated(system.tape, forms.moving, values, self._parts * boxes)
+        values = evaluated(system.tape, forms.program.varying, values, self._steps * boxes)
         during: list[list[Interval]] = []
-        now = self._begin
-        for part in range(self._parts):
-            own = np.arange(part * boxes, (part + 1) * boxes)
-            slow: list[Interval] = []
-            after: list[Interval] = []
-            for i, start in enumerate(now):
-                after.append(self._after(i, start, values, own, float(self._h[part])))
-            now, slow = (
-                self._conserved(after),
-                self._conserved([s.hull(e) for s, e in zip(now, after, strict=True)]),
-            )
-            during.append(slow)
+        now = self._start.states
+        for step in range(self._steps):
+            own = np.arange(step * boxes, (step + 1) * boxes)
+            h = float(self._h[step])
+            after = [self._after(i, start, values, own, h) for i, start in enumerate(now)]
+            hulls = [s.hull(e) for s, e in zip(now, after, strict=True)]
+            now = self._conserved(after)
+            during.append(self._conserved(hulls))
         found = [
             Interval(
                 np.concatenate([d[i].low for d in during]),
@@ -294,23 +306,23 @@ class _Stretch:
     def _after(
         self, i: int, start: Interval, values: Mapping[int, Interval], own: IntArray, h: float
     ) -> Interval:
-        """One state at the end of a part, by the best of its forms."""
+        """Return one state at the end of a step, by the best of its forms."""
         low, high = np.full(self._boxes, -np.inf), np.full(self._boxes, np.inf)
-        for a, b in self._forms.rows[i]:
-            slope, rest = values[a].take(own), values[b].take(own)
-            high = np.minimum(high, highest(start.high, slope, rest.high, h))
-            low = np.maximum(low, -highest(-start.low, slope, -rest.low, h))
+        for a, b in self._forms.coefficients[i]:
+            factor, rest = values[a].take(own), values[b].take(own)
+            high = np.minimum(high, highest(start.high, factor, rest.high, h))
+            low = np.maximum(low, -highest(-start.low, factor, -rest.low, h))
         return Interval(low, high)
 
     def _conserved(self, states: list[Interval]) -> list[Interval]:
-        """What invariants leave of them."""
+        """Return the states, restricted by the linear invariants."""
         found = list(states)
-        for weights, total in zip(self._forms.weights, self._totals, strict=True):
+        for weights, total in zip(self._forms.weights, self._start.totals, strict=True):
             own = [k for k, weight in enumerate(weights) if weight]
             if len(own) < 2:
                 continue
             parts = [_times(weights[k], found[k]) for k in own]
-            # The sum of all others: of those before and of those behind.
+            # The sum of all others is the sum of those before and of those behind.
             before, behind = [parts[0]], [parts[-1]]
             for k in range(1, len(own) - 1):
                 before.append(before[-1] + parts[k])
@@ -326,27 +338,35 @@ class _Stretch:
 
 
 def _times(factor: Fraction, value: Interval) -> Interval:
-    """A multiple, exactly the same if it is one."""
+    """Return a multiple of an interval, without any rounding if the factor is one."""
     return value if factor == 1 else Interval.number(factor, len(value.low)) * value
 
 
 def _wider(b: Interval, f: Interval, low: BoolArray, high: BoolArray, hopeless: bool) -> Interval:
-    """A guess with room for what was found outside of it; with all there is, if `hopeless`."""
+    """Return a guess, wider at its ends that do not hold, or infinite there if `hopeless`.
+
+    Parameters
+    ----------
+    b, f
+        The guess, and what follows from it.
+    low, high
+        Whether the lower and the upper end do not hold.
+    """
     if hopeless:
         below, above = np.full_like(b.low, -np.inf), np.full_like(b.high, np.inf)
     else:
         below = f.low - 0.5 * np.abs(b.low - f.low)
         above = f.high + 0.5 * np.abs(f.high - b.high)
-    # Signs are the last that is given up: much hangs on them.
+    # Signs are kept as long as possible: sharp bounds of other states depend on them.
     below = np.where((f.low >= 0) | (hopeless & (b.low > 0)), np.maximum(below, 0.0), below)
     above = np.where((f.high <= 0) | (hopeless & (b.high < 0)), np.minimum(above, 0.0), above)
     return Interval(np.where(low, below, b.low), np.where(high, above, b.high))
 
 
-def highest(start: Array, slope: Interval, rest: Array, h: float) -> Array:
-    """Upper bound at h of the greatest solution of ``u' = a u + b``, with the worst a of `slope`.
+def highest(start: Array, factor: Interval, rest: Array, h: float) -> Array:
+    """Return an upper bound at h of all solutions of ``u' = a u + b`` with a in `factor`.
 
-    The largest value until then is that, or the one at the `start`.
+    The largest value until then is at h or at the `start`.
 
     Parameters
     ----------
@@ -354,9 +374,9 @@ def highest(start: Array, slope: Interval, rest: Array, h: float) -> Array:
         u at 0, and b, shape (B,).
     """
     # Above zero, the largest a counts; below, the smallest.
-    above = _solution(start, slope.high, rest, h)
-    below = _solution(start, slope.low, rest, h)
-    up = _solution(np.zeros_like(start), slope.high, rest, h)
+    above = _solution(start, factor.high, rest, h)
+    below = _solution(start, factor.low, rest, h)
+    up = _solution(np.zeros_like(start), factor.high, rest, h)
     rising = np.where(below <= 0, below, up)
     negative = np.where(rest > 0, rising, below)
     # From above zero to below it: no further than zero is counted.
@@ -366,11 +386,11 @@ def highest(start: Array, slope: Interval, rest: Array, h: float) -> Array:
 
 
 def _solution(start: Array, a: Array, b: Array, h: float) -> Array:
-    """``start e^(a h) + b (e^(a h) - 1) / a``, rounded upwards."""
+    """Return ``start e^(a h) + b (e^(a h) - 1) / a``, rounded upwards."""
     x = a * h
     growth = np.exp(x)
     mean = np.where(np.abs(x) > UNDERFLOW, np.expm1(x) / x, 1.0)
-    # What overflows is at least so large.
+    # A number that overflows is at least so large.
     first = start * np.where(start < 0, np.minimum(growth, OVERFLOW), growth)
     second = b * h * np.where(b < 0, np.minimum(mean, OVERFLOW), mean)
     first = np.where(start > 0, first * ROUNDING_MARGIN + UNDERFLOW, first / ROUNDING_MARGIN)

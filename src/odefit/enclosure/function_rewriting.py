@@ -1,4 +1,4 @@
-"""What the functions of expressions are made of, on a tape that is enclosed."""
+"""Functions of expressions, rewritten as the elementary operations of a tape that is enclosed."""
 
 from __future__ import annotations
 
@@ -8,26 +8,31 @@ from fractions import Fraction
 from odefit.problem.expressions import NON_SMOOTH
 from odefit.structure.tape import NotRationalError, Tape, Term
 
-MOST_EXPONENT = 64
-"""Of powers with a fixed exponent; larger and very small ones go through the logarithm."""
+MAX_EXPONENT = 64
+"""Largest fixed exponent of a power; larger ones, and those below one over it, take logarithms."""
 
-AT_ZERO: Mapping[str, int] = {
+VALUES_AT_ZERO: Mapping[str, int] = {
     "exp": 1, "sin": 0, "cos": 1, "tan": 0, "asin": 0, "atan": 0, "sinh": 0, "cosh": 1,
     "tanh": 0, "sqrt": 0,
 }  # fmt: skip
-"""Values that are known exactly."""
+"""Values of functions at zero, where they are known exactly."""
 
 
-class Functions:
-    """Writes functions down as :data:`odefit.structure.tape.ELEMENTARY` ones.
+class FunctionRewriting:
+    """Rewrites functions as :data:`odefit.structure.tape.ELEMENTARY` operations of a tape.
 
-    It is what :class:`odefit.structure.tape.Recording` lifts with where values are enclosed: in
-    continuous time and on meshes alike, so that functions are operations and no new states.
+    :class:`odefit.structure.tape.Recording` lifts with it where values are enclosed, in continuous
+    time and on meshes alike, so that functions are operations and no new states.
+
+    Parameters
+    ----------
+    tape
+        The tape on which the operations are recorded.
     """
 
     def __init__(self, tape: Tape) -> None:
         self._tape = tape
-        self._made: Mapping[str, Callable[[Term], Term]] = {
+        self._rules: Mapping[str, Callable[[Term], Term]] = {
             "exp": self._exp,
             "log": self._log,
             "log10": lambda x: self._log(x) / self._log(tape.number(10)),
@@ -44,21 +49,21 @@ class Functions:
         }
 
     def __call__(self, function: str, arguments: Sequence[Term]) -> Term:
-        """The value of a function, or of ``"^"``.
+        """Return the value of a function, or of ``"^"``.
 
         Raises
         ------
         NotRationalError
-            It has a kink.
+            The function has a kink.
         """
         if function in NON_SMOOTH:
             raise NotRationalError(f"{function!r} has a kink and cannot be enclosed")
         if function == "^":
             return self._power(*arguments)
         x = arguments[0]
-        if x.value == 0 and function in AT_ZERO:
-            return self._tape.number(AT_ZERO[function])
-        return self._made[function](x)
+        if x.value == 0 and function in VALUES_AT_ZERO:
+            return self._tape.number(VALUES_AT_ZERO[function])
+        return self._rules[function](x)
 
     def _exp(self, x: Term) -> Term:
         return self._tape.apply("exp", x, x)
@@ -73,11 +78,11 @@ class Functions:
         p, b = exponent.value, base.value
         if b == 1 or (b == 0 and p is not None and p > 0):
             return base
-        if p is not None and Fraction(1, MOST_EXPONENT) <= abs(p) <= MOST_EXPONENT:
+        if p is not None and Fraction(1, MAX_EXPONENT) <= abs(p) <= MAX_EXPONENT:
             return self._tape.apply("^", base, exponent)
         if p is not None or b is not None:
             return self._exp(exponent * self._log(base))
-        # The second factor is nearly one, so that what its polynomial leaves out is little.
+        # The second factor is nearly one, so that its remainder is small.
         middle = self._tape.apply("middle", exponent, exponent)
         near = self._exp((exponent - middle) * self._log(base))
         return self._tape.apply("^", base, middle) * near
@@ -89,5 +94,5 @@ class Functions:
         return self._tape.apply("atan", x, self._tape.number(1) + x * x)
 
     def _tanh(self, x: Term) -> Term:
-        cosh = self._made["cosh"](x)
+        cosh = self._rules["cosh"](x)
         return self._tape.apply("tanh", x, cosh * cosh)

@@ -1,4 +1,4 @@
-"""One experiment on a tape: equations, their derivatives, initial values, events, observables."""
+"""The equations of one condition on a tape: modes, initial values, events and observables."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
-from odefit.enclosure.function_rewriting import Functions
+from odefit.enclosure.exact_linear_algebra import inverse
+from odefit.enclosure.function_rewriting import FunctionRewriting
 from odefit.enclosure.taylor_evaluation import TapeProgram
 from odefit.problem.arrays import Array
 from odefit.problem.binding import bound_value
@@ -23,48 +25,48 @@ from odefit.structure.tape import NotRationalError, Recording, Tape, Term
 
 @dataclass(frozen=True, eq=False)
 class Mode:
-    """Right-hand sides from one event that changes a constant to the next.
+    """The right-hand sides from one event that changes a constant to the next.
 
     Attributes
     ----------
-    since
+    begin
         Time from which on they hold.
-    rates
-        Of the states.
-    slopes
-        Their derivatives by the states, entries of the tape.
+    right_hand_sides
+        The derivatives of the states by time.
+    jacobian
+        The derivatives of the right-hand sides by the states, row by row.
     """
 
-    since: float
-    rates: TapeProgram
-    slopes: TapeProgram
+    begin: float
+    right_hand_sides: TapeProgram
+    jacobian: TapeProgram
 
-    def order(self, states: int) -> tuple[list[list[int]], Array]:
-        """Groups of states that act on each other, those that act on others first.
+    @cached_property
+    def dependence(self) -> Array:
+        """Whether state i is state j or depends on it, directly or not, as 0 and 1, (n, n)."""
+        n = len(self.right_hand_sides.terms)
+        entries = np.array([term.value != 0 for term in self.jacobian.terms])
+        return _closure(entries.reshape(n, n) + np.eye(n))
 
-        Returns
-        -------
-        groups
-            Numbers of states.
-        reach
-            Whether state i depends on state j, directly or through others, or is it, as zeros and
-            ones, shape (n, n).
-        """
-        reach = np.eye(states)
-        for number, term in enumerate(self.slopes.terms):
-            if term.value != 0:
-                reach[divmod(number, states)] = 1.0
-        for _ in range(states):
-            reach = (reach @ reach > 0).astype(float)
-        # Those of one group depend on equally many; what depends on fewer comes first.
-        groups: list[list[int]] = []
+    @cached_property
+    def groups(self) -> list[list[int]]:
+        """Numbers of the states that depend on each other, groups that others need first."""
+        reach, groups = self.dependence, list[list[int]]()
+        # The states of a group depend on equally many; what depends on fewer comes first.
         for i in np.argsort(reach.sum(axis=1), kind="stable").tolist():
-            same = [g for g in groups if reach[i, g[0]] and reach[g[0], i]]
-            if same:
-                same[0].append(i)
-            else:
+            own = next((g for g in groups if reach[i, g[0]] and reach[g[0], i]), None)
+            if own is None:
                 groups.append([i])
-        return groups, reach
+            else:
+                own.append(i)
+        return groups
+
+
+def _closure(relation: Array) -> Array:
+    """Return the transitive closure of a reflexive relation of 0 and 1, shape (n, n)."""
+    for _ in range(len(relation).bit_length()):
+        relation = (relation @ relation > 0).astype(float)
+    return relation
 
 
 class System:
@@ -73,25 +75,25 @@ class System:
     Parameters
     ----------
     problem, condition
-        Whose equations.
+        The problem, and a condition of it.
 
     Attributes
     ----------
     tape
-        On which everything is.
+        The tape on which all expressions are recorded.
     unknowns, states, inputs
-        Entries of the tape that are variables.
+        Entries of the tape that are variables; inputs by name.
     time
         The entry of the time.
-    motions
-        In the order of time.
+    modes
+        The right-hand sides between events, in the order of time.
     initial
-        Initial values, over the unknowns.
+        The initial values, over the unknowns.
 
     Raises
     ------
     InputError
-        Something has a kink, or there are algebraic equations that cannot be eliminated.
+        An expression has a kink, or there are algebraic equations that cannot be eliminated.
     """
 
     def __init__(self, problem: Problem, condition: Condition) -> None:
@@ -107,9 +109,9 @@ class System:
         self.states = [s.index for s in self._states.values()]
         self.inputs = {name: term.index for name, term in self._inputs.items()}
         self.time = self._time.index
-        self._algebra = Recording(tape, Functions(tape))
+        self._algebra = Recording(tape, FunctionRewriting(tape))
         try:
-            self._elimination = self._eliminated()
+            self._elimination = self._algebraic_solution()
             scalars = {
                 name: bound_value(bound, condition.scalars, unknown, self._algebra)
                 for name, bound in condition.scalars.items()
@@ -120,7 +122,7 @@ class System:
                 self._jumps.append((time, assign, scalars))
                 scalars = {**scalars, **self._assigned(time, assign, scalars)}
                 self._stages.append((time, scalars))
-            self.motions = [self._motion(since, scalars) for since, scalars in self._stages]
+            self.modes = [self._mode(begin, scalars) for begin, scalars in self._stages]
             initial = [
                 bound_value(condition.initial[name], condition.scalars, unknown, self._algebra)
                 for name in model.states
@@ -129,24 +131,21 @@ class System:
         except NotRationalError as error:
             raise InputError(f"enclosure: {error}; take another method") from None
 
-    def _motion(self, since: float, scalars: Mapping[str, Term]) -> Mode:
+    def _mode(self, begin: float, scalars: Mapping[str, Term]) -> Mode:
         known = {n: scalars[n] for n in self._field.scalars}
         known |= {**self._states, **self._inputs, TIME: self._time}
         rates = self.problem.model.rhs(self._complete(known), self._algebra)
-        slopes = [
+        jacobian = [
             self.tape.derivative(rate, state) for rate in rates for state in self._states.values()
         ]
         changing = [*self.states, *self.inputs.values(), self.time]
-        return Mode(
-            since,
-            TapeProgram(self.tape, rates, changing),
-            TapeProgram(self.tape, slopes, changing),
-        )
+        programs = (TapeProgram(self.tape, terms, changing) for terms in (rates, jacobian))
+        return Mode(begin, *programs)
 
     def _assigned(
         self, time: float, assign: Mapping[str, Expression], scalars: Mapping[str, Term]
     ) -> dict[str, Term]:
-        """Constants after an event."""
+        """Return the constants that an event sets, by name, with their new values."""
         known = {**scalars, **self._states, TIME: self._algebra.number(repr(time))}
         for name in self._inputs:
             known[name] = self.tape.number(self.input_at(name, time))
@@ -160,18 +159,30 @@ class System:
                 )
         return found
 
-    def input_at(self, name: str, time: float) -> Fraction:
-        """An input, exactly."""
+    def input_polynomial(self, name: str, time: float) -> tuple[list[float], float]:
+        """Return an input from `time` to its next knot, in powers of the time since another time.
+
+        Returns
+        -------
+        coefficients
+            The four coefficients, lowest power first.
+        origin
+            The time at which the polynomial's argument is zero.
+        """
         given = self.condition.inputs[name]
-        place = int(np.searchsorted(given.times, time, side="right"))
-        coefficients = given.polynomials()[place].tolist()
+        piece = int(np.searchsorted(given.times, time, side="right"))
+        return given.polynomials()[piece].tolist(), float(given.times[max(piece - 1, 0)])
+
+    def input_at(self, name: str, time: float) -> Fraction:
+        """Return the exact value of an input at a time."""
+        coefficients, origin = self.input_polynomial(name, time)
         if not all(map(math.isfinite, coefficients)):
             raise InputError(f"enclosure: input {name} is too steep at t = {time:g}")
-        tau = Fraction(time) - Fraction(float(given.times[max(place - 1, 0)]))
+        tau = Fraction(time) - Fraction(origin)
         return sum((Fraction(c) * tau**j for j, c in enumerate(coefficients)), Fraction(0))
 
-    def _eliminated(self) -> list[list[Fraction]]:
-        """Minus the inverse of the algebraic equations' derivatives, exactly."""
+    def _algebraic_solution(self) -> list[list[Fraction]]:
+        """Return minus the inverse of the algebraic equations' Jacobian, exactly."""
         tape, model = self.tape, self.problem.model
         names = tuple(model.algebraic)
         variables = {name: tape.variable(f"algebraic {name}") for name in names}
@@ -179,7 +190,7 @@ class System:
         known = {n: tape.variable(f"some {n}") for n in others} | self._folded() | variables
         rows = model.constraints(known, self._algebra)
         matrix = [[tape.derivative(row, v).value for v in variables.values()] for row in rows]
-        found = None if self._field.algebraic else _inverse(matrix)
+        found = None if self._field.algebraic else inverse(matrix)
         if found is None:
             raise InputError(
                 f"enclosure: the algebraic equations are not linear in {', '.join(names)} with "
@@ -191,7 +202,7 @@ class System:
         return {n: self._algebra.number(repr(v)) for n, v in self._field.folded.items()}
 
     def _complete(self, known: Mapping[str, Term]) -> dict[str, Term]:
-        """With folded constants and eliminated algebraic variables."""
+        """Return known terms with folded constants and eliminated algebraic variables."""
         full: dict[str, Term] = {**self._folded(), **known}
         names = tuple(self.problem.model.algebraic)
         zero = self.tape.number(0)
@@ -205,30 +216,30 @@ class System:
             full[name] = total
         return full
 
-    def motion(self, time: float) -> Mode:
-        """What holds from `time` on."""
-        return [m for m in self.motions if m.since <= time][-1]
+    def mode_at(self, time: float) -> Mode:
+        """Return the mode that holds from `time` on."""
+        return [m for m in self.modes if m.begin <= time][-1]
 
     def observables(self, names: list[str], time: float) -> TapeProgram:
-        """What is measured at `time`, before events at that time."""
+        """Return the observables of the given names at `time`, before events at that time."""
         try:
-            scalars = [found for since, found in self._stages if since < time][-1]
+            scalars = [found for begin, found in self._stages if begin < time][-1]
             return self._at([self.problem.model.observables[name] for name in names], scalars)
         except NotRationalError as error:
             raise InputError(f"enclosure, observables: {error}; take another method") from None
 
     def influence(self, program: TapeProgram) -> Array:
-        """Which unknowns may act on each term of a program, shape (terms, n)."""
+        """Return which unknowns may act on each term of a program, as 0 and 1, (terms, n)."""
         tape, n = self.tape, len(self.unknowns)
         every = set(range(len(self.states)))
         acting = [set(tape.depends(t)) for t in self.initial.terms]
-        reach = np.eye(len(self.states))
-        for motion in self.motions:
-            reach = np.maximum(reach, motion.order(len(self.states))[1])
-            for i, rate in enumerate(motion.rates.terms):
+        dependence = np.eye(len(self.states))
+        for mode in self.modes:
+            dependence = np.maximum(dependence, mode.dependence)
+            for i, rate in enumerate(mode.right_hand_sides.terms):
                 acting[i] |= tape.depends(rate)
-        for _ in self.motions:  # from one motion to the next
-            reach = (reach @ reach > 0).astype(float)
+        for _ in self.modes:  # from one mode to the next
+            dependence = (dependence @ dependence > 0).astype(float)
         for time, assign, _ in self._jumps:
             places, jump = self.jump(assign, time)
             for i, term in zip(places, jump.terms, strict=True):
@@ -239,13 +250,13 @@ class System:
         for row, term in enumerate(program.terms):
             direct = tape.depends(term)
             own = {i for i in every if self.states[i] in direct}
-            states = every if jumps and own else {j for i in own for j in every if reach[i, j]}
+            states = every if jumps and own else {j for i in own for j in every if dependence[i, j]}
             entries = set(direct).union(*(acting[j] for j in states))
             found[row] = [entry in entries for entry in self.unknowns]
         return found
 
     def jump(self, assign: Mapping[str, Expression], time: float) -> tuple[list[int], TapeProgram]:
-        """Which states an event sets, by number, and to what."""
+        """Return the numbers of the states that an event sets, and their new values."""
         names = list(self._states)
         own = [n for n in names if n in assign]
         # Of events at the same time, each sees what those before it have set.
@@ -261,28 +272,7 @@ class System:
 
     @property
     def breaks(self) -> list[float]:
-        """Times after t0 at which something is not smooth."""
+        """Times after t0 at which the solution is not smooth: events and knots of inputs."""
         events = {t for t, _ in self.condition.events}
         corners = {float(t) for i in self.condition.inputs.values() for t in i.times}
         return sorted(t for t in events | corners if t > self.condition.t0)
-
-
-def _inverse(matrix: list[list[Fraction | None]]) -> list[list[Fraction]] | None:
-    """By elimination; None if an entry is not known, or the matrix is singular."""
-    n = len(matrix)
-    rows: list[list[Fraction]] = []
-    for i, row in enumerate(matrix):
-        own = [a for a in row if a is not None]
-        if len(own) < n:
-            return None
-        rows.append(own + [Fraction(i == j) for j in range(n)])
-    for k in range(n):
-        pivot = next((i for i in range(k, n) if rows[i][k] != 0), None)
-        if pivot is None:
-            return None
-        rows[k], rows[pivot] = rows[pivot], rows[k]
-        rows[k] = [a / rows[k][k] for a in rows[k]]
-        for i in range(n):
-            if i != k and rows[i][k] != 0:
-                rows[i] = [a - rows[i][k] * b for a, b in zip(rows[i], rows[k], strict=True)]
-    return [row[n:] for row in rows]

@@ -191,7 +191,7 @@ def test_a_radius_changes_nothing_about_boxes_that_it_does_not_refute(build: Any
     middle = vector * np.exp(rng.normal(0, 1, (40, len(vector))))
     lower, upper = 0.99 * middle, 1.01 * middle
     everything = enclosure(lower, upper)
-    least = np.sqrt(everything.least_squares())
+    least = np.sqrt(everything.squares_bound())
     for radius in (0.0, float(np.quantile(least, 0.3)), float(np.median(least)), 1e9):
         found = enclosure(lower, upper, radius)
         kept = least <= radius
@@ -203,7 +203,7 @@ def test_a_radius_changes_nothing_about_boxes_that_it_does_not_refute(build: Any
         said = np.isfinite(found.remainder)
         own, other = found.remainder[said], everything.remainder[said]
         assert own == pytest.approx(other, rel=1e-6, abs=1e-12)
-        refuted = found.least_squares()[~kept]
+        refuted = found.squares_bound()[~kept]
         assert (refuted >= radius**2 * (1 - 1e-12)).all()
 
 

@@ -37,7 +37,7 @@ class Quartic:
             raise KeyboardInterrupt
         models = variables(self.monomials, lower, upper)
         m = self.monomials
-        found = Residuals.empty(3, len(m), len(lower))
+        found = Residuals.zeros(3, len(m), len(lower))
         for i, (model, target) in enumerate(zip(models, (1.0, 2.0), strict=True)):
             c = model.c[:, 0]
             middle, radius_ = c[0], c[m.linear[i]]

@@ -19,7 +19,8 @@ import numpy as np
 from odefit.enclosure.discretised.projection_bound import Readout
 from odefit.enclosure.discretised.right_hand_sides import RightHandSides
 from odefit.enclosure.discretised.step_equations import StepEquations
-from odefit.enclosure.error_propagation import ErrorBound, coordinates, mapped
+from odefit.enclosure.error_propagation import ErrorBound, in_frame_coordinates, mapped_error
+from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.rounding import ROUNDING_MARGIN, UNIT_ROUNDOFF
 from odefit.enclosure.taylor_models import TaylorModel
 from odefit.problem.arrays import Array, BoolArray, IntArray
@@ -80,11 +81,10 @@ class PointEnclosure:
         c = np.stack([m.c[:, 0] for m in models])
         return PointEnclosure(c, np.stack([m.remainder for m in models]))
 
-    def models(self) -> list[TaylorModel]:
+    def models(self, monomials: Monomials) -> list[TaylorModel]:
         """Return the states as Taylor models."""
-        nothing = np.zeros(self.c.shape[2])
         return [
-            TaylorModel(c[:, None, :], None, deviation, nothing)
+            TaylorModel(monomials, c[:, None, :], None, deviation)
             for c, deviation in zip(self.c, self.deviation, strict=True)
         ]
 
@@ -108,10 +108,17 @@ class KrawczykSolver:
         The right-hand sides of the segment.
     coefficient_error
         Largest relative error of the coefficients of A and B, far below the rounding margin.
+
+    Attributes
+    ----------
+    rhs
+        The right-hand sides.
+    states, boxes
+        Number of states, and of boxes.
     """
 
     def __init__(self, right_hand_sides: RightHandSides, coefficient_error: float = 0.0) -> None:
-        self._rhs = right_hand_sides
+        self.rhs = right_hand_sides
         self.states, self.boxes = right_hand_sides.states, right_hand_sides.boxes
         self._monomials = right_hand_sides.monomials
         self._coefficient_error = coefficient_error
@@ -128,7 +135,7 @@ class KrawczykSolver:
             deviation += abs(weight) * points[k].deviation
             total += abs(weight) * np.abs(points[k].c).sum(1)
         for k, weight in readout.right_hand_sides.items():
-            f, remainder = self._rhs.around(points[k].c, points[k].deviation, k)
+            f, remainder = self.rhs.around(points[k].c, points[k].deviation, k)
             c += weight * f
             deviation += abs(weight) * remainder
             total += abs(weight) * np.abs(f).sum(1)
@@ -160,10 +167,10 @@ class KrawczykSolver:
         inverse = self._inverse_jacobian(a, b, x, step.new)
         # From the middle on, each iteration is right to one more degree.
         for _ in range(max(self._monomials.degree, 1)):
-            f = self._rhs.polynomials(x, step.new)
+            f = self.rhs.polynomials(x, step.new)
             x = x - _applied(inverse, constant[:, :, :m] + _rows(a, x) - _rows(b, f))
         # With the next degree: Y takes from it what the equations have in common.
-        f, f_remainder = self._rhs.to_next_degree(x, step.new)
+        f, f_remainder = self.rhs.to_next_degree(x, step.new)
         defect = constant - _rows(b, f)
         defect[:, :, :m] += _rows(a, x)
         rounding += np.einsum("rp,npb->nrb", np.abs(a), np.abs(x).sum(2))
@@ -192,7 +199,7 @@ class KrawczykSolver:
         Shapes (n, q, M', B), (n, q, B) and (n, q, B).
         """
         n, boxes, q, m = self.states, self.boxes, len(step.new), len(self._monomials)
-        constant = np.zeros((n, q, self._rhs.finer, boxes))
+        constant = np.zeros((n, q, self.rhs.finer, boxes))
         remainder, rounding = np.zeros((n, q, boxes)), np.zeros((n, q, boxes))
         for j, old in enumerate(step.old):
             a, b = step.a_old[:, j], step.b_old[:, j]
@@ -201,7 +208,7 @@ class KrawczykSolver:
             rounding += np.abs(a)[None, :, None] * np.abs(point.c).sum(1)[:, None]
             if b.any():
                 if point.f is None or point.f_remainder is None:
-                    f, rest = self._rhs.to_next_degree(point.c[:, None], [old])
+                    f, rest = self.rhs.to_next_degree(point.c[:, None], [old])
                     point.f, point.f_remainder = f[:, 0], rest[:, 0]
                 constant -= b[None, :, None, None] * point.f[:, None]
                 remainder += np.abs(b)[None, :, None] * point.f_remainder[:, None]
@@ -211,10 +218,10 @@ class KrawczykSolver:
     def _solve_in_middle(self, step: StepEquations, constant: Array, x: Array) -> Array:
         """Return the solution in the middle of the boxes, from a guess x, shape (n, q, 1, B)."""
         a, b, new = step.a_new, step.b_new, step.new
-        iterations = 1 if self._rhs.linear else NEWTON_ITERATIONS
+        iterations = 1 if self.rhs.linear else NEWTON_ITERATIONS
         found, converged = self._newton(a, b, constant, x, new, iterations)
-        lost = ~converged & (self._rhs.relative_width <= CONTINUATION_WIDTH)
-        if self._rhs.linear or not lost.any():
+        lost = ~converged & (self.rhs.relative_width <= CONTINUATION_WIDTH)
+        if self.rhs.linear or not lost.any():
             return found
         # The step grows from next to nothing, and the solution with it.
         path = x
@@ -229,7 +236,7 @@ class KrawczykSolver:
         """Iterate in the middle of the boxes; the mask says where that converged, shape (B,)."""
         for _ in range(iterations):
             inverse = self._inverse_jacobian(a, b, x, new)
-            defect = constant + _rows(a, x) - _rows(b, self._rhs.in_middle(x, new))
+            defect = constant + _rows(a, x) - _rows(b, self.rhs.in_middle(x, new))
             correction = _applied(inverse, defect)
             x = x - correction
             size = np.abs(x).max(axis=(0, 1, 2), initial=1e-300)
@@ -242,7 +249,7 @@ class KrawczykSolver:
     def _inverse_jacobian(self, a: Array, b: Array, x: Array, new: Sequence[int]) -> Array:
         """Return Y, the inverse of G' in the middle of the boxes, shape (B, nq, nq)."""
         n, q = self.states, len(new)
-        jacobian = _derivative(a, b, self._rhs.jacobian_in_middle(x, new))
+        jacobian = _derivative(a, b, self.rhs.jacobian_in_middle(x, new))
         usable: BoolArray = np.all(np.isfinite(jacobian), axis=(1, 2))
         jacobian = np.where(usable[:, None, None], jacobian, np.eye(n * q))
         try:
@@ -297,7 +304,7 @@ class KrawczykSolver:
         # The last point, in the frame: what was carried to it, and all else.
         rest = added + _product(matrix, found)
         last = np.arange(n) * q + q - 1
-        framed = mapped(
+        framed = mapped_error(
             error,
             (through[:, last], 0.0),
             rest[:, last] * ROUNDING_MARGIN,
@@ -305,7 +312,7 @@ class KrawczykSolver:
         )
         least = np.minimum(found[:, last], framed.sizes)
         back = np.abs(np.swapaxes(framed.frame, 1, 2))
-        lengths = coordinates(framed.frame, _product(back, least) * ROUNDING_MARGIN)
+        lengths = in_frame_coordinates(framed.frame, _product(back, least) * ROUNDING_MARGIN)
         by_state = np.moveaxis(found.reshape(boxes, n, q), 0, 2)
         return by_state, ErrorBound(least, framed.frame, np.fmin(framed.lengths, lengths))
 
@@ -332,7 +339,7 @@ class KrawczykSolver:
             point = points[old]
             matrix = np.einsum("r,ik->irk", a, np.eye(n))[None].repeat(boxes, axis=0)
             if b.any():
-                parts, rest = self._rhs.jacobian(point.c[:, None], point.deviation[:, None], [old])
+                parts, rest = self.rhs.jacobian(point.c[:, None], point.deviation[:, None], [old])
                 varying = np.abs(parts[:, :, 1:]).sum(axis=2) + rest
                 varying = varying * ROUNDING_MARGIN + 4 * UNIT_ROUNDOFF * np.abs(parts[:, :, 0])
                 matrix = matrix - np.einsum("r,bik->birk", b, parts[:, 0, 0])
@@ -374,7 +381,7 @@ class KrawczykSolver:
         n, q, boxes = self.states, len(step.new), self.boxes
         size = n * q
         by_state = np.moveaxis(deviation.reshape(boxes, n, q), 0, 2)
-        parts, remainder = self._rhs.jacobian(x, by_state, step.new)
+        parts, remainder = self.rhs.jacobian(x, by_state, step.new)
         # With the rounding of the products below, which may cancel.
         remainder = remainder + 4 * UNIT_ROUNDOFF * np.abs(parts[:, :, 0])
         a, b = step.a_new, step.b_new

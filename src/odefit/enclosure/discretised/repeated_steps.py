@@ -8,13 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.enclosure.affine_maps import Composition, Powers
+from odefit.enclosure.affine_maps import AffinePowers
 from odefit.enclosure.discretised.krawczyk import KrawczykSolver, PointEnclosure
 from odefit.enclosure.discretised.step_equations import StepEquations
-from odefit.enclosure.monomials import Monomials
-from odefit.enclosure.taylor_evaluation import TapeProgram
 from odefit.enclosure.taylor_models import TaylorModel
-from odefit.structure.tape import Tape
 
 MIN_REPEATS = 24
 """Number of equal steps from which on powers of their map pay."""
@@ -95,39 +92,29 @@ class RepeatedSteps:
         return count
 
 
-def step_powers(
-    composition: Composition, monomials: Monomials, solver: KrawczykSolver, step: StepEquations
-) -> Powers:
+def step_powers(solver: KrawczykSolver, step: StepEquations) -> AffinePowers:
     """Return the powers of the map of a step.
 
     The map is found from the solutions that start at zero and at each unit vector.
 
     Parameters
     ----------
-    composition
-        Composition of maps of n states.
-    monomials
-        Monomials in the unknowns.
     solver
         Solver in ``(n + 1) B`` boxes: all boxes, n + 1 times one after the other.
     """
-    n = solver.states
+    n, equations = solver.states, solver.rhs
     boxes = solver.boxes // (n + 1)
-    c = np.zeros((n, len(monomials), (n + 1) * boxes))
+    c = np.zeros((n, len(equations.monomials), (n + 1) * boxes))
     for j in range(n):
         c[j, 0, j * boxes : (j + 1) * boxes] = 1.0
-    found = solver.step(step, PointEnclosure(c, np.zeros((n, (n + 1) * boxes)))).models()
+    start = PointEnclosure(c, np.zeros((n, (n + 1) * boxes)))
+    found = solver.step(step, start).models(equations.monomials)
 
     def end(i: int, j: int) -> TaylorModel:
         """Return state i of the solution from unit vector j, or from zero for j = n."""
         return found[i].take(np.arange(j * boxes, (j + 1) * boxes))
 
     shift = [end(i, n) for i in range(n)]
-    tape = Tape()
-    difference = TapeProgram(tape, [tape.variable("with") - tape.variable("without")])
-    matrix = []
-    for i, j in composition.pairs:
-        left, right = (tape.variable(name).index for name in ("with", "without"))
-        done = difference.static(monomials, {left: end(i, j), right: shift[i]}, boxes)
-        matrix.append(done[difference.terms[0].index])
-    return Powers(composition, monomials, matrix, shift)
+    places = np.argwhere(equations.dependence).tolist()
+    matrix = {(i, j): end(i, j) - shift[i] for i, j in places}
+    return AffinePowers.of(equations.groups, matrix, shift)

@@ -99,7 +99,7 @@ class _Condition:
             first, last = segment.mesh[0], segment.mesh[-1]
             own = [m for m in measured if first < m.time <= last]
             self._segments.append(SegmentEnclosure(self.system, monomials, segment, scheme, own))
-        nonlinear = any(depends_on_states(self.system, mode) for mode in self.system.motions)
+        nonlinear = any(depends_on_states(self.system, mode) for mode in self.system.modes)
         self.unique_solution = not nonlinear or all(s.explicit for s in self._segments)
 
     def projection_bound(self) -> float:
@@ -136,7 +136,7 @@ class _Condition:
         """
         system = self.system
         boxes = OpenBoxes(system, self._monomials, models, squares, limit)
-        begun = system.initial.still(self._monomials, boxes.unknowns, len(squares))
+        begun = system.initial.constants(self._monomials, boxes.unknowns, len(squares))
         point = PointEnclosure.of([begun[term.index] for term in system.initial.terms])
         if self._initial is not None:
             boxes.measure(self._initial, point)

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from odefit.discretisation.mesh import Segment
-from odefit.enclosure.flow import lowered
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW
 from odefit.enclosure.system import Mode, System
 from odefit.enclosure.taylor_evaluation import TapeProgram
-from odefit.enclosure.taylor_models import TaylorModel
+from odefit.enclosure.taylor_models import CONSTANT, TaylorModel
 from odefit.problem.arrays import Array
 
 
@@ -77,24 +76,21 @@ class RightHandSides:
     ) -> None:
         self._system, self._segment = system, segment
         self.boxes, self.monomials = boxes, monomials
-        mode = system.motion(float(segment.mesh[0]))
+        mode = system.mode_at(float(segment.mesh[0]))
         variables, degree = monomials.variables, monomials.degree
         none = Monomials.of(variables, 0)
         low = Monomials.of(variables, min(1, degree))
         high = Monomials.of(variables, degree + 1)
-        middle = {
-            i: TaylorModel(m.c[:1], frozenset([0]), np.zeros(boxes), np.zeros(boxes))
-            for i, m in unknowns.items()
-        }
-        lower = {i: lowered(m, low) for i, m in unknowns.items()}
-        higher = {i: _extended(m, high) for i, m in unknowns.items()}
-        self._polynomials = _Evaluation(mode.rates, monomials, unknowns)
-        self._finer = _Evaluation(mode.rates, high, higher)
-        self._middle = _Evaluation(mode.rates, none, middle)
-        self._jacobian = _Evaluation(mode.slopes, low, lower)
-        self._middle_jacobian = _Evaluation(mode.slopes, none, middle)
+        middle = {i: TaylorModel(none, m.c[:1], CONSTANT) for i, m in unknowns.items()}
+        lower = {i: m.lowered(low) for i, m in unknowns.items()}
+        higher = {i: m.raised(high) for i, m in unknowns.items()}
+        self._polynomials = _Evaluation(mode.right_hand_sides, monomials, unknowns)
+        self._finer = _Evaluation(mode.right_hand_sides, high, higher)
+        self._middle = _Evaluation(mode.right_hand_sides, none, middle)
+        self._jacobian = _Evaluation(mode.jacobian, low, lower)
+        self._middle_jacobian = _Evaluation(mode.jacobian, none, middle)
         self.states = len(system.states)
-        self.groups, self.dependence = mode.order(self.states)
+        self.groups, self.dependence = mode.groups, mode.dependence
         self.linear = not depends_on_states(system, mode)
         self.finer = len(high)
         widths = [
@@ -125,10 +121,9 @@ class RightHandSides:
         """
         count, boxes, m = len(points), self.boxes, len(how.monomials)
         if count not in how.constant:
-            wide = {i: repeated(model, count) for i, model in how.unknowns.items()}
-            how.constant[count] = how.program.still(how.monomials, wide, count * boxes)
+            wide = {i: model.tiled(count) for i, model in how.unknowns.items()}
+            how.constant[count] = how.program.constants(how.monomials, wide, count * boxes)
         known = dict(how.constant[count])
-        nothing = np.zeros(count * boxes)
         for i, entry in enumerate(self._system.states):
             flat = np.moveaxis(c[i], 0, 1)  # (M', q, B)
             rest = np.abs(flat[m:]).sum(0)
@@ -139,14 +134,14 @@ class RightHandSides:
             kept[:own, 0] = flat[:own].reshape(own, -1)
             support = None if own == m else frozenset(range(own))
             remainder = (rest * ROUNDING_MARGIN).reshape(-1)
-            known[entry] = TaylorModel(kept, support, remainder, nothing)
+            known[entry] = TaylorModel(how.monomials, kept, support, remainder)
         times = self._segment.relations.times[list(points)]
         inputs = self._segment.inputs(times)
         columns = [(self._system.time, times)]
         columns += [(entry, inputs[:, k]) for k, entry in enumerate(self._system.inputs.values())]
         for entry, values in columns:
             known[entry] = TaylorModel.constant(how.monomials, np.repeat(values, boxes))
-        found = how.program.static(how.monomials, known, count * boxes, bounded)
+        found = how.program.evaluate(how.monomials, known, count * boxes, bounded)
         models = [found[term.index] for term in how.program.terms]
         coefficients = np.stack([model.c[:, 0].reshape(m, count, boxes) for model in models])
         return coefficients, np.stack([model.remainder.reshape(count, boxes) for model in models])
@@ -209,21 +204,4 @@ class RightHandSides:
 def depends_on_states(system: System, mode: Mode) -> bool:
     """Return whether the Jacobian depends on the states: whether the equations are nonlinear."""
     states = set(system.states)
-    return any(system.tape.depends(term) & states for term in mode.slopes.terms)
-
-
-def _extended(model: TaylorModel, monomials: Monomials) -> TaylorModel:
-    """Return the same Taylor model in more monomials."""
-    c = np.zeros((len(monomials), *model.c.shape[1:]))
-    c[: len(model.c)] = model.c
-    return TaylorModel(c, model.support, model.remainder, model.late)
-
-
-def repeated(model: TaylorModel, count: int) -> TaylorModel:
-    """Return a Taylor model in all boxes, `count` times one after the other."""
-    return TaylorModel(
-        np.tile(model.c, (1, 1, count)),
-        model.support,
-        np.tile(model.remainder, count),
-        np.tile(model.late, count),
-    )
+    return any(system.tape.depends(term) & states for term in mode.jacobian.terms)

@@ -10,11 +10,11 @@ import numpy as np
 from odefit.discretisation.discretisation import MESH_TIME_TOLERANCE
 from odefit.discretisation.mesh import Segment
 from odefit.discretisation.schemes import Scheme
-from odefit.enclosure.affine_maps import Composition, Powers, affine
+from odefit.enclosure.affine_maps import AffinePowers, is_autonomous_affine
 from odefit.enclosure.discretised.krawczyk import KrawczykSolver, PointEnclosure
 from odefit.enclosure.discretised.projection_bound import Readout
 from odefit.enclosure.discretised.repeated_steps import RepeatedSteps, StepSequence, step_powers
-from odefit.enclosure.discretised.right_hand_sides import RightHandSides, repeated
+from odefit.enclosure.discretised.right_hand_sides import RightHandSides
 from odefit.enclosure.discretised.step_equations import step_equations
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.residuals import Residuals, ResidualsAtTime, known_at
@@ -58,7 +58,7 @@ class OpenBoxes:
         self.unknowns = dict(zip(system.unknowns, models, strict=True))
         self._open = np.arange(len(squares))
         self._squares = squares
-        self.found = Residuals.empty(system.condition.size, len(monomials), len(squares))
+        self.found = Residuals.zeros(system.condition.size, len(monomials), len(squares))
         self.found.remainder[:] = np.inf
 
     def __len__(self) -> int:
@@ -66,8 +66,8 @@ class OpenBoxes:
 
     def measure(self, measured: ResidualsAtTime, point: PointEnclosure) -> None:
         """Add the residuals at one time."""
-        own = measured.of(point.models(), self.unknowns, self._monomials)
-        self._squares[self._open] += own.least_squares()
+        own = measured.of(point.models(self._monomials), self.unknowns, self._monomials)
+        self._squares[self._open] += own.squares_bound()
         places = np.ix_(np.array(measured.places), self._open)
         self.found.remainder[places] = own.remainder
         for i, place in enumerate(measured.places):
@@ -134,10 +134,9 @@ class SegmentEnclosure:
                 self._last_use[k] = max(self._last_use.get(k, 0), at)
         self.points = len(segment.relations.times)
         self.repeated_steps: RepeatedSteps | None = None
-        mode = system.motion(begin)
-        if affine(system, mode):
+        mode = system.mode_at(begin)
+        if is_autonomous_affine(system, mode):
             self.repeated_steps = RepeatedSteps(self._steps, self._last_use)
-            self._composition = Composition(*mode.order(len(system.states)))
 
     @property
     def explicit(self) -> bool:
@@ -181,8 +180,10 @@ class SegmentEnclosure:
             return point
         places, program = self._jump
         time = float(self._segment.mesh[0])
-        known = known_at(self._system, point.models(), unknowns, self._monomials, time)
-        after = program.static(self._monomials, known, point.c.shape[2])
+        known = known_at(
+            self._system, point.models(self._monomials), unknowns, self._monomials, time
+        )
+        after = program.evaluate(self._monomials, known, point.c.shape[2])
         c, deviation = point.c.copy(), point.deviation.copy()
         for place, term in zip(places, program.terms, strict=True):
             c[place], deviation[place] = after[term.index].c[:, 0], after[term.index].remainder
@@ -242,28 +243,30 @@ class SegmentEnclosure:
         """Return a solver in all open boxes, `times` times one after the other."""
         unknowns = boxes.unknowns
         if times > 1:
-            unknowns = {i: repeated(m, times) for i, m in unknowns.items()}
+            unknowns = {i: m.tiled(times) for i, m in unknowns.items()}
         equations = self._system, self._segment, self._monomials
         return KrawczykSolver(
             RightHandSides(*equations, unknowns, times * len(boxes)), coefficient_error
         )
 
-    def _powers(self, boxes: OpenBoxes) -> dict[int, Powers]:
+    def _powers(self, boxes: OpenBoxes) -> dict[int, AffinePowers]:
         """Return the powers of the map of each kind of steps that are taken together."""
-        found: dict[int, Powers] = {}
+        found: dict[int, AffinePowers] = {}
         if self.repeated_steps is None:
             return found
         for kind in {sequence.kind for sequence in self.repeated_steps.sequences.values()}:
             times = len(self._system.states) + 1
             solver = self._solver(boxes, times, self.repeated_steps.differences[kind])
             step = self.repeated_steps.different[kind]
-            found[kind] = step_powers(self._composition, self._monomials, solver, step)
+            found[kind] = step_powers(solver, step)
         return found
 
 
-def _after(powers: Powers, point: PointEnclosure, count: int) -> PointEnclosure:
+def _after(powers: AffinePowers, point: PointEnclosure, count: int) -> PointEnclosure:
     """Return the point that is some equal steps later."""
-    return PointEnclosure.of(powers(point.models(), count)) if count else point
+    if not count:
+        return point
+    return PointEnclosure.of(powers(point.models(powers.monomials), count))
 
 
 def _readouts(segment: Segment, scheme: Scheme, times: Sequence[float]) -> Iterator[Readout]:

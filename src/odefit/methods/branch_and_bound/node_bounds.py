@@ -94,7 +94,7 @@ class NodeBounder:
         with np.errstate(all="ignore"):
             scaled = tolerance * np.sqrt(remainder.shape[1]) / radius
             discount = 1.0 / np.sqrt(1.0 + scaled**2)
-            norm = np.sqrt(residuals.least_squares()) * (1 - SUM_MARGIN)
+            norm = np.sqrt(residuals.squares_bound()) * (1 - SUM_MARGIN)
             norm = np.fmax(norm, self._by_weighted_sums(c, remainder, tolerance, discount))
             complete: BoolArray = np.all(enclosed, axis=1)
             if complete.any():

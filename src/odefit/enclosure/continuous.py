@@ -1,0 +1,301 @@
+"""Weighted residuals of a problem over boxes of unknowns, in continuous time.
+
+Every condition is followed from its initial values through all events to its last measurement, by
+three enclosures at once: steps with Taylor polynomials in time (:mod:`odefit.enclosure.flow`),
+powers of an affine map where the equations are linear and stiff
+(:mod:`odefit.enclosure.affine_flow`), and intervals from differential inequalities where the series
+have given up (:mod:`odefit.enclosure.differential_inequalities`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from odefit.enclosure.affine_flow import LinearODE, StiffAffineFlow
+from odefit.enclosure.differential_inequalities import DifferentialInequalities, StateIntervals
+from odefit.enclosure.error_propagation import ErrorBound
+from odefit.enclosure.flow import Flow, StepControl
+from odefit.enclosure.intervals import Interval, evaluated
+from odefit.enclosure.monomials import Monomials
+from odefit.enclosure.residuals import (
+    Priors,
+    Residuals,
+    ResidualsAtTime,
+    influences,
+    known_at,
+    standard_deviations,
+    variables,
+)
+from odefit.enclosure.state_enclosure import StateEnclosure
+from odefit.enclosure.system import System
+from odefit.enclosure.taylor_models import TaylorModel
+from odefit.problem.arrays import Array
+from odefit.problem.condition import Condition
+from odefit.problem.problem import Problem
+
+ORDER = 10
+"""Number of coefficients of the Taylor polynomials in time."""
+
+ACCURACY = 1e-5
+"""Error of a solution that shorter steps could avoid, relative to the standard deviation of a
+residual, or to a tenth of the range of the data where that is not given."""
+
+STABILITY_COST = 8.0
+"""For how many steps one counts that is short for stability alone, where all states keep their
+signs: intervals then tell much without any steps."""
+
+
+class Enclosure:
+    """The residuals of a problem over boxes, in continuous time.
+
+    Parameters
+    ----------
+    problem
+        With data; standard deviations must not depend on unknowns.
+    degree
+        The degree of the polynomials in the unknowns.
+    order
+        The number of coefficients of the Taylor polynomials in time.
+
+    Attributes
+    ----------
+    monomials
+        The monomials of the residuals.
+    scope
+        What the residuals hold for, in words.
+    size
+        Number of residuals, priors included.
+    lower_bound
+        Lower bound of the objective that holds whatever the unknowns are.
+    unique_solution
+        Whether the equations have one solution for each value of the unknowns.
+    influence
+        Which unknowns act on which residual, as zeros and ones, shape (R, n).
+
+    Raises
+    ------
+    InputError
+        The equations or the noise cannot be enclosed.
+    """
+
+    scope = "continuous time"
+    lower_bound = 0.0
+    unique_solution = True
+
+    def __init__(self, problem: Problem, degree: int = 2, order: int = ORDER) -> None:
+        self.problem = problem
+        self.monomials = Monomials.of(len(problem.unknowns), degree)
+        self._conditions = [
+            _Condition(problem, c, self.monomials, order) for c in problem.conditions
+        ]
+        self._priors = Priors(problem)
+        self.size = problem.size + self._priors.size
+        self.influence = np.concatenate(
+            [*(c.influence for c in self._conditions), self._priors.influence]
+        )
+
+    def __call__(self, lower: Array, upper: Array, radius: float = np.inf) -> Residuals:
+        """Return the residuals over boxes with these corners, shapes (B, n).
+
+        Once the residuals exceed `radius` in a box, the others of the condition are not computed:
+        nothing is known of them.
+        """
+        models = variables(self.monomials, lower, upper)
+        corners = [Interval(*ends) for ends in zip(lower.T, upper.T, strict=True)]
+        squares = np.zeros(len(lower))
+        with np.errstate(all="ignore"):
+            parts = [
+                _Traversal(c, models, corners, squares, radius**2).residuals()
+                for c in self._conditions
+            ]
+            return Residuals.joined([*parts, self._priors.of(models)])
+
+
+class _Condition:
+    """One condition, with everything that does not depend on the boxes.
+
+    Attributes
+    ----------
+    stops
+        Times after t0 up to which the solution is smooth or at which something is measured.
+    linear
+        The linear ODEs of the modes, by the time at which they begin; None for others.
+    """
+
+    def __init__(
+        self, problem: Problem, condition: Condition, monomials: Monomials, order: int
+    ) -> None:
+        self.condition, self.monomials = condition, monomials
+        self.system = System(problem, condition)
+        self.measured = [ResidualsAtTime(self.system, row) for row in range(len(condition.times))]
+        self.influence = influences(self.measured, condition.size)
+        states = problem.model.states
+        tolerance = np.full(len(states), ACCURACY * self._smallest_deviation(problem))
+        self.flow = Flow(self.system, monomials, order, tolerance)
+        self.inequalities = DifferentialInequalities(self.system)
+        self.events = [
+            (time, *self.system.jump(assign, time))
+            for time, assign in condition.events
+            if any(name in states for name in assign)
+        ]
+        last = float(condition.times[-1])
+        stops = {t for t in self.system.breaks if t < last} | {float(t) for t in condition.times}
+        self.stops = sorted(t for t in stops if t > condition.t0)
+        spans = [
+            Fraction(b) - Fraction(a) for a, b in itertools.pairwise([condition.t0, *self.stops])
+        ]
+        self.linear = {
+            mode.begin: LinearODE.of(self.system, mode, monomials, spans)
+            for mode in self.system.modes
+        }
+
+    def _smallest_deviation(self, problem: Problem) -> float:
+        """Return the smallest standard deviation, or tenth of a range of data if none is given."""
+        found = []
+        for name, series in self.condition.series.items():
+            sd = float(np.min(standard_deviations(problem, self.condition, name)))
+            data_range = float(np.ptp(series.values)) or 1.0
+            found.append(min(sd, data_range) if sd != 1.0 else 0.1 * data_range)
+        return min(found)
+
+
+class _Traversal:
+    """One condition over some boxes: from its initial values through all events to all data.
+
+    Parameters
+    ----------
+    condition
+        The condition.
+    models, corners
+        The unknowns, as Taylor models and as intervals.
+    squares
+        Lower bounds of the sum of earlier residuals' squares, shape (B,); these ones are added.
+    limit
+        Sum of squares from which on a box is refuted.
+    """
+
+    def __init__(
+        self,
+        condition: _Condition,
+        models: Sequence[TaylorModel],
+        corners: Sequence[Interval],
+        squares: Array,
+        limit: float,
+    ) -> None:
+        self._condition, self._squares, self._limit = condition, squares, limit
+        system, given, boxes = condition.system, condition.condition, len(squares)
+        self._system, self._boxes = system, boxes
+        self._unknowns = dict(zip(system.unknowns, models, strict=True))
+        self._ranges = dict(zip(system.unknowns, corners, strict=True))
+        initial = system.initial
+        start = initial.constants(condition.monomials, self._unknowns, boxes)
+        ranges = evaluated(system.tape, initial.order, self._ranges, boxes)
+        time = given.t0
+        self._states = StateEnclosure.of([start[term.index] for term in initial.terms])
+        self._intervals = condition.inequalities.start(
+            [ranges[term.index] for term in initial.terms], time
+        )
+        self._time, self._smooth_until = time, -np.inf
+        self._signs: list[Interval] = []
+        span = float(given.times[-1]) - time
+        first = np.full(boxes, span / 8 if span > 0 else 1.0)
+        self._control = StepControl(first, np.zeros(boxes), np.ones(boxes))
+        self._stiff: StiffAffineFlow | None = None
+
+    def residuals(self) -> Residuals:
+        """Return all residuals of the condition."""
+        measured = self._condition.measured
+        monomials = self._condition.monomials
+        found = Residuals.zeros(self._condition.condition.size, len(monomials), self._boxes)
+        for stop in [self._time, *self._condition.stops]:
+            if stop > self._time:
+                self._states.error.forget(self._squares > self._limit)
+                self._jump()
+                self._advance(stop)
+            # A measurement at the time of an event is of the states before it.
+            while measured and measured[0].time <= self._time:
+                first, *measured = measured
+                states = self._states.models(self._intervals.states)
+                own = first.of(states, self._unknowns, monomials)
+                lost = first.uses @ ~np.isfinite(self._states.error.sizes).T > 0
+                own = own.informative(lost)
+                found.put(first.places, own)
+                self._squares += own.squares_bound()
+        return found
+
+    def _advance(self, end: float) -> None:
+        """Go to the next stop."""
+        condition, begin = self._condition, self._time
+        new_mode = begin in condition.linear
+        if begin >= self._smooth_until:
+            smooth = min([t for t in self._system.breaks if t > begin], default=np.inf)
+            self._smooth_until = min(smooth, condition.stops[-1])
+            self._signs = condition.inequalities.signs(
+                self._intervals.states, self._ranges, begin, self._smooth_until
+            )
+            signed = np.all([s.signed for s in self._signs], axis=0)
+            self._control.stability_cost = np.where(signed, STABILITY_COST, 1.0)
+        if begin == condition.condition.t0 or new_mode:
+            linear = condition.linear[self._system.mode_at(begin).begin]
+            left = condition.stops[-1] - begin
+            self._stiff = None
+            if linear is not None:
+                self._stiff = linear.stiff_flow(self._unknowns, self._boxes, left)
+        if self._stiff is not None:
+            self._stiff = self._stiff.without(self._squares > self._limit)
+        given = self._states, self._unknowns, begin, end, self._control
+        if self._stiff is None:
+            self._states = condition.flow.advance(*given)
+        else:
+            self._states = self._stiff.advance(condition.flow, *given)
+        self._intervals = self._intervals_at(end)
+        self._time = end
+
+    def _intervals_at(self, end: float) -> StateIntervals:
+        """Return the intervals of the states at the next stop.
+
+        Differential inequalities are used where series have given up and the box is not refuted.
+        """
+        inequalities, states = self._condition.inequalities, self._signs
+        lost = ~np.isfinite(self._states.error.sizes).all(axis=1)
+        boxes = np.flatnonzero((self._squares <= self._limit) & lost)
+        if len(boxes):
+            own = {i: r.take(boxes) for i, r in self._ranges.items()}
+            start = self._intervals.take(boxes)
+            after = inequalities.advance(start, own, self._time, end).states
+            states = [
+                s.put(boxes, s.take(boxes).within(a)) for s, a in zip(states, after, strict=True)
+            ]
+        states = [r.within(s) for r, s in zip(self._states.ranges(), states, strict=True)]
+        if end in self._condition.linear:
+            return inequalities.start(states, end)
+        return StateIntervals(states, self._intervals.totals)
+
+    def _jump(self) -> None:
+        """Apply all events at the current time that set states."""
+        system, monomials, boxes = self._system, self._condition.monomials, self._boxes
+        time = self._time
+        for at, places, program in self._condition.events:
+            if at != time:
+                continue
+            states = self._states.models(self._intervals.states)
+            known = known_at(system, states, self._unknowns, monomials, time)
+            after = program.evaluate(monomials, known, boxes)
+            c, sizes = self._states.c.copy(), self._states.error.sizes.copy()
+            for place, term in zip(places, program.terms, strict=True):
+                c[place] = after[term.index].c[:, 0]
+                sizes[:, place] = after[term.index].remainder
+            self._states = StateEnclosure(monomials, c, ErrorBound.of(sizes))
+            within = self._ranges | dict(zip(system.states, self._intervals.states, strict=True))
+            within[system.time] = Interval.number(Fraction(time), boxes)
+            for name, entry in system.inputs.items():
+                within[entry] = Interval.number(system.input_at(name, time), boxes)
+            values = evaluated(system.tape, program.order, within, boxes)
+            own, ranges = list(self._intervals.states), self._states.ranges()
+            for place, term in zip(places, program.terms, strict=True):
+                own[place] = ranges[place].within(values[term.index])
+            self._intervals = self._condition.inequalities.start(own, time)
