@@ -140,7 +140,7 @@ class Engines:
         if self.setting == "auto" and import_problem("heyoka"):
             return self._implicit(field, structure, *problem), choice
         taylor = self._engine("heyoka", field, structure)
-        if self.setting == "heyoka" or import_problem("casadi"):
+        if self.setting == "heyoka":
             return taylor.integrate(*problem, MAX_TAYLOR_STEPS), choice
         if choice.stiff:
             found = self._implicit(field, structure, *problem)
@@ -152,6 +152,8 @@ class Engines:
             return first, choice
         if not first.out_of_steps and first.steps > 0:
             return first, choice  # a blow-up: the other engine would only take longer to find it
+        if import_problem("casadi"):
+            return taylor.integrate(*problem, MAX_TAYLOR_STEPS), choice
         second = self._implicit(field, structure, *problem)
         if not first.out_of_steps:
             # A singular start that only series mind: x^n at x = 0.

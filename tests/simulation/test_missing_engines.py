@@ -1,0 +1,109 @@
+"""An engine whose package cannot be imported is missing with a sentence."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import odefit
+
+ALPHA_PINENE = str(odefit.library.path("alpha-pinene"))
+
+STIFF_OR_NOT = """
+from odefit import InputError, Model, Problem
+def decay(rhs, **more):
+    data = {"t": [0.0, 1.0, 2.0], "x": [1.0, 0.4, 0.1]}
+    return Problem(Model(ode={"x": rhs}, **more), data, {"k": {"guess": 1.0}}, {"x": 1.0})
+"""
+
+
+def without(*packages: str, code: str) -> subprocess.CompletedProcess[str]:
+    """Run `code` in a process in which these packages cannot be imported."""
+    hidden = "".join(f"sys.modules[{name!r}] = None\n" for name in packages)
+    program = f"import sys\n{hidden}import odefit\n{code}"
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted_without_heyoka() -> subprocess.CompletedProcess[str]:
+    code = f"from odefit.cli import main\nsys.exit(main(['fit', {ALPHA_PINENE!r}, '--jobs', '1']))"
+    return without("heyoka", code=code)
+
+
+def test_without_heyoka_the_command_line_fits_with_the_other_engine(
+    fitted_without_heyoka: subprocess.CompletedProcess[str],
+) -> None:
+    """The published estimates of alpha-pinene."""
+    assert fitted_without_heyoka.returncode == 0, fitted_without_heyoka.stderr
+    assert "Objective: 19.872" in fitted_without_heyoka.stdout
+    assert "5.926e-05" in fitted_without_heyoka.stdout
+
+
+def test_and_says_so_with_the_remedy(
+    fitted_without_heyoka: subprocess.CompletedProcess[str],
+) -> None:
+    text = " ".join(fitted_without_heyoka.stdout.split())
+    assert "CVODES has integrated in place of heyoka's Taylor method" in text
+    assert "pip install heyoka" in text
+
+
+def test_the_result_says_so_too_and_is_that_of_a_forced_casadi() -> None:
+    code = (
+        "p = odefit.library.load('alpha-pinene')\n"
+        "one = odefit.fit(p, odefit.SingleShooting())\n"
+        "print(one.objective)\n"
+        "print(*one.warnings, sep='\\n')"
+    )
+    run = without("heyoka", code=code)
+    assert run.returncode == 0, run.stderr
+    objective, *warnings = run.stdout.splitlines()
+    problem = odefit.library.load("alpha-pinene")
+    expected = odefit.fit(problem, odefit.SingleShooting()).objective
+    assert float(objective) == pytest.approx(expected, rel=1e-6)
+    assert sum("heyoka" in warning for warning in warnings) == 1
+
+
+def test_with_both_packages_nothing_is_said() -> None:
+    problem = odefit.library.load("alpha-pinene")
+    assert odefit.ForwardMap(problem).warnings == ()
+
+
+@pytest.mark.parametrize("package", ["heyoka", "casadi"])
+def test_an_engine_that_is_asked_for_and_missing_is_refused(package: str) -> None:
+    code = (
+        "problem = odefit.library.load('alpha-pinene')\n"
+        f"method = odefit.SingleShooting(engine={package!r})\n"
+        "try:\n    odefit.fit(problem, method)\n"
+        "except odefit.InputError as error:\n    print(error)"
+    )
+    run = without(package, code=code)
+    assert run.returncode == 0, run.stderr
+    assert f"engine='{package}' cannot be used" in run.stdout
+    assert f"pip install {package}" in run.stdout
+
+
+def test_without_casadi_what_is_smooth_is_fitted_and_what_has_kinks_is_refused() -> None:
+    code = STIFF_OR_NOT + (
+        "print(odefit.fit(decay('-k*x')).status.value)\n"
+        "try:\n    odefit.fit(decay('-k*abs(x)'))\n"
+        "except InputError as error:\n    print(error)"
+    )
+    run = without("casadi", code=code)
+    assert run.returncode == 0, run.stderr
+    fitted, refused = run.stdout.splitlines()
+    assert fitted == "converged"
+    assert refused.startswith("this model needs an implicit integrator")
+    assert "pip install casadi" in refused
+
+
+def test_without_any_engine_a_fit_is_refused() -> None:
+    code = STIFF_OR_NOT + (
+        "try:\n    odefit.fit(decay('-k*x'))\nexcept InputError as error:\n    print(error)"
+    )
+    run = without("casadi", "heyoka", code=code)
+    assert run.returncode == 0, run.stderr
+    assert "cannot be imported" in run.stdout
