@@ -6,7 +6,9 @@ is zero. A weighted sum of nonnegative states that never grows bounds each of th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -14,20 +16,10 @@ import numpy as np
 from odefit.discretisation.assembly import assemble
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
-from odefit.methods.outer_approximation.reformulation import (
-    Affine,
-    AffineAlgebra,
-    Definition,
-    Reformulation,
-)
-from odefit.problem.arrays import Array
+from odefit.enclosure.intervals import Interval, real_product, relational_quotient
+from odefit.methods.outer_approximation.reformulation import Affine, AffineAlgebra, Reformulation
+from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.expressions import Expression
-
-ZERO_AT_ZERO = frozenset({"power", "sqrt", "abs", "sinh", "tanh", "atan", "asin"})
-"""Functions that are zero at zero; powers only with a positive exponent."""
-
-SIGN_OF_ARGUMENT = frozenset({"power", "sinh", "tanh", "asin", "atan"})
-"""Functions that are nonnegative where their argument is."""
 
 SAMPLED_POINTS = 5
 """Number of points of a segment at which the signs of the right-hand sides are looked at."""
@@ -51,54 +43,51 @@ class RightHandSides:
     terms: Reformulation
     values: list[Affine]
 
-    def nonnegative(self, states: list[bool], unknowns: Array) -> list[bool]:
-        """Return which variables cannot be negative where some variables at the point are not.
-
-        Parameters
-        ----------
-        states
-            Which variables at the point are nonnegative.
-        unknowns
-            Bounds of the unknowns, shape (n, 2).
-        """
-        found = [*states, *(unknowns[:, 0] >= 0).tolist()]
-        found += [False] * (len(self.terms.names) - len(found))
-        for k, what in self.terms.definitions.items():
-            found[k] = _is_nonnegative(what, [found[i] for i in what.arguments])
+    def enclosures(self, low: Array, high: Array) -> list[Interval]:
+        """Return enclosures of all terms from bounds of the first ones, shape (first terms, B)."""
+        found = [Interval(*ends) for ends in zip(low, high, strict=True)]
+        for what in self.terms.definitions.values():
+            a = [found[i] for i in what.arguments]
+            if what.function is not None:
+                ends = zip(a[0].low.tolist(), a[0].high.tolist(), strict=True)
+                images = [what.function.image(*pair) for pair in ends]
+                found.append(Interval(*np.array(images).T))
+            elif what.kind == "sum":
+                found.append(_weighted_sum(what.constant, what.coefficients, a, low.shape[1]))
+            else:
+                combine = real_product if what.kind == "product" else relational_quotient
+                found.append(combine(*a))
         return found
 
-    def zero_factors(self, k: int) -> set[int]:
-        """Return the variables that make variable k zero where they are zero themselves."""
-        what = self.terms.definitions.get(k)
-        if what is None or what.kind == "sum":
-            return {k}
-        first = self.zero_factors(what.arguments[0])
-        if what.kind == "product":
-            return {k} | first | self.zero_factors(what.arguments[1])
-        f = what.function
-        return {k} | first if f is None or (f.name in ZERO_AT_ZERO and f.exponent >= 0) else {k}
-
-    def keeps_nonnegative(self, k: int, sign: list[bool]) -> bool:
-        """Return whether the right-hand side of state k is nonnegative where the state is zero.
+    def keep_nonnegative(self, low: Array, high: Array) -> list[bool]:
+        """Return for each state whether its right-hand side is nonnegative where it is zero.
 
         Parameters
         ----------
-        sign
-            Which variables are nonnegative.
+        low, high
+            Bounds of the variables at the point and of the unknowns.
         """
-        value = self.values[k]
-        return value.constant >= 0 and all(
-            (c > 0 and sign[i]) or k in self.zero_factors(i) for i, c in value.coefficients.items()
-        )
+        count = len(self.values)
+        lower, upper = (np.tile(ends[:, None], (1, count)) for ends in (low, high))
+        at_zero = np.arange(count)
+        lower[at_zero, at_zero] = upper[at_zero, at_zero] = 0.0
+        found = self.enclosures(lower, upper)
+        rates = []
+        for f in self.values:
+            parts = [found[i] for i in f.coefficients]
+            rates.append(_weighted_sum(f.constant, f.coefficients.values(), parts, count))
+        return [bool(rate.low[k] >= 0) for k, rate in enumerate(rates)]
 
 
-def _is_nonnegative(what: Definition, arguments: list[bool]) -> bool:
-    """Return whether a variable is nonnegative, given which of its arguments are."""
-    f = what.function
-    if f is not None:
-        by_argument = f.name in SIGN_OF_ARGUMENT and arguments[0]
-        return f.even or f.name in {"exp", "sqrt"} or by_argument
-    return what.constant >= 0 and all(c > 0 for c in what.coefficients) and all(arguments)
+def _weighted_sum(
+    constant: float, weights: Iterable[float], parts: list[Interval], boxes: int
+) -> Interval:
+    """Return ``constant + sum of weights * parts``."""
+    total = Interval.number(Fraction(constant), boxes)
+    with np.errstate(all="ignore"):
+        for weight, part in zip(weights, parts, strict=True):
+            total = total + real_product(Interval.number(Fraction(weight), boxes), part)
+    return total
 
 
 class EquationBounds:
@@ -121,7 +110,7 @@ class EquationBounds:
         d = self._d
         a = assemble(d, Baseline())
         unknowns = [a.name(k) for k in range(a.at_points, a.size)]
-        width = len(d.variables)
+        width, states = len(d.variables), len(d.field.states)
         found = []
         for placed in d.segments:
             if placed.segment.condition != number or placed.first not in d.rhs_blocks:
@@ -137,7 +126,7 @@ class EquationBounds:
                 w[first : first + width] = variables[:width]
                 algebra = AffineAlgebra(terms)
                 outputs = a.evaluated_at(block, int(k), [*w, *variables[width:]], algebra)
-                found.append(RightHandSides(terms, [algebra.affine(o) for o in outputs]))
+                found.append(RightHandSides(terms, [algebra.affine(o) for o in outputs[:states]]))
         return found
 
     def initial(self, number: int) -> Array:
@@ -157,24 +146,26 @@ class EquationBounds:
                 found[k] = self._unknowns[int(bound)]
         return found
 
+    def _bounds(self, nonnegative: BoolArray) -> tuple[Array, Array]:
+        """Return bounds of the variables at a point, by which are nonnegative, and of unknowns."""
+        low = np.concatenate([np.where(nonnegative, 0.0, -np.inf), self._unknowns[:, 0]])
+        return low, np.concatenate([np.full(len(nonnegative), np.inf), self._unknowns[:, 1]])
+
     @cached_property
-    def nonnegative(self) -> list[bool]:
+    def nonnegative(self) -> BoolArray:
         """Which variables stay nonnegative in all conditions; with events nothing is known."""
         conditions = self._d.problem.conditions
-        count, states = len(self._d.variables), len(self._d.field.states)
+        found = np.zeros(len(self._d.variables), dtype=bool)
         if any(condition.events for condition in conditions):
-            return [False] * count
-        least = np.array([self.initial(number)[:, 0] for number in range(len(conditions))])
-        found = [k < states and bool((least[:, k] >= 0).all()) for k in range(count)]
+            return found
+        states = len(self._d.field.states)
+        least = np.min([self.initial(number)[:, 0] for number in range(len(conditions))], axis=0)
+        found[:states] = least[:states] >= 0
         while True:
-            before = list(found)
+            before = found.copy()
             for sides in (s for own in self._sides for s in own):
-                sign = sides.nonnegative(found, self._unknowns)
-                found = [
-                    known and (k >= states or sides.keeps_nonnegative(k, sign))
-                    for k, known in enumerate(found)
-                ]
-            if found == before:
+                found[:states] &= sides.keep_nonnegative(*self._bounds(found))
+            if (found == before).all():
                 return found
 
     def totals(self, number: int) -> Array:
@@ -186,16 +177,17 @@ class EquationBounds:
 
         found = np.full(len(self._d.variables), np.inf)
         first = self.initial(number)[:, 1]
-        own = [k for k, known in enumerate(self.nonnegative) if known and np.isfinite(first[k])]
+        own = np.flatnonzero(self.nonnegative & np.isfinite(first)).tolist()
         if not own or not self._sides[number]:
             return found
         sides = self._sides[number][0]
-        sign = sides.nonnegative(self.nonnegative, self._unknowns)
         terms = sorted({i for k in own for i in sides.values[k].coefficients})
         growth = np.array([[sides.values[k].coefficients.get(i, 0.0) for k in own] for i in terms])
         growth = growth.reshape(len(terms), len(own))
         constants = np.array([[sides.values[k].constant for k in own]])
-        signed = np.array([sign[i] for i in terms], dtype=bool)
+        low, high = self._bounds(self.nonnegative)
+        enclosures = sides.enclosures(low[:, None], high[:, None])
+        signed = np.array([enclosures[i].low[0] >= 0 for i in terms], dtype=bool)
         for position, k in enumerate(own):
             weights: list[tuple[float, float | None]] = [(0.0, None)] * len(own)
             weights[position] = (1.0, 1.0)

@@ -94,10 +94,6 @@ class Affine:
             return next(iter(self.coefficients))
         return None
 
-    def value(self, w: Any) -> float:
-        """Return the value at the values `w` of the variables, by index."""
-        return self.constant + sum(c * float(w[i]) for i, c in self.coefficients.items())
-
     def scaled(self, factor: float) -> Affine:
         """Return the expression times a number."""
         own = {i: c * factor for i, c in self.coefficients.items()}

@@ -227,69 +227,27 @@ def _above(x: float) -> float:
 HALF_PI = math.pi / 2 + 1e-15
 """An upper bound of half of pi."""
 
-FUNCTIONS: Mapping[str, Univariate] = {
-    f.name: f
-    for f in (
-        Univariate("exp", math.exp, math.exp, range=(0.0, math.inf), inverse=math.log),
-        Univariate("log", math.log, lambda x: 1.0 / x, (0.0, math.inf), inverse=math.exp),
-        Univariate(
-            "sqrt",
-            math.sqrt,
-            lambda x: 0.5 / math.sqrt(x),
-            (0.0, math.inf),
-            (0.0, math.inf),
-            lambda x: x * x,
-        ),
-        Univariate("sin", math.sin, math.cos, range=(-1.0, 1.0)),
-        Univariate("cos", math.cos, lambda x: -math.sin(x), range=(-1.0, 1.0)),
-        Univariate("tan", math.tan, lambda x: 1.0 + math.tan(x) ** 2),
-        Univariate(
-            "asin",
-            math.asin,
-            lambda x: 1.0 / math.sqrt(1.0 - x * x),
-            (-1.0, 1.0),
-            (-HALF_PI, HALF_PI),
-            math.sin,
-            inflection_at_zero=True,
-        ),
-        Univariate(
-            "acos",
-            math.acos,
-            lambda x: -1.0 / math.sqrt(1.0 - x * x),
-            (-1.0, 1.0),
-            (0.0, 2 * HALF_PI),
-            inflection_at_zero=True,
-        ),
-        Univariate(
-            "atan",
-            math.atan,
-            lambda x: 1.0 / (1.0 + x * x),
-            range=(-HALF_PI, HALF_PI),
-            inverse=math.tan,
-            inflection_at_zero=True,
-        ),
-        Univariate("sinh", math.sinh, math.cosh, inverse=math.asinh, inflection_at_zero=True),
-        Univariate(
-            "cosh", math.cosh, math.sinh, range=(1.0, math.inf), inverse=math.acosh, even=True
-        ),
-        Univariate(
-            "tanh",
-            math.tanh,
-            lambda x: 1.0 - math.tanh(x) ** 2,
-            range=(-1.0, 1.0),
-            inverse=math.atanh,
-            inflection_at_zero=True,
-        ),
-        Univariate(
-            "abs",
-            abs,
-            lambda x: math.copysign(1.0, x),
-            range=(0.0, math.inf),
-            even=True,
-            inflection_at_zero=True,
-        ),
-    )
-}
+_POSITIVE, _UNIT = (0.0, math.inf), (-1.0, 1.0)
+_ANGLE, _TURN = (-HALF_PI, HALF_PI), (0.0, 2 * HALF_PI)
+
+_CATALOGUE = (
+    # name, value, derivative, domain, range, inverse, even, inflection at zero
+    ("exp", math.exp, math.exp, REAL_LINE, _POSITIVE, math.log),
+    ("log", math.log, lambda x: 1.0 / x, _POSITIVE, REAL_LINE, math.exp),
+    ("sqrt", math.sqrt, lambda x: 0.5 / math.sqrt(x), _POSITIVE, _POSITIVE, lambda x: x * x),
+    ("sin", math.sin, math.cos, REAL_LINE, _UNIT),
+    ("cos", math.cos, lambda x: -math.sin(x), REAL_LINE, _UNIT),
+    ("tan", math.tan, lambda x: 1.0 + math.tan(x) ** 2),
+    ("asin", math.asin, lambda x: 1 / math.sqrt(1 - x * x), _UNIT, _ANGLE, math.sin, False, True),
+    ("acos", math.acos, lambda x: -1 / math.sqrt(1 - x * x), _UNIT, _TURN, None, False, True),
+    ("atan", math.atan, lambda x: 1.0 / (1.0 + x * x), REAL_LINE, _ANGLE, math.tan, False, True),
+    ("sinh", math.sinh, math.cosh, REAL_LINE, REAL_LINE, math.asinh, False, True),
+    ("cosh", math.cosh, math.sinh, REAL_LINE, (1.0, math.inf), math.acosh, True),
+    ("tanh", math.tanh, lambda x: 1 - math.tanh(x) ** 2, REAL_LINE, _UNIT, math.atanh, False, True),
+    ("abs", abs, lambda x: math.copysign(1.0, x), REAL_LINE, _POSITIVE, None, True, True),
+)
+
+FUNCTIONS: Mapping[str, Univariate] = {row[0]: Univariate(*row) for row in _CATALOGUE}
 """The univariate functions of expressions, by name; powers are made by :func:`power`."""
 
 
