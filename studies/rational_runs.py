@@ -54,7 +54,7 @@ def prepared(task: Task) -> Mapping[str, Any]:
     return {
         "seconds": seconds,
         "paths": len(generic.solutions),
-        "promised": preparation.structural,
+        "promised": preparation.solution_count,
         "doubt": generic.miss_probability,
         "lost": generic.failed,
     }
@@ -110,9 +110,9 @@ def measured(task: Task) -> Mapping[str, Any]:
         "objective_floor": objective_floor,
         "measurements": sum(len(s.values) for s in problem.conditions[0].series.values()),
         "spread": _spread(forward, true, errors.counted, task["noise"]),
-        "promised": preparation.structural,
+        "promised": preparation.solution_count,
     }
-    promised = preparation.structural or 1
+    promised = preparation.solution_count or 1
     result |= _solved(Algebraic(), problem, errors, promised)
     if task["noise"] == 0:
         result |= _before(Algebraic(polish=False), problem, errors, promised)

@@ -10,8 +10,8 @@ import pytest
 from odefit import Event, Experiment, Model, Problem, library
 from odefit.methods.algebraic.candidates import candidate, imaginary_part, solution_of
 from odefit.methods.algebraic.indistinguishable import indistinguishable_candidates
-from odefit.methods.algebraic.legs import back, forward
 from odefit.methods.algebraic.preparation import prepare
+from odefit.methods.algebraic.segments import StateTransport
 from odefit.problem.arrays import Array
 from odefit.structure.differentiated_system import DifferentiatedSystem
 from tests.methods.algebraic.models import (
@@ -121,11 +121,11 @@ def test_events_are_crossed_both_ways(assign: str, function: object) -> None:
             values[system.names.index(name)] = value
     state = system.names.index(system.expansions[0].states["x"])
     values[state] = 1.0
-    there = forward(system, 0, values, vector, 3.0)
+    there = StateTransport(system, 0, vector).from_start(values, 3.0)
     assert there is not None
     expected = integrated(logistic_slope, [1.0], np.array([0.0, 3.0]), {1.0: function})[0, -1]
     assert there[state].real == pytest.approx(expected, rel=1e-11)
-    again = back(system, 0, there, vector, 3.0)
+    again = StateTransport(system, 0, vector).to_start(there, 3.0)
     assert again is not None
     assert again[state].real == pytest.approx(1.0, rel=1e-10)
 
@@ -137,7 +137,7 @@ def test_at_its_own_time_an_event_has_not_happened_yet_but_at_t0() -> None:
         values = np.zeros(len(system.names), dtype=complex)
         state = system.names.index(system.expansions[0].states["x"])
         values[state] = 1.0  # with k = j = 0, nothing moves it
-        there = forward(system, 0, values, vector, time)
+        there = StateTransport(system, 0, vector).from_start(values, time)
         assert there is not None
         assert there[state].real == expected
 
@@ -154,12 +154,12 @@ def test_simultaneous_assignments_are_undone_together() -> None:
     values = np.zeros(len(system.names), dtype=complex)
     for name, value in {"k": 0.5, "p": 1.0, "q": 3.0}.items():
         values[system.names.index(system.expansions[0].states.get(name, name))] = value
-    there = forward(system, 0, values, vector, 2.0)
+    there = StateTransport(system, 0, vector).from_start(values, 2.0)
     assert there is not None
     p, q = (there[system.names.index(system.expansions[0].states[n])].real for n in "pq")
     assert p == pytest.approx(3.0 * np.exp(-1.0) * np.exp(-0.5), rel=1e-12)
     assert q == pytest.approx(1.0 * np.exp(-0.5) * np.exp(-1.0), rel=1e-12)
-    again = back(system, 0, there, vector, 2.0)
+    again = StateTransport(system, 0, vector).to_start(there, 2.0)
     assert again is not None
     assert again == pytest.approx(values, rel=1e-12)
 

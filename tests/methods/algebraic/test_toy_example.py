@@ -9,7 +9,7 @@ import pytest
 
 import odefit
 from odefit.methods.algebraic import Algebraic
-from odefit.methods.algebraic.derivatives import View
+from odefit.methods.algebraic.derivatives import Differentiation
 from odefit.methods.algebraic.preparation import prepare
 from odefit.methods.estimate import Estimate
 from odefit.methods.smoothing import AAA
@@ -61,7 +61,7 @@ def test_derivatives_at_t0_give_the_numbers_of_the_paper() -> None:
 def test_the_structure_has_one_solution_and_the_polynomial_system_two() -> None:
     preparation = prepare(toy())
     assert len(preparation.generic.solutions) == 2
-    assert preparation.structural == 1
+    assert preparation.solution_count == 1
     counted = found().completeness
     assert counted is not None
     assert (counted.possible, counted.found, counted.real) == (1, 1, 1)
@@ -78,6 +78,6 @@ def test_the_result_says_that_there_is_no_second_solution() -> None:
 
 
 def test_a_start_says_where_it_comes_from() -> None:
-    assert View(AAA(), 0.5).name == "AAA at 0.5 of the interval"
-    assert View(AAA(), None).name == "AAA at t0"
+    assert Differentiation(AAA(), 0.5).name == "AAA at 0.5 of the interval"
+    assert Differentiation(AAA(), None).name == "AAA at t0"
     assert all("of the interval" in s.message for s in found().starts)

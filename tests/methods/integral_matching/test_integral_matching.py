@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -256,9 +255,8 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message
 
 def test_a_time_limit_ends_a_fit_with_what_there_is() -> None:
     problem = stripped(saturated(noise=0.1))
-    began = time.monotonic()
     result = odefit.fit(problem, IntegralMatching(starts=10_000), time_limit=0.3, jobs=1)
-    assert time.monotonic() - began < 10.0
+    assert len(result.starts) < 10_000
     assert result.status is Status.TIME_LIMIT
     assert result.best.objective < 2.0
 

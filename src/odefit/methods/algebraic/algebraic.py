@@ -1,8 +1,8 @@
-"""The algebraic method: all solutions, no guess, no bounds.
+"""The algebraic method, which finds all solutions without a guess and without bounds.
 
 O. Bassik et al., Robust parameter estimation for rational ordinary differential equations.
 Derivatives of the outputs are estimated from the data; with them, the equations are a polynomial
-system whose solutions, all of them, are found by homotopy continuation.
+system, all of whose solutions are found by homotopy continuation.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from odefit.methods.algebraic.derivatives import Derivatives, View
+from odefit.methods.algebraic.derivatives import Differentiation, SmoothedData
 from odefit.methods.algebraic.indistinguishable import indistinguishable_candidates
+from odefit.methods.algebraic.message import result_message
 from odefit.methods.algebraic.preparation import prepare
-from odefit.methods.algebraic.search import Scored, Search, by_cost
+from odefit.methods.algebraic.search import EvaluatedCandidate, Search, by_cost
 from odefit.methods.algebraic.trajectories import Trajectories
-from odefit.methods.algebraic.wording import message
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import Completeness, Estimate, Start, Status
 from odefit.methods.multi_start import MultiStart
@@ -31,28 +31,34 @@ from odefit.problem.problem import Problem
 from odefit.simulation.engines import EngineName
 
 FRACTIONS = (0.5, 0.35, 0.65, 0.2, 0.8)
-"""Of the interval, where derivatives are taken, the best first."""
+"""Times at which derivatives are taken, as fractions of the interval, the best first."""
 
-NOISY = 1e-10
-"""Noise, relative to the largest value, from which data count as noisy."""
+MAX_NOISELESS = 1e-10
+"""Noise, relative to the largest value, up to which data count as free of noise."""
 
-FEW = 16
-"""Points below which noise cannot be told from a coarse mesh."""
+MIN_POINTS_FOR_NOISE = 16
+"""The number of points of a series below which noise cannot be told apart from a coarse mesh."""
 
-POINTS_IF_NOISY = 2
-"""Times that are used together where the data are noisy."""
+TIMES_IF_NOISY = 2
+"""The number of times that are used together where the data are noisy."""
 
-TRIES = 8
-"""Candidates that are improved on the trajectories while none explains the data."""
+MAX_POLISHED = 8
+"""The largest number of candidates that are polished while none explains the data."""
 
-CHEAP = 60
-"""Paths that are followed together when further views of the data are looked at."""
+PATHS_AT_ONCE = 60
+"""The number of paths that are tracked together when data are differentiated in further ways."""
 
 FALLBACK = MultiStart(SingleShooting())
-"""Where the polynomial system leads to nothing."""
+"""The method that takes over where no candidate comes near the data."""
 
-MISFIT = 1e-6
-"""Residuals, relative to the largest value, below which nobody calls it a misfit."""
+MIN_MISFIT = 1e-6
+"""Residuals, relative to the largest value, up to which an answer always counts as a fit."""
+
+SAME_CANDIDATE = 1e-6
+"""Relative difference up to which two candidates are one."""
+
+SAME_AS_POLISHED = 0.1
+"""Relative difference up to which an unpolished candidate is left out beside a polished one."""
 
 
 @dataclass(frozen=True)
@@ -62,20 +68,20 @@ class Algebraic:
     Attributes
     ----------
     smoothers
-        How the data become functions; by default AAA for data without noise, and a Gaussian
-        process and polynomials for the others.
+        The smoothers that make functions of the data; by default AAA for data without noise, and a
+        Gaussian process and polynomials for noisy data.
     fractions
-        Of the interval, where derivatives are taken; all are looked at, and what fits best
-        counts.
+        Times at which derivatives are taken, as fractions of the interval; all are tried, and the
+        best fit counts.
     points
-        Times of each experiment whose equations are solved together: more of them need lower
-        derivatives. By default two for noisy data, and one for the others.
+        Number of times of each experiment whose equations are solved together: more of them need
+        lower derivatives. By default two for noisy data, and one for others.
     polish
-        Whether what is found is improved on the true trajectories.
+        Whether candidates are improved on the true trajectories.
     complete
         Whether all other solutions that agree with the best in every derivative are found too.
     engine
-        Of the trajectories.
+        The integration engine of the trajectories.
     """
 
     smoothers: Sequence[Smoother] | None = None
@@ -98,23 +104,23 @@ class Algebraic:
 
     @property
     def name(self) -> str:
-        """For results."""
+        """The method's name in results."""
         return "Algebraic"
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
-        """All solutions of the polynomial system at the data, and what is left of them.
+        """Estimate the unknowns by all solutions of the polynomial system at the data.
 
         Raises
         ------
         InputError
-            The model has no Taylor series, or the data too few points.
+            The model has no Taylor series, or there are too few measurements.
         """
         with interruptible(control):
             return _Run(self, problem, control).estimate()
 
 
 class _Run:
-    """One estimation."""
+    """One estimation by the algebraic method."""
 
     def __init__(self, method: Algebraic, problem: Problem, control: Control) -> None:
         self.method = method
@@ -125,93 +131,95 @@ class _Run:
         self.noisy = _noisy(problem)
         self.preparation = prepare(
             problem,
-            points=method.points or (POINTS_IF_NOISY if self.noisy else 1),
+            points=method.points or (TIMES_IF_NOISY if self.noisy else 1),
             stop=control.should_stop,
             report=self._solutions_so_far,
         )
         self.trajectories = Trajectories(problem, method.engine, control)
-        self.derivatives = Derivatives(self.preparation.square, self.preparation.copies)
+        times = self.preparation.times_per_experiment
+        self.data = SmoothedData(self.preparation.square, times)
         self.smoothers: Sequence[Smoother] = (AAA(),)
         if method.smoothers is not None:
             self.smoothers = tuple(method.smoothers)
         elif self.noisy:
             self.smoothers = (GaussianProcess(), Chebyshev(), AAA())
-        elif self._shortest() < FEW:
+        elif self._shortest() < MIN_POINTS_FOR_NOISE:
             self.smoothers = (AAA(), GaussianProcess())
         self.rounds = self._rounds()
-        self.noise = self.derivatives.noise(self.smoothers[0])
-        self.search = Search(self.preparation, self.derivatives, self.trajectories, rng)
+        self.noise = self.data.noise(self.smoothers[0])
+        self.search = Search(self.preparation, self.data, self.trajectories, rng)
 
     def estimate(self) -> Estimate:
-        """See :meth:`Algebraic.solve`."""
-        candidates: list[Scored] = []
+        """Estimate the unknowns, see :meth:`Algebraic.solve`."""
+        candidates: list[EvaluatedCandidate] = []
         ends: list[Start] = []
-        for done, views in enumerate(self.rounds, 1):
+        for done, differentiations in enumerate(self.rounds, 1):
             if self.control.should_stop() and ends:
                 break
             self._report("solving the polynomial system")
-            found = self.search.candidates(views, attempts=1 if len(views) == 1 else 2)
+            attempts = 1 if len(differentiations) == 1 else 2
+            found = self.search.candidates(differentiations, attempts)
             candidates = sorted([*candidates, *found], key=by_cost)
             exact = candidates and candidates[0].cost <= self.trajectories.zero
             if not self.noisy and len(self.rounds) == 2 and done == 1 and not exact:
-                continue  # the other views cost little, and may know some digits more
+                continue  # other times cost little, and may give some digits more
             ends = self._improved(candidates)
-            if any(self._explained(end) for end in ends[:TRIES]):
+            if any(self._explained(end) for end in ends[:MAX_POLISHED]):
                 break
         best = min((s for s in ends if math.isfinite(s.cost)), key=_cost, default=None)
-        if self.method.polish and not self.control.should_stop():
-            hopeless = best is None or not self._explained(best)
-            if hopeless and (best is None or self.trajectories.unfit(best)):
-                return self._fallback(ends, len(candidates))
-        counted = None
+        polish = self.method.polish and not self.control.should_stop()
+        if polish and (best is None or self._hopeless(best)):
+            return self._fallback(ends, len(candidates))
+        completeness = None
         self.starts = ends
         if best is not None and self.method.complete and not self.control.should_stop():
             self._report("looking for other solutions")
-            counted = self._companions(best)
+            completeness = self._add_indistinguishable(best)
         return Estimate(
             tuple(replace(s, index=i) for i, s in enumerate(self.starts)),
             self._status(best),
             self._message(best, len(candidates)),
-            completeness=counted,
+            completeness=completeness,
         )
 
     def _fallback(self, ends: list[Start], candidates: int) -> Estimate:
-        """What a search from many starts finds, said to be that."""
+        """Return what a search from many starts finds, with a message that says so."""
         self._report("no solution to go on from: searching from many starts")
         searched = FALLBACK.solve(self.preparation.problem, self.control)
-        said = self._message(None, candidates)
+        message = self._message(None, candidates)
         starts = [replace(s, status=Status.NOT_CONVERGED) for s in ends]
         return replace(
             searched,
             starts=tuple(replace(s, index=i) for i, s in enumerate([*searched.starts, *starts])),
-            message=f"{said}; what is shown is from {FALLBACK.name}: {searched.message}",
+            message=f"{message}; what is shown is from {FALLBACK.name}: {searched.message}",
         )
 
-    # Views of the data ------------------------------------------------------------------------
+    # Ways to differentiate the data -----------------------------------------------------------
 
-    def _rounds(self) -> list[list[View]]:
-        """Views of the data, those that are looked at first, then those of a second try."""
+    def _rounds(self) -> list[list[Differentiation]]:
+        """Return the ways to differentiate the data, in rounds of which the first come first."""
         fractions: Sequence[float | None] = (None,)
-        if self.preparation.anywhere:
+        if self.preparation.free_states:
             fractions = self.method.fractions
-        views = [View(s, f) for s in self.smoothers for f in fractions]
-        # Noise wants more than one opinion; without it the middle is nearly always enough.
+        ways = [Differentiation(s, f) for s in self.smoothers for f in fractions]
+        # With noise all times are tried; without noise the middle is nearly always enough.
         first = len(fractions) if len(self.smoothers) > 1 else 1
         d = len(self.preparation.generic.solutions)
-        at_once = max(CHEAP // d, 1)
-        rest = [views[i : i + at_once] for i in range(first, len(views), at_once)]
-        return [views[:first], *rest]
+        at_once = max(PATHS_AT_ONCE // d, 1)
+        rest = [ways[i : i + at_once] for i in range(first, len(ways), at_once)]
+        return [ways[:first], *rest]
 
     # On the true trajectories -----------------------------------------------------------------
 
-    def _improved(self, candidates: Sequence[Scored]) -> list[Start]:
-        """Distinct candidates as starts, polished until one explains the data.
+    def _improved(self, candidates: Sequence[EvaluatedCandidate]) -> list[Start]:
+        """Return distinct candidates as starts, polished until one explains the data.
 
-        What is left unpolished is shown as it is, from the view of the data that led to the best.
+        Of the candidates that are not polished, those from the same differentiation as the best
+        are returned as they are.
         """
         ends: list[Start] = []
-        unpolished: list[tuple[View, Start]] = []
-        best: tuple[float, View] | None = None
+        unpolished: list[tuple[Differentiation, Start]] = []
+        best: EvaluatedCandidate | None = None
         explained = False
         for one in candidates:
             vector = one.candidate.vector
@@ -224,50 +232,57 @@ class _Run:
                 self.method.polish
                 and self.trajectories.allowed(vector)
                 and not explained
-                and len(ends) < TRIES
+                and len(ends) < MAX_POLISHED
             ):
                 end = self.trajectories.polished(end)
                 explained = self._explained(end)
                 ends.append(end)
             else:
-                unpolished.append((one.view, end))
-            if best is None or one.cost < best[0]:
-                best = one.cost, one.view
-        shown = [end for view, end in unpolished if best and view == best[1]]
+                unpolished.append((one.differentiation, end))
+            if best is None or one.cost < best.cost:
+                best = one
+        shown = [end for way, end in unpolished if best and way == best.differentiation]
         if not self.method.polish:
             return shown
-        if not ends:  # all are outside the bounds: from their edge, then
-            return [self.trajectories.polished(end) for end in shown[:TRIES]]
-        others = [s for s in shown if not any(_close(s.vector, e.start, NEAR) for e in ends)]
+        if not ends:  # all are outside the bounds, from whose edge they are polished
+            return [self.trajectories.polished(end) for end in shown[:MAX_POLISHED]]
+        others = [
+            s for s in shown if not any(_close(s.vector, e.start, SAME_AS_POLISHED) for e in ends)
+        ]
         return [*ends, *(replace(s, status=Status.NOT_CONVERGED) for s in others)]
 
     def _shortest(self) -> int:
-        """Points of the shortest series."""
-        return min(len(t) for w in self.derivatives.windows for t, _ in w.series.values())
+        """Return the number of points of the shortest series."""
+        return min(len(t) for s in self.data.segments for t, _ in s.series.values())
+
+    def _hopeless(self, end: Start) -> bool:
+        """Say whether an answer is neither explained by noise nor a fit at all."""
+        return not self._explained(end) and self.trajectories.unfit(end)
 
     def _explained(self, end: Start) -> bool:
-        return self.trajectories.explained(end, self.derivatives.windows, self.noise)
+        """Say whether an answer explains the data up to their noise."""
+        return self.trajectories.explained(end, self.data.segments, self.noise)
 
     # Other solutions --------------------------------------------------------------------------
 
-    def _companions(self, best: Start) -> Completeness | None:
-        """The other solutions with the outputs of the best: added, and counted.
+    def _add_indistinguishable(self, best: Start) -> Completeness | None:
+        """Add the other solutions with the outputs of the best to the starts, and count them.
 
-        They are found from the best itself, with its exact derivatives. Once all are known,
-        whatever else fits as well is one of them, less exactly.
+        They are found from the best itself, with its exact derivatives. Once all are known, any
+        other candidate that fits as well is one of them, less exactly.
         """
         search = self.search
-        once = self.preparation.once
+        system = self.preparation.at_one_time
         found = indistinguishable_candidates(
-            once, best.vector, search.times, search.rng, search.nearby
+            system, best.vector, search.times, search.rng, search.nearby
         )
         if found is None:
             return None
-        level = self.trajectories.level(best)
+        limit = self.trajectories.equal_cost(best)
         others: list[Start] = []
         for made in found.candidates:
             evaluation = self.trajectories.evaluated(made.vector)
-            if evaluation is None or evaluation.cost > level:
+            if evaluation is None or evaluation.cost > limit:
                 continue  # initial values that are known, or numbers, tell them apart
             end = self.trajectories.start(made, evaluation.cost, evaluation.objective)
             if self.method.polish and self.trajectories.allowed(made.vector):
@@ -279,16 +294,16 @@ class _Run:
         counted = found.completeness
         every = counted.known and counted.found == counted.possible
         complete = every or not counted.lost
-        rest = [s for s in self.starts if s is not best and (s.cost > level or not complete)]
+        rest = [s for s in self.starts if s is not best and (s.cost > limit or not complete)]
         self.starts = [best, *others, *rest]
-        if once.free and not once.transcendental:
+        if system.free_initial_values and not system.transcendental:
             return counted
         # Known initial values, or relations that are no polynomials, have thinned them out.
         valid = 1 + len(others)
-        every = complete and counted.found == counted.real and not once.transcendental
+        every = complete and counted.found == counted.real and not system.transcendental
         return replace(counted, possible=valid, found=valid, known=every, real=valid)
 
-    # Words ------------------------------------------------------------------------------------
+    # Message ------------------------------------------------------------------------------------
 
     def _status(self, best: Start | None) -> Status:
         if self.control.interrupted.is_set():
@@ -300,12 +315,13 @@ class _Run:
         return best.status
 
     def _message(self, best: Start | None, count: int) -> str:
-        windows = self.derivatives.windows
-        fits = best is not None and self.trajectories.explained(best, windows, self.noise, MISFIT)
-        if best is not None and self._shortest() < FEW:
-            # So few points do not tell their noise: what could pass for a fit is one.
-            fits = fits or not self.trajectories.unfit(best)
-        return message(self.preparation, self.derivatives, self.search, best, fits, count)
+        fits, segments = False, self.data.segments
+        if best is not None:
+            fits = self.trajectories.explained(best, segments, self.noise, MIN_MISFIT)
+            if not fits and self._shortest() < MIN_POINTS_FOR_NOISE:
+                # The noise of so few points cannot be estimated.
+                fits = not self.trajectories.unfit(best)
+        return result_message(self.preparation, self.data, self.search, best, fits, count)
 
     def _report(self, message: str) -> None:
         if self.control.report is not None:
@@ -317,13 +333,16 @@ class _Run:
 
 
 def _noisy(problem: Problem) -> bool:
-    """Whether any series has noise that is more than rounding."""
+    """Say whether any series has noise that is more than rounding."""
     for condition in problem.conditions:
         for series in condition.series.values():
             times, first = np.unique(condition.times[series.rows], return_index=True)
             values = series.values[first]
             size = float(np.abs(values).max(initial=0.0))
-            if len(times) >= FEW and noise_level(times, values) > NOISY * size:
+            if (
+                len(times) >= MIN_POINTS_FOR_NOISE
+                and noise_level(times, values) > MAX_NOISELESS * size
+            ):
                 return True
     return False
 
@@ -332,14 +351,6 @@ def _cost(start: Start) -> float:
     return start.cost
 
 
-CLOSE = 1e-6
-"""Relative difference up to which two candidates are one."""
-
-
-NEAR = 0.1
-"""The same for candidates that are left unpolished: the polished one speaks for them."""
-
-
-def _close(a: Array, b: Array, closeness: float = CLOSE) -> bool:
+def _close(a: Array, b: Array, tolerance: float = SAME_CANDIDATE) -> bool:
     scale = np.maximum(np.abs(a), np.abs(b))
-    return bool((np.abs(a - b) <= closeness * scale + 1e-12).all())
+    return bool((np.abs(a - b) <= tolerance * scale + 1e-12).all())

@@ -1,4 +1,4 @@
-"""What the data say of the outputs' derivatives: right-hand sides of the polynomial system."""
+"""Derivatives of the outputs estimated from the data: targets of the polynomial system."""
 
 from __future__ import annotations
 
@@ -8,230 +8,237 @@ from itertools import pairwise
 import numpy as np
 
 from odefit.methods.smoothing import Interpolant, Smoother
+from odefit.methods.smoothing.smoother import average_replicates
 from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.structure.expansion import Expansion
 from odefit.structure.square import SquareSystem
 
-SPREAD = 0.4
-"""Of the window, between the first and the last of several times that are used together."""
+TIME_SPREAD = 0.4
+"""Distance, as a fraction of the segment, between the first and the last of several times that are
+used together."""
 
 EDGE = 0.05
-"""Of the window, at its ends, where derivatives are known worst."""
+"""Fraction of the segment at each end, where derivatives are known worst, that such times avoid."""
 
-SPARE = 1
-"""Measurements beyond the highest derivative that is needed."""
+SPARE_MEASUREMENTS = 1
+"""The number of measurements needed beyond those that fix a polynomial of the highest order."""
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
-    """A stretch of an experiment without events or corners of inputs, and what was measured.
+class DataSegment:
+    """A time span of an experiment without events or corners of inputs, and its measurements.
 
     Attributes
     ----------
     start, end
-        Times.
+        Ends of the time span.
     series
-        By observable, times and values (replicates averaged).
+        Times and values by observable, replicates averaged.
     """
 
     start: float
     end: float
     series: dict[str, tuple[Array, Array]]
 
+    def at(self, fraction: float) -> float:
+        """Return the time at a fraction of the segment."""
+        return self.start + fraction * (self.end - self.start)
+
 
 @dataclass(frozen=True)
-class View:
-    """Where and how the data are differentiated.
+class Differentiation:
+    """One way to differentiate the data: a smoother, and where in the segment.
 
     Attributes
     ----------
     smoother
-        Turns series into functions.
+        Makes a function of each series.
     fraction
-        Of the window; None for t0. Where several times are looked at together, their middle.
+        The time, as a fraction of the segment; None for t0. Where several times are used together,
+        it is their middle.
     """
 
     smoother: Smoother
     fraction: float | None
 
-    def fractions(self, copies: int) -> list[float]:
-        """Of the window, for so many times together."""
+    def fractions(self, count: int) -> list[float]:
+        """Return `count` times that are used together, as fractions of the segment."""
         assert self.fraction is not None
-        if copies == 1:
+        if count == 1:
             return [self.fraction]
-        offsets = np.linspace(-0.5, 0.5, copies) * SPREAD
+        offsets = np.linspace(-0.5, 0.5, count) * TIME_SPREAD
         return [float(f) for f in np.clip(self.fraction + offsets, EDGE, 1 - EDGE)]
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """A description for messages."""
         where = "at t0" if self.fraction is None else f"at {self.fraction:g} of the interval"
         return f"{self.smoother.name} {where}"
 
 
 @dataclass(frozen=True, eq=False)
-class Sight:
-    """What one view shows.
+class DerivativeEstimate:
+    """The derivatives of the data that one way of differentiation gives.
 
     Attributes
     ----------
-    view
-        The view.
+    differentiation
+        How the data were differentiated.
     times
-        By expansion.
+        The time of each expansion.
     targets
         Taylor coefficients that the rows of the square system ask for, shape (n,).
     errors
         Their estimated errors, shape (n,).
     """
 
-    view: View
+    differentiation: Differentiation
     times: tuple[float, ...]
     targets: Array
     errors: Array
 
 
-def window(expansion: Expansion, from_start: bool = False) -> Window:
-    """The stretch of the expansion's experiment with the most measurements.
+def longest_segment(expansion: Expansion, from_start: bool = False) -> DataSegment:
+    """Return the segment of an expansion's experiment with the most measurements.
 
     Parameters
     ----------
     expansion
-        The experiment.
+        The expansion of the experiment.
     from_start
-        Whether it has to begin at t0.
+        Whether the segment has to begin at t0.
     """
     condition = expansion.condition
-    inner = {float(t) for t, _ in condition.events}
+    cuts = {float(t) for t, _ in condition.events}
     used = {name for name, _ in expansion.lifting.functions.values()}
     for name, given in condition.inputs.items():
         if name in used and given.interpolation != "cubic":
-            inner |= {float(t) for t in _corners(given.times, given.polynomials())}
+            cuts |= {float(t) for t in _corners(given.times, given.polynomials())}
     first, last = condition.t0, float(condition.times[-1])
     # The equations are those before any parameter or constant changes.
     changes = [t for t, assign in condition.events if assign.keys() - expansion.states.keys()]
     last = min([last, *(t for t in changes if t > first)])
-    cuts = [first, *sorted(t for t in inner if first < t < last), last]
-    best: Window | None = None
-    for start, end in list(pairwise(cuts))[: 1 if from_start else None]:
-        series = {n: _between(condition, n, start, end, first) for n in expansion.observables}
-        least = min((len(t) for t, _ in series.values()), default=0)
-        if best is None or least > min(len(t) for t, _ in best.series.values()):
-            best = Window(start, end, series)
-    assert best is not None
-    return best
+    ends = [first, *sorted(t for t in cuts if first < t < last), last]
+    segments = []
+    for start, end in list(pairwise(ends))[: 1 if from_start else None]:
+        series = {n: _measurements(condition, n, start, end) for n in expansion.observables}
+        segments.append(DataSegment(start, end, series))
+
+    def points(segment: DataSegment) -> int:
+        return min((len(t) for t, _ in segment.series.values()), default=0)
+
+    return max(segments, key=points)
 
 
 def _corners(times: Array, polynomials: Array) -> Array:
-    """Knots at which the input or its slope changes abruptly."""
+    """Return the knots at which an input or its derivative changes abruptly."""
     before, after = polynomials[:-1], polynomials[1:]
     lengths = np.diff(times, prepend=times[0])
-    ends = sum(before[:, k] * lengths**k for k in range(4))
-    slopes = before[:, 1] + 2 * before[:, 2] * lengths + 3 * before[:, 3] * lengths**2
+    values = sum(before[:, k] * lengths**k for k in range(4))
+    derivatives = before[:, 1] + 2 * before[:, 2] * lengths + 3 * before[:, 3] * lengths**2
     scale = np.abs(polynomials).max(axis=0) + 1e-300
-    jumps = np.abs(ends - after[:, 0]) > 1e-9 * scale[0]
-    bends = np.abs(slopes - after[:, 1]) > 1e-9 * scale[1]
-    return np.asarray(times[jumps | bends])
+    jumps = np.abs(values - after[:, 0]) > 1e-9 * scale[0]
+    kinks = np.abs(derivatives - after[:, 1]) > 1e-9 * scale[1]
+    return np.asarray(times[jumps | kinks])
 
 
-def _between(
-    condition: Condition, name: str, start: float, end: float, first: float
-) -> tuple[Array, Array]:
-    """The measurements in (start, end], those at t0 too; replicates averaged."""
-    series = condition.series[name]
+def _measurements(condition: Condition, name: str, start: float, end: float) -> tuple[Array, Array]:
+    """Return the measurements in (start, end], and those at t0 if no event is there."""
+    series, t0 = condition.series[name], condition.t0
     times = condition.times[series.rows]
-    here = (times > start) & (times <= end)
-    if start == first and not any(t == first for t, _ in condition.events):
-        here |= times == first
-    unique, inverse = np.unique(times[here], return_inverse=True)
-    counts = np.bincount(inverse, minlength=len(unique))
-    sums = np.bincount(inverse, weights=series.values[here], minlength=len(unique))
-    return unique, sums / np.maximum(counts, 1)
+    own = (times > start) & (times <= end)
+    if start == t0 and not any(t == t0 for t, _ in condition.events):
+        own |= times == t0
+    return average_replicates(times[own], series.values[own])
 
 
-class Derivatives:
-    """The data of all expansions, smoothed on demand.
+class SmoothedData:
+    """The data of all experiments, smoothed on demand.
 
     Parameters
     ----------
     square
-        Whose rows ask for derivatives.
-    copies
-        Expansion an experiment, one after the other.
+        The square system, whose rows ask for derivatives.
+    times_per_experiment
+        Number of expansions of each experiment, which follow one after the other.
+
+    Attributes
+    ----------
+    segments
+        The segment of each experiment that is used.
 
     Raises
     ------
     InputError
-        Too few measurements for the derivatives that are needed.
+        There are too few measurements for the derivatives that are needed.
     """
 
-    def __init__(self, square: SquareSystem, copies: int = 1) -> None:
+    def __init__(self, square: SquareSystem, times_per_experiment: int = 1) -> None:
         self.square = square
-        self.copies = copies
-        #: By experiment.
+        self.times_per_experiment = times_per_experiment
+        expansions = square.system.expansions
         from_start = not square.system.free_states
-        self.windows = [window(b, from_start) for b in square.system.expansions[::copies]]
-        self._fits: dict[tuple[int, str, Smoother], Interpolant] = {}
-        for k, expansion in enumerate(square.system.expansions):
-            orders = square.orders(k)
-            for name, order in zip(expansion.observables, orders, strict=False):
-                count = len(self.windows[k // copies].series[name][0])
-                if count < order + 1 + SPARE and order >= 0:
+        self.segments = [longest_segment(e, from_start) for e in expansions[::times_per_experiment]]
+        self._interpolants: dict[tuple[int, str, Smoother], Interpolant] = {}
+        for k, expansion in enumerate(expansions):
+            segment = self.segments[k // times_per_experiment]
+            for name, order in zip(expansion.observables, square.orders(k), strict=False):
+                count, needed = len(segment.series[name][0]), order + 1 + SPARE_MEASUREMENTS
+                if count < needed and order >= 0:
                     raise InputError(
                         f"experiment {expansion.condition.name!r}, {name}: the algebraic method "
-                        f"needs its derivatives up to order {order}, which takes "
-                        f"{order + 1 + SPARE} measurements at different times without events or "
-                        f"corners of inputs in between; there are {count}. Measure more, "
-                        "or take another method"
+                        f"needs its derivatives up to order {order}, which takes {needed} "
+                        f"measurements at different times without events or corners of inputs in "
+                        f"between; there are {count}. Measure more, or take another method"
                     )
 
-    def interpolant(self, k: int, name: str, smoother: Smoother) -> Interpolant:
-        """An output of experiment `k` as a function of time."""
-        key = (k, name, smoother)
-        if key not in self._fits:
-            times, values = self.windows[k].series[name]
-            self._fits[key] = smoother.fit(times, values)
-        return self._fits[key]
+    def interpolant(self, experiment: int, name: str, smoother: Smoother) -> Interpolant:
+        """Return an output of an experiment, given by its index, as a function of time."""
+        key = (experiment, name, smoother)
+        if key not in self._interpolants:
+            times, values = self.segments[experiment].series[name]
+            self._interpolants[key] = smoother.fit(times, values)
+        return self._interpolants[key]
 
-    def sight(self, view: View) -> Sight:
-        """What `view` shows.
+    def differentiate(self, differentiation: Differentiation) -> DerivativeEstimate:
+        """Estimate the derivatives that the square system asks for.
 
         Raises
         ------
         InputError
             The smoother cannot use a series.
         """
-        square = self.square
-        times = []
-        for k, expansion in enumerate(square.system.expansions):
-            w = self.windows[k // self.copies]
-            if view.fraction is None:
-                times.append(expansion.condition.t0)
-            else:
-                fraction = view.fractions(self.copies)[k % self.copies]
-                times.append(w.start + fraction * (w.end - w.start))
+        square, count = self.square, self.times_per_experiment
+        expansions = square.system.expansions
+        if differentiation.fraction is None:
+            times = [expansion.condition.t0 for expansion in expansions]
+        else:
+            fractions = differentiation.fractions(count)
+            times = [
+                self.segments[k // count].at(fractions[k % count]) for k in range(len(expansions))
+            ]
         coefficients: dict[tuple[int, int], tuple[Array, Array]] = {}
         targets, errors = np.zeros(square.size), np.zeros(square.size)
         for place, row in enumerate(square.rows):
-            expansion = square.system.expansions[row.expansion]
+            expansion = expansions[row.expansion]
             if row.output >= len(expansion.observables):
-                continue  # a term that is zero
+                continue  # an algebraic constraint, whose derivatives are zero
             key = (row.expansion, row.output)
             if key not in coefficients:
-                name = expansion.observables[row.output]
-                fitted = self.interpolant(row.expansion // self.copies, name, view.smoother)
-                highest = square.orders(row.expansion)[row.output]
+                name, smoother = expansion.observables[row.output], differentiation.smoother
+                curve = self.interpolant(row.expansion // count, name, smoother)
+                order = square.orders(row.expansion)[row.output]
                 at = times[row.expansion]
-                coefficients[key] = fitted.taylor(at, highest), fitted.errors(at, highest)
+                coefficients[key] = curve.taylor(at, order), curve.errors(at, order)
             targets[place] = coefficients[key][0][row.order]
             errors[place] = coefficients[key][1][row.order]
-        return Sight(view, tuple(times), targets, errors)
+        return DerivativeEstimate(differentiation, tuple(times), targets, errors)
 
     def noise(self, smoother: Smoother) -> list[dict[str, float]]:
-        """By experiment and observable, the standard deviation of the noise."""
+        """Return the standard deviation of the noise by experiment and observable."""
         return [
-            {name: self.interpolant(k, name, smoother).sd for name in w.series}
-            for k, w in enumerate(self.windows)
+            {name: self.interpolant(k, name, smoother).sd for name in segment.series}
+            for k, segment in enumerate(self.segments)
         ]

@@ -1,4 +1,4 @@
-"""All solutions that no measurement of the outputs can tell from a given one."""
+"""All solutions that no measurement of the outputs can tell apart from a given one."""
 
 from __future__ import annotations
 
@@ -7,39 +7,42 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.methods.algebraic.candidates import Candidate, candidate, imaginary_part, solution_of
+from odefit.methods.algebraic.candidates import (
+    REAL_TOLERANCE,
+    Candidate,
+    candidate,
+    imaginary_part,
+    solution_of,
+)
 from odefit.methods.algebraic.preparation import Preparation
-from odefit.methods.algebraic.solving import DETOURS, solutions_at
+from odefit.methods.algebraic.solving import MAX_ATTEMPTS, KnownSolutions, solutions_at
 from odefit.methods.estimate import Completeness
 from odefit.problem.arrays import Array, ComplexArray
 from odefit.structure.expansion import ExpansionPoint
 
-FURTHER = 4
-"""Derivatives beyond those of the square system in which solutions have to agree."""
+FURTHER_DERIVATIVES = 4
+"""The number of derivatives beyond those of the square system in which solutions have to agree."""
 
-AGREE = 1e-6
+DERIVATIVE_TOLERANCE = 1e-6
 """Relative difference of derivatives up to which they agree."""
 
-SAME = 1e-5
-"""Relative difference of two solutions that are one."""
+SAME_SOLUTION = 1e-5
+"""Relative difference up to which two solutions are one."""
 
-SINGULAR = 1e-7
+SINGULAR_RATIO = 1e-7
 """Ratio of singular values of the scaled Jacobian up to which a solution counts as multiple."""
-
-REAL = 1e-6
-"""Relative imaginary part up to which a solution counts as real."""
 
 
 @dataclass(frozen=True, eq=False)
 class IndistinguishableCandidates:
-    """Solutions with the same outputs.
+    """The candidates with the same outputs as a given solution, and how complete they are.
 
     Attributes
     ----------
     candidates
-        The real ones, the given solution left out.
-    counted
-        How many there are.
+        The real candidates without the given solution.
+    completeness
+        How many indistinguishable solutions there are, and how many were found.
     """
 
     candidates: tuple[Candidate, ...]
@@ -51,18 +54,22 @@ def indistinguishable_candidates(
     vector: Array,
     times: tuple[float, ...],
     rng: np.random.Generator,
-    nearby: tuple[ComplexArray, ComplexArray] | None = None,
+    nearby: KnownSolutions | None = None,
 ) -> IndistinguishableCandidates | None:
     """Solve the square system for the model's own derivatives at `vector`, which are exact.
 
     Parameters
     ----------
+    preparation
+        The polynomial system with one time for each experiment.
     vector
         Unknowns of the problem, shape (n,).
     times
-        By expansion, around which the derivatives are taken.
+        The time of each expansion, around which derivatives are taken.
+    rng
+        Draws the paths.
     nearby
-        All solutions of the square system at similar parameters, and these.
+        All solutions of the square system at similar parameters.
 
     Returns
     -------
@@ -73,48 +80,49 @@ def indistinguishable_candidates(
     base = solution_of(preparation, vector, times)
     if base is None or not np.isfinite(base).all():
         return None
-    around = [
-        expansion.expansion_point(time, square.order + FURTHER)
+    points = [
+        expansion.expansion_point(time, square.order + FURTHER_DERIVATIVES)
         for expansion, time in zip(system.expansions, times, strict=True)
     ]
-    short = [ExpansionPoint(known, functions[:, : square.order + 1]) for known, functions in around]
+    short = [ExpansionPoint(known, functions[:, : square.order + 1]) for known, functions in points]
     parameters = square.pack(np.zeros(square.size, dtype=complex), base[square.held], short)
     parameters[: square.size] = square.values(
         base[square.solved][None], parameters[None], derivatives=False
     )[0][0]
-    wanted = _outputs(preparation, base[None], around)[0]
+    outputs = _outputs(preparation, base[None], points)[0]
     agreeing: list[ComplexArray] = [base]
     lost = len(preparation.generic.solutions)
-    for attempt in range(DETOURS):
-        if preparation.structural == len(agreeing):
+    count = preparation.solution_count
+    for attempt in range(MAX_ATTEMPTS):
+        if count == len(agreeing):
             lost = 0
             break
         start = nearby if attempt == 0 else None
         ends = solutions_at(preparation, parameters[None], rng, start, attempts=1)[0]
         for one in square.all_unknowns(ends.points, np.tile(parameters, (len(ends.points), 1))):
-            known = any(_agree(one, other, SAME) for other in agreeing)
-            if not known and _agree(_outputs(preparation, one[None], around)[0], wanted, AGREE):
+            if any(_agree(one, other, SAME_SOLUTION) for other in agreeing):
+                continue
+            if _agree(_outputs(preparation, one[None], points)[0], outputs, DERIVATIVE_TOLERANCE):
                 agreeing.append(one)
         lost = min(lost, ends.lost - ends.infinite)
         if not lost:
             break
-    real = [one for one in agreeing if imaginary_part(one[square.solved]) <= REAL]
+    real = [one for one in agreeing if imaginary_part(one[square.solved]) <= REAL_TOLERANCE]
     made = [candidate(preparation, one, times, "same outputs as the best") for one in real[1:]]
-    structural = preparation.structural
     completeness = Completeness(
-        possible=len(agreeing) if structural is None else structural,
+        possible=len(agreeing) if count is None else count,
         found=len(agreeing),
-        known=structural is not None,
+        known=count is not None,
         real=len(real),
         lost=lost,
         doubt=preparation.generic.miss_probability,
-        coincide=_singular(preparation, base, parameters),
+        coincide=_is_multiple(preparation, base, parameters),
     )
     return IndistinguishableCandidates(tuple(m for m in made if m is not None), completeness)
 
 
-def _singular(preparation: Preparation, base: ComplexArray, parameters: ComplexArray) -> bool:
-    """Whether the square system has, numerically, a multiple solution at `base`."""
+def _is_multiple(preparation: Preparation, base: ComplexArray, parameters: ComplexArray) -> bool:
+    """Say whether the square system has, numerically, a multiple solution at `base`."""
     square = preparation.square
     point = base[square.solved]
     jacobian = square.values(point[None], parameters[None])[1][0] * point
@@ -122,20 +130,33 @@ def _singular(preparation: Preparation, base: ComplexArray, parameters: ComplexA
     if not (rows > 0).all():
         return True
     singular = np.linalg.svd(jacobian / rows[:, None], compute_uv=False)
-    return bool(singular[-1] <= SINGULAR * singular[0])
+    return bool(singular[-1] <= SINGULAR_RATIO * singular[0])
 
 
 def _outputs(
-    preparation: Preparation, values: ComplexArray, around: Sequence[ExpansionPoint[np.complex128]]
+    preparation: Preparation, values: ComplexArray, points: Sequence[ExpansionPoint[np.complex128]]
 ) -> ComplexArray:
-    """Taylor coefficients of all outputs beyond what the square system uses, in one row."""
-    system, order = preparation.system, preparation.square.order + FURTHER
+    """Return Taylor coefficients of all outputs beyond what the square system uses.
+
+    Parameters
+    ----------
+    values
+        Unknowns of the system for each solution, shape (solutions, unknowns).
+    points
+        What is known around the time of each expansion.
+
+    Returns
+    -------
+    array
+        The coefficients of each solution in one row, shape (solutions, coefficients).
+    """
+    system, order = preparation.system, preparation.square.order + FURTHER_DERIVATIVES
     rows = []
-    for k, (known, functions) in enumerate(around):
-        expansion = system.expansions[k]
+    for k, (known, functions) in enumerate(points):
         with np.errstate(all="ignore"):
             taylor = system.run(k, values, order, known[None], functions[None], False)
-        rows.append(taylor.outputs[:, :, : expansion.outputs].reshape(len(values), -1))
+        outputs = taylor.outputs[:, :, : system.expansions[k].outputs]
+        rows.append(outputs.reshape(len(values), -1))
     return np.concatenate(rows, axis=1)
 
 

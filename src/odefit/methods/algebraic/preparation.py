@@ -1,4 +1,4 @@
-"""What belongs to the equations and not to the data: made once, kept on disk."""
+"""What depends on the equations and not on the data: made once for a model and kept on disk."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from odefit.structure.homotopy.monodromy import GenericSolutions
 from odefit.structure.square import SquareSystem
 from odefit.structure.storage import stored_solutions
 
-PATIENCE = 60.0
-"""Seconds that the solutions for several times at once may take to find."""
+SEARCH_SECONDS = 60.0
+"""Seconds that the search for the generic solutions of several times together may take."""
 
-MOST = 64
-"""Solutions up to which several times at once pay."""
+MAX_SOLUTIONS = 64
+"""The largest number of generic solutions with which several times together pay."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,47 +33,53 @@ class Preparation:
     problem
         The problem.
     system, square
-        All equations, and as many of them as unknowns.
+        All equations, and as many of them as there are unknowns.
     generic
-        Solutions at random data.
-    structural
-        How many of them agree in all further derivatives, if that is known; of the system with
-        one time an experiment.
-    copies
-        Times an experiment is looked at together.
-    single
-        The preparation with one time an experiment, if this is none.
+        The solutions for random data.
+    solution_count
+        Number of indistinguishable solutions, of the system with one time for each experiment, if
+        it is known.
+    times_per_experiment
+        Number of times of each experiment that are used together.
+    one_time
+        The preparation with one time for each experiment, if this is another.
     """
 
     problem: Problem
     system: DifferentiatedSystem
     square: SquareSystem
     generic: GenericSolutions
-    structural: int | None
-    copies: int = 1
-    single: Preparation | None = None
+    solution_count: int | None
+    times_per_experiment: int = 1
+    one_time: Preparation | None = None
 
     @property
-    def once(self) -> Preparation:
-        """The preparation with one time an experiment."""
-        return self.single or self
+    def at_one_time(self) -> Preparation:
+        """The preparation with one time for each experiment."""
+        return self.one_time or self
 
-    def first_copies(self, values: ComplexArray) -> ComplexArray:
-        """Unknowns of :attr:`once` from those of this system: states at the first of its times."""
-        once = self.once.system
-        place = {name: i for i, name in enumerate(self.system.names)}
-        result = np.ones(len(once.names), dtype=complex)
-        for i, name in enumerate(once.names):
-            if name in place:
-                result[i] = values[place[name]]
-        for k, expansion in enumerate(once.expansions):
-            mine = self.system.expansions[k * self.copies].states
+    def at_first_times(self, values: ComplexArray) -> ComplexArray:
+        """Return unknowns of :attr:`at_one_time`: the states are those at the first times.
+
+        Parameters
+        ----------
+        values
+            Unknowns of this system, shape (unknowns,).
+        """
+        other = self.at_one_time.system
+        column = {name: i for i, name in enumerate(self.system.names)}
+        result = np.ones(len(other.names), dtype=complex)
+        for i, name in enumerate(other.names):
+            if name in column:
+                result[i] = values[column[name]]
+        for k, expansion in enumerate(other.expansions):
+            own = self.system.expansions[k * self.times_per_experiment].states
             for state, name in expansion.states.items():
-                result[once.names.index(name)] = values[place[mine[state]]]
+                result[other.names.index(name)] = values[column[own[state]]]
         return result
 
     @property
-    def free(self) -> bool:
+    def free_initial_values(self) -> bool:
         """Whether every initial value is an unknown."""
         return all(
             isinstance(bound, int)
@@ -92,12 +98,12 @@ class Preparation:
 
     @property
     def held(self) -> tuple[str, ...]:
-        """Unknowns that the equations leave open, given the others."""
+        """Names of the unknowns that the equations do not determine, given the others."""
         return tuple(self.system.names[k] for k in self.square.held)
 
     @property
-    def anywhere(self) -> bool:
-        """Whether the data may be differentiated at any time, or at t0 alone."""
+    def free_states(self) -> bool:
+        """Whether the data may be differentiated at any time; otherwise at t0 alone."""
         return self.system.free_states
 
 
@@ -109,17 +115,17 @@ def prepare(
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[int], None] = lambda count: None,
 ) -> Preparation:
-    """The system with free states if that determines as much, else the one around t0.
+    """Prepare the system with free states if it determines as much, otherwise the one around t0.
 
     Parameters
     ----------
     problem, seed
-        What is prepared, and the seed of everything random.
+        What is prepared, and the seed of all random choices.
     points
-        Times an experiment is looked at together, where its states are free. More of them need
-        lower derivatives; where that makes too many solutions, one is all there is.
+        Number of times of each experiment that are used together, where states are free. More times
+        need lower derivatives; where they have too many solutions, one time is used.
     stop, report
-        As :func:`all_solutions` takes them.
+        Tells whether to stop early; is told the number of solutions so far.
 
     Raises
     ------
@@ -135,29 +141,29 @@ def prepare(
             "to solve; observe more, or fix some unknowns"
         )
     generic = stored_solutions(square, seed, stop=stop, report=report)
-    structural = count_solutions(square, generic).total if generic.complete else None
-    single = Preparation(problem, square.system, square, generic, structural)
-    if points == 1 or not single.anywhere or not generic.complete:
-        return single
+    count = count_solutions(square, generic).total if generic.complete else None
+    one_time = Preparation(problem, square.system, square, generic, count)
+    if points == 1 or not one_time.free_states or not generic.complete:
+        return one_time
     several = SquareSystem(DifferentiatedSystem(problem, free_states=True, times=points), seed)
     began = time.perf_counter()
 
-    def enough() -> bool:
-        return stop() or time.perf_counter() - began > PATIENCE
+    def out_of_time() -> bool:
+        return stop() or time.perf_counter() - began > SEARCH_SECONDS
 
-    more = stored_solutions(several, seed, stop=enough, report=report)
-    if not more.complete or len(more.solutions) > MOST:
-        return single
-    return Preparation(problem, several.system, several, more, structural, points, single)
+    more = stored_solutions(several, seed, stop=out_of_time, report=report)
+    if not more.complete or len(more.solutions) > MAX_SOLUTIONS:
+        return one_time
+    return Preparation(problem, several.system, several, more, count, points, one_time)
 
 
 def _determined(square: SquareSystem) -> set[str]:
-    """Unknowns of the problem that all equations together determine."""
+    """Return the unknowns of the problem that all equations together determine."""
     system = square.system
-    sure = {name for name, d in zip(system.names, square.determined, strict=True) if d}
+    determined = {name for name, d in zip(system.names, square.determined, strict=True) if d}
     for unknown in system.problem.unknowns:
         for expansion in system.expansions if unknown.kind == "initial" else ():
-            here = unknown.experiment in (None, expansion.condition.name)
-            if here and expansion.states.get(unknown.name) in sure:
-                sure.add(unknown.key)
-    return sure & set(system.problem.keys)
+            own = unknown.experiment in (None, expansion.condition.name)
+            if own and expansion.states.get(unknown.name) in determined:
+                determined.add(unknown.key)
+    return determined & set(system.problem.keys)

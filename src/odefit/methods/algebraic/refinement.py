@@ -1,29 +1,29 @@
-"""A candidate improved by low derivatives at several times instead of high ones at one.
+"""Candidates refined by low derivatives at several times instead of high ones at one time.
 
-The states at each time are unknowns of their own, so that this still asks for nothing but
-derivatives of the data: with the parameters shared, more times need lower orders, whose errors
-are smaller by many decades. Every equation is weighted by the error of its derivative.
+The states at each time are unknowns of their own, so that derivatives of the data are still all
+that is needed: as the parameters are shared, more times need lower orders, whose errors are smaller
+by many decades. Every equation is weighted by the error of its derivative.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from odefit.methods.algebraic.derivatives import Derivatives
+from odefit.methods.algebraic.derivatives import SmoothedData
 from odefit.methods.algebraic.preparation import Preparation
 from odefit.methods.smoothing import Smoother
-from odefit.problem.arrays import Array, ComplexArray
+from odefit.problem.arrays import Array, ComplexArray, IntArray
 from odefit.structure.auxiliary_states import fill_dependent_states
 from odefit.structure.taylor_integration import taylor_integrate
 
 FRACTIONS = (0.5, 0.1, 0.25, 0.4, 0.6, 0.75, 0.9)
-"""Of the window; the first is where the states are returned."""
+"""The times as fractions of the segment; at the first of them the states are returned."""
 
-ROUNDS = 30
-"""Gauss-Newton steps, at most."""
+MAX_STEPS = 30
+"""The largest number of Gauss-Newton steps."""
 
-ENOUGH = 1e-12
-"""Relative step that is not worth another."""
+STEP_TOLERANCE = 1e-12
+"""Relative step at which the iteration ends."""
 
 
 class Refinement:
@@ -32,83 +32,91 @@ class Refinement:
     Parameters
     ----------
     preparation
-        With free states, and one time an experiment.
-    derivatives
-        The data.
+        The system with free states and one time for each experiment.
+    data
+        The smoothed data.
     smoother
-        That differentiates them.
+        The smoother that differentiates them.
+
+    Attributes
+    ----------
+    times
+        The times of each expansion.
     """
 
-    def __init__(
-        self, preparation: Preparation, derivatives: Derivatives, smoother: Smoother
-    ) -> None:
+    def __init__(self, preparation: Preparation, data: SmoothedData, smoother: Smoother) -> None:
         self.system = system = preparation.system
         self.square = preparation.square
-        place = {name: i for i, name in enumerate(system.names)}
+        column = {name: i for i, name in enumerate(system.names)}
         self.order = preparation.square.order
         self.times: list[list[float]] = []
-        self.around: list[tuple[ComplexArray, ComplexArray]] = []
-        self.targets: list[Array] = []  # by expansion: (times, order + 1, outputs)
-        self.weights: list[Array] = []
-        self.own: list[np.ndarray] = []  # by expansion: columns of its own states
-        for k, (expansion, window) in enumerate(
-            zip(system.expansions, derivatives.windows, strict=True)
+        # The following lists have an element for each expansion.
+        self.points: list[tuple[ComplexArray, ComplexArray]] = []
+        self.targets: list[Array] = []  # shape (times, order + 1, outputs)
+        self.weights: list[Array] = []  # the same shape
+        self.own: list[IntArray] = []  # columns of the expansion's own states
+        for k, (expansion, segment) in enumerate(
+            zip(system.expansions, data.segments, strict=True)
         ):
-            times = [window.start + f * (window.end - window.start) for f in FRACTIONS]
+            times = [segment.at(fraction) for fraction in FRACTIONS]
             shape = (len(times), self.order + 1, expansion.outputs)
             targets, weights = np.zeros(shape), np.zeros(shape)
             for i, name in enumerate(expansion.observables):
-                fitted = derivatives.interpolant(k, name, smoother)
-                scale = float(np.abs(window.series[name][1]).max(initial=0.0)) or 1.0
+                curve = data.interpolant(k, name, smoother)
+                scale = float(np.abs(segment.series[name][1]).max(initial=0.0)) or 1.0
                 for j, time in enumerate(times):
-                    targets[j, :, i] = fitted.taylor(time, self.order)
-                    errors = np.maximum(fitted.errors(time, self.order), 1e-15 * scale)
+                    targets[j, :, i] = curve.taylor(time, self.order)
+                    errors = np.maximum(curve.errors(time, self.order), 1e-15 * scale)
                     weights[j, :, i] = np.where(np.isfinite(errors), 1.0 / errors, 0.0)
-            # Terms that are zero hold exactly.
+            # Algebraic constraints hold exactly.
             exact = 1e3 * float(weights.max(initial=1.0))
             weights[:, 0, len(expansion.observables) :] = exact
             self.times.append(times)
-            around = [expansion.expansion_point(t, self.order) for t in times]
-            self.around.append((np.array([a for a, _ in around]), np.array([b for _, b in around])))
+            points = [expansion.expansion_point(t, self.order) for t in times]
+            known = np.array([point.known for point in points])
+            self.points.append((known, np.array([point.functions for point in points])))
             self.targets.append(targets)
             self.weights.append(weights)
-            self.own.append(np.array([place[n] for n in expansion.states.values()], dtype=np.intp))
+            self.own.append(np.array([column[n] for n in expansion.states.values()], dtype=np.intp))
         owned = {int(c) for columns in self.own for c in columns}
         self.shared = np.array(
             [c for c in preparation.square.solved if int(c) not in owned], dtype=np.intp
         )
 
-    def improved(self, values: ComplexArray, times: tuple[float, ...]) -> ComplexArray | None:
-        """All unknowns of the system, the states at the middle of the windows.
+    def refined(self, values: ComplexArray, times: tuple[float, ...]) -> ComplexArray | None:
+        """Refine a candidate by a damped Gauss-Newton iteration.
 
         Parameters
         ----------
         values
-            The candidate, shape (unknowns,), its states at `times` (by expansion).
+            All unknowns of the system, shape (unknowns,), with the states at `times`.
+        times
+            The time of each expansion.
 
         Returns
         -------
         array or None
-            None if its trajectory does not span the windows, or nothing was gained.
+            All unknowns of the system, with the states at the middle of the segments; None if the
+            trajectory does not span the segments, or nothing was gained.
         """
-        states = self._spread(values.real.astype(complex), times)
+        states = self._states_at_times(values.real.astype(complex), times)
         if states is None:
             return None
         point = values.real.copy()
         cost, residuals, jacobian = self._equations(point, states)
-        first = cost
+        first_cost = cost
         damping = 0.0
-        for _ in range(ROUNDS):
+        for _ in range(MAX_STEPS):
             if not np.isfinite(cost):
                 return None
             step = _step(jacobian, residuals, damping)
-            moved, shifted = self._moved(point, states, step)
-            again = self._equations(moved, shifted)
-            if again[0] < cost:
-                small = np.abs(moved - point) <= ENOUGH * np.abs(moved)
-                gained = again[0] < 0.999 * cost
-                point, states = moved, shifted
-                cost, residuals, jacobian = again
+            new_point, new_states = self._moved(point, states, step)
+            new_cost, *new_model = self._equations(new_point, new_states)
+            if new_cost < cost:
+                small = np.abs(new_point - point) <= STEP_TOLERANCE * np.abs(new_point)
+                gained = new_cost < 0.999 * cost
+                point, states, cost = new_point, new_states, new_cost
+                residuals, jacobian = new_model
                 damping *= 0.1
                 if small.all() or not gained:
                     break
@@ -116,23 +124,25 @@ class Refinement:
                 damping = max(100 * damping, 1e-14)
                 if damping > 1e4:
                     break
-        if not cost < first:
+        if not cost < first_cost:
             return None
         result = point.astype(complex)
         for k, columns in enumerate(self.own):
             result[columns] = states[k][0]
         return result
 
-    def _spread(self, values: ComplexArray, times: tuple[float, ...]) -> list[Array] | None:
-        """By expansion, its states at every time, each carried on from its neighbour."""
+    def _states_at_times(
+        self, values: ComplexArray, times: tuple[float, ...]
+    ) -> list[Array] | None:
+        """Return the states of each expansion at its times, integrated from time to time."""
         found = []
         for k, columns in enumerate(self.own):
             states = np.zeros((len(self.times[k]), len(columns)))
             later = sorted(t for t in self.times[k] if t >= times[k])
             earlier = sorted((t for t in self.times[k] if t < times[k]), reverse=True)
-            for way in (later, earlier):
+            for direction in (later, earlier):
                 now, there = times[k], values
-                for time in way:
+                for time in direction:
                     moved = taylor_integrate(self.system, k, there, now, time)
                     if moved is None:
                         return None
@@ -142,18 +152,18 @@ class Refinement:
             found.append(states)
         return found
 
+    @np.errstate(all="ignore")
     def _equations(self, point: Array, states: list[Array]) -> tuple[float, Array, Array]:
-        """Half the sum of squares, weighted residuals, Jacobian by shared unknowns and states."""
-        with np.errstate(all="ignore"):
-            return self._weighted(point, states)
+        """Return half the sum of squares, weighted residuals, and their Jacobian.
 
-    def _weighted(self, point: Array, states: list[Array]) -> tuple[float, Array, Array]:
+        Its columns are first those of the shared unknowns, then those of the states.
+        """
         sizes = [s.size for s in states]
         width = len(self.shared) + sum(sizes)
-        rows, slopes = [], []
-        start = len(self.shared)
-        column_of = {int(c): i for i, c in enumerate(self.shared)}
-        for k, (known, functions) in enumerate(self.around):
+        residuals, jacobian = [], []
+        first = len(self.shared)
+        shared = {int(c): i for i, c in enumerate(self.shared)}
+        for k, (known, functions) in enumerate(self.points):
             expansion = self.system.expansions[k]
             count = len(self.times[k])
             values = np.tile(point.astype(complex), (count, 1))
@@ -162,23 +172,24 @@ class Refinement:
             assert taylor.derivatives is not None
             outputs = taylor.outputs[:, :, : expansion.outputs].real
             weights = self.weights[k]
-            rows.append(((outputs - self.targets[k]) * weights).reshape(-1))
-            by = taylor.derivatives[:, :, : expansion.outputs].real * weights[..., None]
-            slope = np.zeros((*weights.shape, width))
+            residuals.append(((outputs - self.targets[k]) * weights).reshape(-1))
+            derivatives = taylor.derivatives[:, :, : expansion.outputs].real * weights[..., None]
+            columns = np.zeros((*weights.shape, width))
             own = {int(c): i for i, c in enumerate(self.own[k])}
             for local, column in enumerate(self.system.columns[k]):
                 if int(column) in own:
                     for j in range(count):
-                        place = start + j * len(own) + own[int(column)]
-                        slope[j, :, :, place] = by[j, :, :, local]
-                elif int(column) in column_of:
-                    slope[:, :, :, column_of[int(column)]] = by[:, :, :, local]
-            slopes.append(slope.reshape(-1, width))
-            start += sizes[k]
-        residuals = np.concatenate(rows)
-        return 0.5 * float(residuals @ residuals), residuals, np.concatenate(slopes)
+                        place = first + j * len(own) + own[int(column)]
+                        columns[j, :, :, place] = derivatives[j, :, :, local]
+                elif int(column) in shared:
+                    columns[:, :, :, shared[int(column)]] = derivatives[:, :, :, local]
+            jacobian.append(columns.reshape(-1, width))
+            first += sizes[k]
+        stacked = np.concatenate(residuals)
+        return 0.5 * float(stacked @ stacked), stacked, np.concatenate(jacobian)
 
     def _moved(self, point: Array, states: list[Array], step: Array) -> tuple[Array, list[Array]]:
+        """Return the shared unknowns and the states after a step."""
         moved = point.copy()
         moved[self.shared] += step[: len(self.shared)]
         start, shifted = len(self.shared), []
@@ -189,7 +200,7 @@ class Refinement:
 
 
 def _step(jacobian: Array, residuals: Array, damping: float) -> Array:
-    """The Gauss-Newton step, damped relative to the columns; unseen directions are left alone."""
+    """Return the Gauss-Newton step of least norm, damped relative to the columns."""
     norms = np.linalg.norm(jacobian, axis=0)
     norms = np.where(norms > 0, norms, 1.0)
     scaled = jacobian / norms

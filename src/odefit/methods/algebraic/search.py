@@ -1,4 +1,4 @@
-"""From views of the data to candidates, each judged on the true trajectories."""
+"""From derivatives of the data to candidates, each evaluated on the true trajectories."""
 
 from __future__ import annotations
 
@@ -9,158 +9,180 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.methods.algebraic.candidates import Candidate, candidate
-from odefit.methods.algebraic.derivatives import Derivatives, Sight, View
+from odefit.methods.algebraic.derivatives import DerivativeEstimate, Differentiation, SmoothedData
 from odefit.methods.algebraic.preparation import Preparation
 from odefit.methods.algebraic.refinement import Refinement
-from odefit.methods.algebraic.solving import held_values, solutions_at
+from odefit.methods.algebraic.solving import KnownSolutions, held_values, solutions_at
 from odefit.methods.algebraic.trajectories import Trajectories
 from odefit.methods.smoothing import Smoother
 from odefit.problem.arrays import ComplexArray
 
 NEARLY_REAL = 0.5
-"""Relative imaginary part up to which the real part is worth a try: errors of the derivatives
-split a double solution into a complex pair."""
+"""Relative imaginary part up to which the real part of a solution is a candidate: errors of the
+derivatives split a double solution into a complex pair."""
 
-REFINED = 3
-"""Candidates of a view that are refined, the best first."""
+MAX_REFINED = 3
+"""The largest number of candidates that are refined for each way of differentiation."""
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
-    """A candidate on the true trajectories.
+class EvaluatedCandidate:
+    """A candidate with its cost on the true trajectories.
 
     Attributes
     ----------
     candidate
-        See there.
+        The candidate.
     values
-        All unknowns of the polynomial system.
-    view
-        Of the data that led to it.
+        All unknowns of the polynomial system, shape (unknowns,).
+    differentiation
+        How the data were differentiated.
     cost, objective
-        What is minimised, and the weighted sum of squares.
+        What is minimised, and the weighted sum of squared residuals.
     """
 
     candidate: Candidate
     values: ComplexArray
-    view: View
+    differentiation: Differentiation
     cost: float
     objective: float
 
 
 class Search:
-    """All solutions at the data.
+    """The search for all solutions at the data.
 
     Parameters
     ----------
-    preparation, derivatives, trajectories
-        The equations, the data, and what candidates are judged by.
+    preparation, data, trajectories
+        The equations, the smoothed data, and what evaluates candidates.
     rng
-        Of the detours.
+        Draws the paths of homotopies.
 
     Attributes
     ----------
     nearby
-        The solutions at the view that showed most of them, and its parameters; None where
-        several times are used together.
+        The most solutions that were found for one way of differentiation; None where several times
+        are used together.
     times
-        By experiment, where that view differentiates.
-    sight
-        Of the data, that led to the best candidate so far.
+        The time of each experiment where most solutions were found.
+    best_estimate
+        The derivatives of the data that led to the best candidate so far.
     """
 
     def __init__(
         self,
         preparation: Preparation,
-        derivatives: Derivatives,
+        data: SmoothedData,
         trajectories: Trajectories,
         rng: np.random.Generator,
     ) -> None:
         self.preparation = preparation
-        self.derivatives = derivatives
+        self.data = data
         self.trajectories = trajectories
         self.rng = rng
-        self.nearby: tuple[ComplexArray, ComplexArray] | None = None
+        self.nearby: KnownSolutions | None = None
         self.times: tuple[float, ...] = ()
-        self.sight: Sight | None = None
-        self._best = math.inf
+        self.best_estimate: DerivativeEstimate | None = None
+        self._lowest_cost = math.inf
         self._refinements: dict[Smoother, Refinement] = {}
 
-    def candidates(self, views: Sequence[View], attempts: int) -> list[Scored]:
-        """What `views` lead to, with so many `attempts` at paths that fail."""
-        sights = [self.derivatives.sight(view) for view in views]
-        parameters = np.array([self._parameters(sight) for sight in sights])
-        found: list[Scored] = []
-        most = -1 if not self.times else 0 if self.nearby is None else len(self.nearby[0])
-        everything = solutions_at(self.preparation, parameters, self.rng, attempts=attempts)
-        square = self.preparation.square
-        for sight, at, ends in zip(sights, parameters, everything, strict=True):
+    def candidates(
+        self, differentiations: Sequence[Differentiation], attempts: int
+    ) -> list[EvaluatedCandidate]:
+        """Return the candidates of several ways to differentiate the data.
+
+        Parameters
+        ----------
+        differentiations
+            The ways to differentiate the data.
+        attempts
+            The largest number of attempts at paths that fail.
+        """
+        estimates = [self.data.differentiate(d) for d in differentiations]
+        parameters = np.array([self._parameters(estimate) for estimate in estimates])
+        found: list[EvaluatedCandidate] = []
+        most = -1 if not self.times else 0 if self.nearby is None else len(self.nearby.solutions)
+        path_ends = solutions_at(self.preparation, parameters, self.rng, attempts=attempts)
+        square, count = self.preparation.square, self.preparation.times_per_experiment
+        for estimate, at, ends in zip(estimates, parameters, path_ends, strict=True):
             if self.trajectories.control.should_stop() and found:
                 break
-            times = sight.times[:: self.preparation.copies]
+            times = estimate.times[::count]
             if len(ends.points) > most:
                 most, self.times = len(ends.points), times
-                if self.preparation.copies == 1:
-                    self.nearby = ends.points, at
+                if count == 1:
+                    self.nearby = KnownSolutions(ends.points, at)
             if not len(ends.points):
                 continue
-            everything_there = square.all_unknowns(ends.points, np.tile(at, (len(ends.points), 1)))
-            once = [self.preparation.first_copies(v) for v in everything_there]
-            scored = [self._scored(v, times, sight.view) for v in once]
-            own = sorted((c for c in scored if c is not None), key=by_cost)
-            nearly = [c for c in own if c.candidate.imaginary <= NEARLY_REAL]
-            # Where nothing is real, the least complex is as good a start as any.
-            own = nearly or sorted(own, key=lambda c: c.candidate.imaginary)[:1]
-            refined = self._refined(own[:REFINED], times, sight.view)
+            solutions = square.all_unknowns(ends.points, np.tile(at, (len(ends.points), 1)))
+            how = estimate.differentiation
+            evaluated = [
+                self._evaluated(self.preparation.at_first_times(v), times, how) for v in solutions
+            ]
+            own = sorted((c for c in evaluated if c is not None), key=by_cost)
+            nearly_real = [c for c in own if c.candidate.imaginary <= NEARLY_REAL]
+            # Where no solution is real, the one with the least imaginary part is a start.
+            own = nearly_real or sorted(own, key=lambda c: c.candidate.imaginary)[:1]
+            refined = self._refined(own[:MAX_REFINED], times, how)
             found += [*own, *refined]
             lowest = min((c.cost for c in (*own, *refined)), default=math.inf)
-            if self.sight is None or lowest < self._best:
-                self.sight, self._best = sight, lowest
+            if self.best_estimate is None or lowest < self._lowest_cost:
+                self.best_estimate, self._lowest_cost = estimate, lowest
         return found
 
-    def _scored(
-        self, values: ComplexArray, times: tuple[float, ...], view: View, how: str = ""
-    ) -> Scored | None:
-        made = candidate(self.preparation.once, values, times, view.name + how)
-        if made is None:
+    def _evaluated(
+        self,
+        values: ComplexArray,
+        times: tuple[float, ...],
+        differentiation: Differentiation,
+        suffix: str = "",
+    ) -> EvaluatedCandidate | None:
+        """Return the candidate of a solution; None where its trajectory fails."""
+        origin = differentiation.name + suffix
+        made = candidate(self.preparation.at_one_time, values, times, origin)
+        evaluation = None if made is None else self.trajectories.evaluated(made.vector)
+        if made is None or evaluation is None:
             return None
-        evaluation = self.trajectories.evaluated(made.vector)
-        if evaluation is None:
-            return None
-        return Scored(made, values, view, evaluation.cost, evaluation.objective)
+        cost, objective = evaluation.cost, evaluation.objective
+        return EvaluatedCandidate(made, values, differentiation, cost, objective)
 
     def _refined(
-        self, candidates: Sequence[Scored], times: tuple[float, ...], view: View
-    ) -> list[Scored]:
-        """The candidates improved by low derivatives at more times."""
-        if not self.preparation.anywhere or not candidates:
+        self,
+        candidates: Sequence[EvaluatedCandidate],
+        times: tuple[float, ...],
+        differentiation: Differentiation,
+    ) -> list[EvaluatedCandidate]:
+        """Return those candidates that low derivatives at more times improve, improved."""
+        if not self.preparation.free_states or not candidates:
             return []
-        key = view.smoother
-        if key not in self._refinements:
-            self._refinements[key] = Refinement(self.preparation.once, self.derivatives, key)
-        refinement = self._refinements[key]
+        smoother = differentiation.smoother
+        if smoother not in self._refinements:
+            system = self.preparation.at_one_time
+            self._refinements[smoother] = Refinement(system, self.data, smoother)
+        refinement = self._refinements[smoother]
         middle = tuple(several[0] for several in refinement.times)
         found = []
         for one in candidates:
-            values = refinement.improved(one.values, times)
+            values = refinement.refined(one.values, times)
             if values is not None:
-                better = self._scored(values, middle, view, ", refined")
+                better = self._evaluated(values, middle, differentiation, ", refined")
                 if better is not None and better.cost < one.cost:
                     found.append(better)
                     if better.cost <= self.trajectories.zero:
-                        break  # nothing can fit better than to rounding
+                        break  # no candidate can fit better than to rounding
         return found
 
-    def _parameters(self, sight: Sight) -> ComplexArray:
+    def _parameters(self, estimate: DerivativeEstimate) -> ComplexArray:
+        """Return the parameters of the square system for given derivatives."""
         square = self.preparation.square
-        around = [
+        points = [
             expansion.expansion_point(time, square.order)
-            for expansion, time in zip(square.system.expansions, sight.times, strict=True)
+            for expansion, time in zip(square.system.expansions, estimate.times, strict=True)
         ]
         held = held_values(self.preparation).astype(complex)
-        return square.pack(sight.targets.astype(complex), held, around)
+        return square.pack(estimate.targets.astype(complex), held, points)
 
 
-def by_cost(scored: Scored) -> float:
-    """For sorting."""
-    return scored.cost
+def by_cost(evaluated: EvaluatedCandidate) -> float:
+    """Return the cost, as a key for sorting."""
+    return evaluated.cost

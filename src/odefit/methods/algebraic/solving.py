@@ -1,28 +1,80 @@
-"""From the generic solutions to those at the data: one parameter homotopy a solution."""
+"""From the generic solutions to those at the data, by a parameter homotopy for each solution."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from odefit.methods.algebraic.preparation import Preparation
-from odefit.methods.algebraic.proportional import Proportional
-from odefit.problem.arrays import Array, ComplexArray
+from odefit.problem.arrays import Array, ComplexArray, IntArray
+from odefit.structure.homotopy.parameter_homotopy import ParameterHomotopy
 from odefit.structure.homotopy.tracker import PathStatus, TrackerOptions, refine_ends, track
+from odefit.structure.square import SquareSystem
 
-DETOURS = 4
-"""Ways around singular parameters that are tried for a path that fails."""
+MAX_ATTEMPTS = 4
+"""The number of random paths, each around other singular parameters, that are tried for a solution
+whose path fails."""
 
-SAME = 1e-7
-"""Relative difference up to which two ends are one solution."""
+SAME_SOLUTION = 1e-7
+"""Relative difference up to which two ends of paths are one solution."""
 
-TRACKING = TrackerOptions(max_steps=400)
-PATIENT = TrackerOptions(max_steps=1000, target_error=2e-3)
+FIRST_TRACKING = TrackerOptions(max_steps=400)
+"""Options of path tracking in the first attempt."""
+
+FURTHER_TRACKING = TrackerOptions(max_steps=1000, target_error=2e-3)
+"""Options of path tracking in all further attempts."""
+
+
+class LogarithmicHomotopy(ParameterHomotopy):
+    """A parameter homotopy between the logarithms of parameters, where neither end is zero.
+
+    In units in which values or rates are far from one, Taylor coefficients of the outputs spread
+    over many powers of ten. Along straight lines all but the largest would change at the very end.
+
+    Parameters
+    ----------
+    square, start, end, gamma
+        As :class:`ParameterHomotopy` takes them.
+    """
+
+    def __init__(
+        self, square: SquareSystem, start: ComplexArray, end: ComplexArray, gamma: ComplexArray
+    ) -> None:
+        super().__init__(square, start, end, gamma)
+        self._logarithmic = both = (start != 0) & (end != 0)
+        # The difference of logarithms is taken, as the ratio may overflow.
+        self._log_ratios = np.log(np.where(both, start, 1.0)) - np.log(np.where(both, end, 1.0))
+
+    def parameters_at(
+        self, paths: IntArray, weight: ComplexArray, weight_by_t: ComplexArray
+    ) -> tuple[ComplexArray, ComplexArray]:
+        """Return parameters and their derivatives, see :meth:`ParameterHomotopy.parameters_at`."""
+        both, ratios = self._logarithmic[paths], self._log_ratios[paths]
+        start, end = self.start[paths], self.end[paths]
+        scaled = end * np.exp(weight * ratios)
+        at = np.where(both, scaled, end + weight * (start - end))
+        return at, weight_by_t * np.where(both, scaled * ratios, start - end)
+
+
+class KnownSolutions(NamedTuple):
+    """Solutions of the square system that are known at some parameters.
+
+    Attributes
+    ----------
+    solutions
+        The solutions, shape (count, n).
+    parameters
+        The parameters, shape (parameters,).
+    """
+
+    solutions: ComplexArray
+    parameters: ComplexArray
 
 
 @dataclass(frozen=True, eq=False)
-class Ends:
+class PathEnds:
     """Solutions of the square system at given parameters.
 
     Attributes
@@ -30,9 +82,9 @@ class Ends:
     points
         Distinct solutions, shape (found, n).
     lost
-        Generic solutions that could not be followed to an end, infinity included.
+        Number of generic solutions whose paths have no end, or one at infinity.
     infinite
-        How many of those went to infinity.
+        Number of those whose paths went to infinity.
     """
 
     points: ComplexArray
@@ -44,66 +96,73 @@ def solutions_at(
     preparation: Preparation,
     parameters: ComplexArray,
     rng: np.random.Generator,
-    nearby: tuple[ComplexArray, ComplexArray] | None = None,
-    attempts: int = DETOURS,
-) -> list[Ends]:
-    """All solutions at each of several vectors of parameters.
+    nearby: KnownSolutions | None = None,
+    attempts: int = MAX_ATTEMPTS,
+) -> list[PathEnds]:
+    """Return all solutions at each of several vectors of parameters.
 
-    Another detour permutes the solutions: where paths fail, what they would have found may be
-    the end of other paths.
+    Another path permutes the solutions: where paths fail, the solutions that they would have found
+    may be the ends of other paths.
 
     Parameters
     ----------
+    preparation
+        The square system and its generic solutions.
     parameters
-        Shape (wanted, parameters).
+        Vectors of parameters, shape (count, parameters).
+    rng
+        Draws the paths.
     nearby
-        Solutions, shape (any, n), and parameters at which they are: the first attempt starts
-        there instead of at the generic ones.
+        Solutions at similar parameters, from which the first attempt starts instead of from the
+        generic ones.
     attempts
-        Detours that are tried while paths are lost.
+        The largest number of attempts, which go on while paths are lost.
     """
     generic = preparation.generic
-    wanted, d = len(parameters), len(generic.solutions)
-    found: list[list[ComplexArray]] = [[] for _ in range(wanted)]
-    lost = [d] * wanted
-    infinite = [0] * wanted
-    open_ = list(range(wanted))
+    d = len(generic.solutions)
+    found: list[list[ComplexArray]] = [[] for _ in parameters]
+    lost = [d] * len(parameters)
+    infinite = [0] * len(parameters)
+    unfinished = list(range(len(parameters)))
     for attempt in range(attempts):
         solutions, at = generic.solutions, generic.parameters
         if nearby is not None and attempt == 0:
             solutions, at = nearby
         count = len(solutions)
-        starts = np.tile(solutions, (len(open_), 1))
+        starts = np.tile(solutions, (len(unfinished), 1))
         begin = np.tile(at, (len(starts), 1))
-        end = np.repeat(parameters[open_], count, axis=0)
-        angles = np.exp(1j * rng.uniform(-0.6 * np.pi, 0.6 * np.pi, len(open_)))
-        homotopy = Proportional(preparation.square, begin, end, np.repeat(angles, count))
-        tracked = track(homotopy, starts, TRACKING if attempt == 0 else PATIENT)
+        end = np.repeat(parameters[unfinished], count, axis=0)
+        gamma = np.exp(1j * rng.uniform(-0.6 * np.pi, 0.6 * np.pi, len(unfinished)))
+        homotopy = LogarithmicHomotopy(preparation.square, begin, end, np.repeat(gamma, count))
+        tracked = track(homotopy, starts, FIRST_TRACKING if attempt == 0 else FURTHER_TRACKING)
         ends, regular = refine_ends(homotopy, tracked.ends)
-        fine = tracked.reached & regular
-        for i, k in enumerate(open_):
-            here = slice(i * count, (i + 1) * count)
-            for arrived, point in zip(fine[here], ends[here], strict=True):
-                if arrived and not any(_same(point, other) for other in found[k]):
+        arrived = tracked.reached & regular
+        for i, k in enumerate(unfinished):
+            own = slice(i * count, (i + 1) * count)
+            for point in ends[own][arrived[own]]:
+                if not any(_same(point, other) for other in found[k]):
                     found[k].append(point)
-            endings = tracked.statuses[here]
             lost[k] = d - len(found[k])
             if solutions is generic.solutions:
-                infinite[k] = min(sum(e is PathStatus.INFINITY for e in endings), lost[k])
-        open_ = [k for k in open_ if lost[k] > infinite[k]]
-        if not open_:
+                statuses = tracked.statuses[own]
+                infinite[k] = min(sum(s is PathStatus.INFINITY for s in statuses), lost[k])
+        unfinished = [k for k in unfinished if lost[k] > infinite[k]]
+        if not unfinished:
             break
     n = preparation.square.size
-    return [Ends(np.array(found[k]).reshape(-1, n), lost[k], infinite[k]) for k in range(wanted)]
+    return [
+        PathEnds(np.array(points).reshape(-1, n), lost[k], infinite[k])
+        for k, points in enumerate(found)
+    ]
 
 
 def _same(a: ComplexArray, b: ComplexArray) -> bool:
     scale = np.maximum(np.abs(a), np.abs(b)) + 1e-12
-    return bool((np.abs(a - b) <= SAME * scale).all())
+    return bool((np.abs(a - b) <= SAME_SOLUTION * scale).all())
 
 
 def held_values(preparation: Preparation) -> Array:
-    """Values of the unknowns that are held: the user's guess, the middle of bounds, or one."""
+    """Return values of the held unknowns: the user's guess, the middle of the bounds, or one."""
     values = []
     for name in preparation.held:
         key = name.split("@")[0] if "@" in name else name

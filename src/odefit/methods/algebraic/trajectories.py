@@ -1,4 +1,4 @@
-"""Candidates on the true trajectories: how well they fit, and how much better they can."""
+"""Candidates evaluated and polished on the true trajectories."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from odefit.methods.algebraic.candidates import Candidate
-from odefit.methods.algebraic.derivatives import Window
-from odefit.methods.algebraic.indistinguishable import REAL
+from odefit.methods.algebraic.candidates import REAL_TOLERANCE, Candidate
+from odefit.methods.algebraic.derivatives import DataSegment
 from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Start, Status
@@ -21,14 +20,15 @@ from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engine_choice import UNDECIDED
 from odefit.simulation.engines import EngineName
 
-EXPLAINED = 2.0
+MAX_EXPLAINED_RATIO = 2.0
 """Root mean square of the residuals over the noise of the data up to which they are explained."""
 
-ROUNDED = 1e-12
-"""Noise, relative to the largest value, that data have at least."""
+MIN_RELATIVE_NOISE = 1e-12
+"""The smallest noise of the data, relative to their largest value."""
 
-UNFIT = 0.05
-"""Sum of squared residuals over the spread of the data from which an answer is no fit."""
+MAX_FIT_RATIO = 0.05
+"""Sum of squared residuals over that of the data about their means above which an answer is no
+fit."""
 
 SAME_COST = 1.001
 """Ratio of costs up to which two solutions reproduce the data equally well."""
@@ -36,20 +36,26 @@ SAME_COST = 1.001
 POLISH = SingleShooting(
     evaluations=1000, tolerance=1e-14, step=1e-15, patience=300, to_the_last_digit=True
 )
-"""Exact data deserve it: what is poorly determined gains from every digit that is left."""
+"""The local search that polishes candidates to the last digit, from which unknowns that are poorly
+determined by exact data gain most."""
 
 
 class Trajectories:
-    """The problem's own cost.
+    """Evaluates vectors of unknowns by the cost of the problem itself.
 
     Parameters
     ----------
     problem
         The problem.
     engine
-        That integrates.
+        The integration engine.
     control
-        When to stop.
+        Limits and reports of the fit.
+
+    Attributes
+    ----------
+    zero
+        The cost up to which data are reproduced to rounding.
     """
 
     def __init__(self, problem: Problem, engine: EngineName, control: Control) -> None:
@@ -60,7 +66,7 @@ class Trajectories:
         self.zero = CostTolerance.of(self.forward).zero(self.forward.accuracy())
 
     def evaluated(self, vector: Array) -> Evaluation | None:
-        """Residuals and their derivatives; None where the trajectory fails."""
+        """Return residuals and their derivatives; None where the trajectory fails."""
         with np.errstate(all="ignore"):
             evaluation = self.forward.evaluate(vector, self._choice)
         self._choice = evaluation.choice
@@ -68,13 +74,17 @@ class Trajectories:
             return None
         return evaluation
 
-    def level(self, best: Start) -> float:
-        """The highest cost that is as good as that of `best`."""
+    def equal_cost(self, best: Start) -> float:
+        """Return the highest cost that is as good as that of `best`."""
         return SAME_COST * best.cost + max(0.0, 100 * self.zero)
 
     def start(self, made: Candidate, cost: float, objective: float) -> Start:
-        """A candidate as it is, unpolished."""
-        note = "" if made.imaginary <= REAL else f", imaginary part {made.imaginary:.1e} left out"
+        """Return a candidate as a start that is not polished."""
+        note = (
+            ""
+            if made.imaginary <= REAL_TOLERANCE
+            else f", imaginary part {made.imaginary:.1e} left out"
+        )
         inside = self.allowed(made.vector)
         return Start(
             0,
@@ -91,14 +101,14 @@ class Trajectories:
         )
 
     def polished(self, start: Start) -> Start:
-        """Improved on the true trajectories, to the last digit where these are reproduced."""
+        """Return a start improved on the true trajectories; the same if nothing is gained."""
         end = POLISH.run(self.forward, start.index, start.vector, self.control)
         if not end.cost < start.cost:
             return replace(start, evaluations=end.evaluations, seconds=end.seconds)
         return replace(end, start=start.start, message=f"{start.message}; {end.message}")
 
     def allowed(self, vector: Array) -> bool:
-        """Whether the bounds that were given hold, but for rounding."""
+        """Say whether a vector is within the bounds of the problem, up to rounding."""
         slack = 1e-6 * np.abs(vector)
         low, high = self.problem.lower - slack, self.problem.upper + slack
         return bool(np.all((vector >= low) & (vector <= high)))
@@ -106,42 +116,42 @@ class Trajectories:
     def explained(
         self,
         end: Start,
-        windows: Sequence[Window],
+        segments: Sequence[DataSegment],
         noise: Sequence[dict[str, float]],
-        rounded: float = ROUNDED,
+        min_relative_noise: float = MIN_RELATIVE_NOISE,
     ) -> bool:
-        """Whether the residuals are as small as the noise of the data.
+        """Say whether the residuals are as small as the noise of the data.
 
         Parameters
         ----------
         end
             An answer.
-        windows, noise
-            By experiment, the measurements, and by observable their standard deviation.
-        rounded
-            Noise that the data have at least, relative to their largest value.
+        segments, noise
+            The measurements of each experiment, and their standard deviations by observable.
+        min_relative_noise
+            The smallest noise of the data, relative to their largest value.
         """
         if end.exact:
             return True
         expected = 0.0
-        least = max(rounded, 10 * self.forward.accuracy(self._choice))
-        for w, sds in zip(windows, noise, strict=True):
-            for name, (times, values) in w.series.items():
+        least = max(min_relative_noise, 10 * self.forward.accuracy(self._choice))
+        for segment, sds in zip(segments, noise, strict=True):
+            for name, (times, values) in segment.series.items():
                 size = least * float(np.abs(values).max(initial=0.0))
                 expected += len(times) * max(sds[name], size) ** 2
-        return self._squares(end.vector) <= EXPLAINED**2 * expected
+        return self._squares(end.vector) <= MAX_EXPLAINED_RATIO**2 * expected
 
     def unfit(self, end: Start) -> bool:
-        """Whether the answer could hardly be called a fit."""
+        """Say whether the residuals are so large that the answer is no fit."""
         spread = sum(
             float(np.sum((s.values - s.values.mean()) ** 2))
             for c in self.problem.conditions
             for s in c.series.values()
         )
-        return self._squares(end.vector) > UNFIT * spread
+        return self._squares(end.vector) > MAX_FIT_RATIO * spread
 
     def _squares(self, vector: Array) -> float:
-        """Plain sum of squared residuals."""
+        """Return the sum of squared residuals without weights."""
         total = 0.0
         for condition in self.problem.conditions:
             trajectory = self.forward.trajectory(vector, condition.name)

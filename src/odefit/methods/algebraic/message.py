@@ -1,54 +1,54 @@
-"""What the method says of its answer, in words."""
+"""The message of the result: how the answer came about, and how far to trust it."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from odefit.methods.algebraic.derivatives import Derivatives
+from odefit.methods.algebraic.derivatives import SmoothedData
 from odefit.methods.algebraic.preparation import Preparation
 from odefit.methods.algebraic.search import Search
 from odefit.methods.algebraic.solving import held_values
 from odefit.methods.estimate import Start
 
-DOUBTFUL = 0.1
-"""Relative error of a derivative of the data from which it is named."""
+MIN_NAMED_ERROR = 0.1
+"""Relative error of a derivative of the data from which the message names it."""
 
-CONSTANT = 1e-12
+CONSTANT_RANGE = 1e-12
 """Relative range of a series up to which it is constant."""
 
 
-def message(
+def result_message(
     preparation: Preparation,
-    derivatives: Derivatives,
+    data: SmoothedData,
     search: Search,
     best: Start | None,
     fits: bool,
     count: int,
 ) -> str:
-    """How the answer came about, and what to think of it.
+    """Describe how the answer came about, and how far to trust it.
 
     Parameters
     ----------
-    preparation, derivatives, search
-        The equations, the data, and where these were looked at.
+    preparation, data, search
+        The equations, the smoothed data, and the search for solutions.
     best
         The answer, if there is any.
     fits
-        Whether it leaves no more than the noise of the data.
+        Whether its residuals are no larger than the noise of the data.
     count
-        Of the candidates.
+        Number of candidates.
     """
     d = len(preparation.generic.solutions)
     parts = [f"{d} solution{'s' * (d != 1)} of the polynomial system for generic data"]
     held = _held(preparation, search)
     if held:
         parts.append(f"held, as the polynomial system does not determine them: {held}")
-    parts += _constant(derivatives)
+    parts += _constant(data)
     if best is None:
         parts.append("no solution of it leads to a trajectory through the data")
     elif not fits:
         parts.append(f"the best of {count} candidates leaves more than the noise of the data")
-    doubtful = _doubtful(preparation, derivatives, search)
+    doubtful = _worst_derivative(preparation, search)
     if doubtful:
         rests = "; the answer rests on polishing" if best is not None and fits else ""
         parts.append(f"the derivatives of the data cannot be trusted: {doubtful}{rests}")
@@ -58,61 +58,55 @@ def message(
 
 
 def _held(preparation: Preparation, search: Search) -> str:
-    """What is held, with the time of which it is; new states are left unnamed."""
-    once = preparation.once
-    said = []
-    for name, value in zip(once.held, held_values(once), strict=True):
+    """Name what is held, with its time; auxiliary states are left out."""
+    one_time = preparation.at_one_time
+    named = []
+    for name, value in zip(one_time.held, held_values(one_time), strict=True):
         text = f"{name} = {value:.6g}"
-        for expansion, time in zip(once.system.expansions, search.times, strict=True):
+        for expansion, time in zip(one_time.system.expansions, search.times, strict=True):
             for state, unknown in expansion.states.items():
                 if unknown == name:
                     at = f"{state} = {value:.6g} at t = {time:.6g}"
                     text = at if state in expansion.lifting.model.states else ""
         if text:
-            said.append(text)
-    return ", ".join(said)
+            named.append(text)
+    return ", ".join(named)
 
 
-def _constant(derivatives: Derivatives) -> list[str]:
-    """Observables that do not change."""
+def _constant(data: SmoothedData) -> list[str]:
+    """Name the observables that are constant though a derivative of them is needed."""
     named = []
-    for w, expansion in zip(
-        derivatives.windows,
-        derivatives.square.system.expansions[:: derivatives.copies],
-        strict=True,
-    ):
-        for name, (_, values) in w.series.items():
-            wanted = derivatives.square.orders(
-                derivatives.square.system.expansions.index(expansion)
-            )
-            order = wanted[expansion.observables.index(name)]
+    for k, segment in enumerate(data.segments):
+        place = k * data.times_per_experiment
+        expansion, orders = data.square.system.expansions[place], data.square.orders(place)
+        for name, (_, values) in segment.series.items():
             size = float(np.abs(values).max(initial=0.0))
-            if order > 0 and np.ptp(values) <= CONSTANT * size:
+            constant = np.ptp(values) <= CONSTANT_RANGE * size
+            if orders[expansion.observables.index(name)] > 0 and constant:
                 named.append(name)
     if not named:
         return []
     return [f"{', '.join(named)} is constant in the data, and says nothing of rates"]
 
 
-def _doubtful(preparation: Preparation, derivatives: Derivatives, search: Search) -> str:
-    """The derivative of the data that is known worst, if that is badly."""
-    square = preparation.square
-    if search.sight is None:
+def _worst_derivative(preparation: Preparation, search: Search) -> str:
+    """Name the derivative of the data with the largest relative error, if that is large."""
+    square, estimate = preparation.square, search.best_estimate
+    if estimate is None:
         return ""
-    sight = search.sight
     sizes: dict[tuple[int, int], float] = {}
-    for target, row in zip(sight.targets, square.rows, strict=True):
+    for target, row in zip(estimate.targets, square.rows, strict=True):
         key = row.expansion, row.output
         sizes[key] = max(sizes.get(key, 0.0), abs(float(target)))
     measured = [
         (error / max(abs(target), 1e-9 * sizes[row.expansion, row.output], 1e-300), row)
-        for error, target, row in zip(sight.errors, sight.targets, square.rows, strict=True)
+        for error, target, row in zip(estimate.errors, estimate.targets, square.rows, strict=True)
         if row.output < len(square.system.expansions[row.expansion].observables) and error > 0
     ]
     if not measured:
         return ""
     worst, row = max(measured, key=lambda m: m[0])
-    if worst < DOUBTFUL:
+    if worst < MIN_NAMED_ERROR:
         return ""
     name = square.system.expansions[row.expansion].observables[row.output]
     known = f"is known to about {worst:.0%} only" if worst < 1 else "is not known at all"

@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, Model, Problem
-from odefit.methods.algebraic.derivatives import Derivatives, View, Window, window
+from odefit.methods.algebraic.derivatives import (
+    DataSegment,
+    Differentiation,
+    SmoothedData,
+    longest_segment,
+)
 from odefit.methods.smoothing import AAA, GaussianProcess
 from odefit.structure.differentiated_system import DifferentiatedSystem
 from odefit.structure.square import SquareSystem
@@ -18,41 +23,43 @@ from tests.methods.algebraic.models import LOGISTIC, integrated, prey, prey_slop
 TIMES = np.linspace(0.0, 10.0, 11)
 
 
-def stretch(
+def segment(
     events: Sequence[Event] = (), from_start: bool = False, t0: float | None = None, **data: Any
-) -> Window:
+) -> DataSegment:
     """Of one experiment with the values 0, 1, 2, ... at the times 0, 1, ... 10."""
     columns = {"t": TIMES, "y": TIMES, **data}
     experiment = Experiment("run", columns, t0=t0, events=events)
     problem = Problem(LOGISTIC, None, {"k": {}, "j": {}}, {"x": {}}, experiments=[experiment])
     (expansion,) = DifferentiatedSystem(problem, free_states=True).expansions
-    return window(expansion, from_start)
+    return longest_segment(expansion, from_start)
 
 
-def with_input(kind: Literal["constant", "linear", "cubic"], values: Sequence[float]) -> Window:
+def with_input(
+    kind: Literal["constant", "linear", "cubic"], values: Sequence[float]
+) -> DataSegment:
     model = Model(ode={"x": "-k*x + j*u"}, observables={"y": "x"}, inputs={"u": kind})
     data = {"t": TIMES, "y": TIMES, "u": np.array(values)}
     problem = Problem(model, data, {"k": {}, "j": {}}, {"x": {}})
     (expansion,) = DifferentiatedSystem(problem, free_states=True).expansions
-    return window(expansion)
+    return longest_segment(expansion)
 
 
 def test_without_events_it_is_everything() -> None:
-    found = stretch()
+    found = segment()
     assert (found.start, found.end) == (0.0, 10.0)
     times, values = found.series["y"]
     assert times.tolist() == values.tolist() == TIMES.tolist()
 
 
 def test_it_begins_at_t0_where_nothing_may_be_measured() -> None:
-    assert stretch(t0=-3.0).start == -3.0
+    assert segment(t0=-3.0).start == -3.0
 
 
 @pytest.mark.parametrize(("time", "start", "end"), [(3.5, 3.5, 10.0), (7.5, 0.0, 7.5)])
 def test_an_event_divides_it_and_the_longer_part_is_taken(
     time: float, start: float, end: float
 ) -> None:
-    found = stretch([Event((time,), {"x": "x + 1"})])
+    found = segment([Event((time,), {"x": "x + 1"})])
     assert (found.start, found.end) == (start, end)
     times, _ = found.series["y"]
     assert times.tolist() == [t for t in TIMES if start <= t <= end]
@@ -62,40 +69,40 @@ def test_an_event_divides_it_and_the_longer_part_is_taken(
 def test_a_measurement_at_an_event_sees_what_was_before(
     time: float, first: float, last: float
 ) -> None:
-    times, _ = stretch([Event((time,), {"x": "x + 1"})]).series["y"]
+    times, _ = segment([Event((time,), {"x": "x + 1"})]).series["y"]
     assert (times[0], times[-1]) == (first, last)
 
 
 def test_an_event_at_t0_leaves_the_measurement_at_t0_out() -> None:
-    times, _ = stretch([Event((0.0,), {"x": "x + 1"})]).series["y"]
+    times, _ = segment([Event((0.0,), {"x": "x + 1"})]).series["y"]
     assert times.tolist() == TIMES[1:].tolist()
 
 
 def test_a_measurement_at_t0_counts() -> None:
-    times, _ = stretch([Event((8.0,), {"x": "x + 1"})]).series["y"]
+    times, _ = segment([Event((8.0,), {"x": "x + 1"})]).series["y"]
     assert times[0] == 0.0
 
 
 def test_derivatives_at_t0_need_the_first_part_be_it_the_shorter() -> None:
-    found = stretch([Event((3.5,), {"x": "x + 1"})], from_start=True)
+    found = segment([Event((3.5,), {"x": "x + 1"})], from_start=True)
     assert (found.start, found.end) == (0.0, 3.5)
 
 
 def test_what_comes_after_a_change_of_a_parameter_does_not_count() -> None:
     """There, another equation holds."""
-    found = stretch([Event((3.5,), {"k": "2*k"})])
+    found = segment([Event((3.5,), {"k": "2*k"})])
     assert (found.start, found.end) == (0.0, 3.5)
 
 
 def test_replicates_are_averaged_in_the_order_of_time() -> None:
-    found = stretch(t=[2.0, 0.0, 1.0, 1.0, 1.0], y=[5.0, 1.0, 2.0, 3.0, 7.0])
+    found = segment(t=[2.0, 0.0, 1.0, 1.0, 1.0], y=[5.0, 1.0, 2.0, 3.0, 7.0])
     times, values = found.series["y"]
     assert times.tolist() == [0.0, 1.0, 2.0]
     assert values.tolist() == [1.0, 4.0, 5.0]
 
 
 def test_what_is_not_measured_is_left_out() -> None:
-    times, _ = stretch(y=np.where(TIMES == 4.0, np.nan, TIMES)).series["y"]
+    times, _ = segment(y=np.where(TIMES == 4.0, np.nan, TIMES)).series["y"]
     assert 4.0 not in times
     assert len(times) == 10
 
@@ -119,12 +126,12 @@ def test_a_spline_has_no_corners() -> None:
     assert (found.start, found.end) == (0.0, 10.0)
 
 
-def test_a_sight_holds_what_the_rows_ask_for() -> None:
+def test_an_estimate_holds_what_the_rows_ask_for() -> None:
     """Taylor coefficients of r at the middle, from its own equation."""
     problem = prey()
     square = SquareSystem(DifferentiatedSystem(problem, free_states=True))
-    sight = Derivatives(square).sight(View(AAA(), 0.5))
-    assert sight.times == (2.0,)
+    estimate = SmoothedData(square).differentiate(Differentiation(AAA(), 0.5))
+    assert estimate.times == (2.0,)
     assert [row.order for row in square.rows] == [0, 1, 2, 3, 4]
     values = square.system.names
     assert set(values) >= {"a", "b", "c"}
@@ -134,22 +141,22 @@ def test_a_sight_holds_what_the_rows_ask_for() -> None:
     a, b, c = 0.7, 0.9, 0.5
     rate = a * r - b * r * w
     bend = (a - b * w) * rate - b * r * (b * r * w - c * w)
-    assert sight.targets[:3] == pytest.approx([r, rate, bend / 2], rel=1e-9)
-    assert (np.abs(sight.targets[:3] - [r, rate, bend / 2]) <= 10 * sight.errors[:3]).all()
+    assert estimate.targets[:3] == pytest.approx([r, rate, bend / 2], rel=1e-9)
+    assert (np.abs(estimate.targets[:3] - [r, rate, bend / 2]) <= 10 * estimate.errors[:3]).all()
 
 
-def test_a_sight_at_t0_is_at_t0() -> None:
+def test_an_estimate_at_t0_is_at_t0() -> None:
     square = SquareSystem(DifferentiatedSystem(prey(), free_states=False))
-    sight = Derivatives(square).sight(View(AAA(), None))
-    assert sight.times == (0.0,)
-    assert sight.targets[:2] == pytest.approx([1.2, 0.7 * 1.2 - 0.9 * 1.2 * 0.4], rel=1e-8)
+    estimate = SmoothedData(square).differentiate(Differentiation(AAA(), None))
+    assert estimate.times == (0.0,)
+    assert estimate.targets[:2] == pytest.approx([1.2, 0.7 * 1.2 - 0.9 * 1.2 * 0.4], rel=1e-8)
 
 
 def test_noise_is_known_by_observable() -> None:
     noise = 0.01 * np.random.default_rng(2).normal(size=31)
 
     problem = prey(values=integrated(prey_slope, [1.2, 0.4])[0] + noise)
-    (found,) = Derivatives(SquareSystem(DifferentiatedSystem(problem, free_states=True))).noise(
+    (found,) = SmoothedData(SquareSystem(DifferentiatedSystem(problem, free_states=True))).noise(
         GaussianProcess()
     )
     assert found["y"] == pytest.approx(0.01, rel=0.5)

@@ -7,7 +7,7 @@ import pytest
 
 from odefit import ForwardMap, Model, Problem, library
 from odefit.methods.algebraic.candidates import candidate, solution_of
-from odefit.methods.algebraic.derivatives import Derivatives
+from odefit.methods.algebraic.derivatives import SmoothedData
 from odefit.methods.algebraic.preparation import Preparation, prepare
 from odefit.methods.algebraic.refinement import Refinement
 from odefit.methods.smoothing import AAA
@@ -19,7 +19,7 @@ from tests.methods.algebraic.models import TIMES, prey
 def ready(name: str) -> tuple[Problem, Array, Preparation, Refinement]:
     problem, reference = library.load(name), library.reference(name)
     preparation = prepare(problem)
-    refinement = Refinement(preparation, Derivatives(preparation.square), AAA())
+    refinement = Refinement(preparation, SmoothedData(preparation.square), AAA())
     vector = problem.vector({**reference.parameters, **reference.initial})
     return problem, vector, preparation, refinement
 
@@ -27,7 +27,7 @@ def ready(name: str) -> tuple[Problem, Array, Preparation, Refinement]:
 def refined(preparation: Preparation, refinement: Refinement, vector: Array) -> Array | None:
     start = solution_of(preparation, vector, (0.0,))
     assert start is not None
-    values = refinement.improved(start, (0.0,))
+    values = refinement.refined(start, (0.0,))
     if values is None:
         return None
     found = candidate(preparation, values, tuple(t[0] for t in refinement.times), "")
@@ -82,7 +82,7 @@ def test_two_close_solutions_are_told_apart_as_well_as_their_data_allow() -> Non
 
 def test_the_first_time_is_the_middle_at_which_states_are_returned() -> None:
     preparation = prepare(prey())
-    refinement = Refinement(preparation, Derivatives(preparation.square), AAA())
+    refinement = Refinement(preparation, SmoothedData(preparation.square), AAA())
     (times,) = refinement.times
     assert times[0] == 2.0
     assert len(set(times)) == len(times) > preparation.square.size / (preparation.square.order + 1)
@@ -94,7 +94,7 @@ def test_a_candidate_whose_trajectory_does_not_span_the_data_is_not_refined() ->
     model = Model(ode={"x": "k*x^2 + j"}, observables={"y": "x"})
     problem = Problem(model, {"t": TIMES, "y": 1.0 + TIMES}, {"k": {}, "j": {}}, {"x": {}})
     preparation = prepare(problem)
-    refinement = Refinement(preparation, Derivatives(preparation.square), AAA())
+    refinement = Refinement(preparation, SmoothedData(preparation.square), AAA())
     values = solution_of(preparation, problem.vector({"k": 0.5, "j": 1e-9, "x": 1.0}), (0.0,))
     assert values is not None
-    assert refinement.improved(values, (0.0,)) is None
+    assert refinement.refined(values, (0.0,)) is None
