@@ -44,7 +44,7 @@ from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.schemes import Collocation, Scheme, Trapezoid
 from odefit.methods.solvers.nl import PyomoAlgebra, write_nl
 from odefit.methods.solvers.nlpsol import Ipopt
-from odefit.methods.solvers.program import nonlinear_program
+from odefit.methods.solvers.nonlinear_program import nonlinear_program
 from odefit.methods.solvers.solver import Answer, Limits
 from odefit.problem.arrays import Array
 

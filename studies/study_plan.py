@@ -192,7 +192,7 @@ def start_of(
         return None, None
     import numpy as np
 
-    from odefit.discretisation.starting import guess_from_data
+    from odefit.discretisation.initial_guess import guess_from_data
 
     problem = discretisation.problem
     parameters = set(problem.model.parameters)

@@ -1,7 +1,7 @@
 """The discretised problem written out, for solvers that take expressions one by one.
 
 The variables w are those at points, the unknowns, and slack variables, as in
-:mod:`~odefit.methods.solvers.program`.
+:mod:`~odefit.methods.solvers.nonlinear_program`.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Assembly:
-    """``lower_g <= linear w + sum over blocks of weights outputs(w) <= upper_g``.
+    """Constraints ``lower_g <= linear w + sum over blocks of weights outputs(w) <= upper_g``.
 
     Attributes
     ----------
     discretisation, constraints
-        What it is made of; the bounds of the constraints are in the latter.
+        The discretised problem, and the constraints of its formulation with their bounds.
     lower, upper
         Bounds of w, shape (size,).
     linear
-        Shape (constraints, size).
+        Coefficients of w, shape (constraints, size).
     weights
-        By block, shape (constraints, instances * outputs).
+        Coefficients of the outputs of each block, shape (constraints, instances * outputs).
     """
 
     discretisation: Discretisation
@@ -49,16 +49,16 @@ class Assembly:
 
     @property
     def size(self) -> int:
-        """Number of variables."""
+        """Number of variables w."""
         return len(self.lower)
 
     @property
     def at_points(self) -> int:
-        """How many of the variables are those at points; they come first."""
+        """Number of variables at points; they come first."""
         return self.discretisation.points * len(self.discretisation.variables)
 
     def name(self, number: int) -> str:
-        """What variable `number` is called in messages."""
+        """Return the name of variable `number` for messages."""
         d = self.discretisation
         if number < self.at_points:
             point, variable = divmod(number, len(d.variables))
@@ -68,7 +68,7 @@ class Assembly:
         return d.problem.unknowns[number].name if number < count else f"slack {number - count}"
 
     def evaluated(self, block: Block, w: Sequence[T | float], algebra: Algebra[T]) -> list[list[T]]:
-        """The outputs of `block`, instance by instance, from the variables as `algebra` has them.
+        """Return the outputs of `block`, instance by instance, from variables w in an algebra.
 
         Variables with a known value may be plain floats; so may then the outputs.
         """
@@ -78,7 +78,7 @@ class Assembly:
     def evaluated_at(
         self, block: Block, instance: int, w: Sequence[T | float], algebra: Algebra[T]
     ) -> list[T]:
-        """As :meth:`evaluated`, of one instance."""
+        """Return the outputs of one instance of `block`, as :meth:`evaluated` does of all."""
         unknowns = w[self.at_points :]
         return self._outputs(block, instance, w, algebra, unknowns, block.data.tolist())
 
@@ -100,7 +100,7 @@ class Assembly:
         return block.evaluate(at, unknowns, columns, algebra)
 
     def rows(self) -> Iterator[tuple[float, float, list[Terms]]]:
-        """Bounds of every constraint, and its terms: in w first, then in each block's outputs."""
+        """Yield the bounds of every constraint and its terms: in w, then in outputs of blocks."""
         matrices = [self.linear, *self.weights]
         parts = [(m.indptr.tolist(), m.indices, m.data) for m in matrices]
         c = self.constraints
@@ -111,8 +111,23 @@ class Assembly:
             ]
             yield float(c.lower[row]), float(c.upper[row]), terms
 
+    def objective_terms(self, w: Sequence[Any], algebra: Algebra[Any]) -> list[Any]:
+        """Return the terms whose sum is the formulation's objective, over an algebra."""
+        terms: list[Any] = []
+        for block in self.discretisation.residuals:
+            for residual, *log_sd in self.evaluated(block, w, algebra):
+                terms.append(residual * residual)
+                terms += [2.0 * s for s in log_sd]
+        penalty = self.constraints.penalty
+        return terms + [penalty * s for s in w[self.size - self.constraints.slacks :]]
+
+    @property
+    def likelihood(self) -> bool:
+        """Whether the objective has logarithms of standard deviations, and may be negative."""
+        return any(b.outputs > 1 for b in self.discretisation.residuals)
+
     def pack(self, values: Array, unknowns: Array) -> Array:
-        """All variables from values at points, shape (P, v), and unknowns, with slacks to match."""
+        """Return w from values at points, shape (P, v), and unknowns; slacks are those needed."""
         c = self.constraints
         slacks = np.zeros(c.slacks)
         if c.slacks:
@@ -122,7 +137,7 @@ class Assembly:
         return np.concatenate([values.ravel(), unknowns, slacks])
 
     def start(self, instance: Instance) -> Array:
-        """Where to start within the bounds: as :meth:`pack`, zero where nothing is given."""
+        """Return a start within the bounds: that of the instance, zero where it has none."""
         d = self.discretisation
         values, unknowns = instance.values, instance.unknowns
         if values is None:
@@ -134,23 +149,23 @@ class Assembly:
         return np.nan_to_num(self.pack(values, unknowns))
 
     def known(self, w: Sequence[T]) -> list[T | float]:
-        """`w` with the numbers of those that have only one value."""
+        """Return `w` with numbers in place of variables that have only one value."""
         bounds = zip(w, self.lower.tolist(), self.upper.tolist(), strict=True)
         return [low if low == high else variable for variable, low, high in bounds]
 
     def unpack(self, w: Array) -> tuple[Array, Array]:
-        """Values at points and unknowns."""
+        """Return values at points and unknowns from `w`."""
         d = self.discretisation
         values = w[: self.at_points].reshape(d.points, len(d.variables))
         return values, w[self.at_points : self.at_points + len(d.problem.unknowns)]
 
 
 Terms = tuple[npt.NDArray[Any], Array]
-"""Numbers of variables, and their coefficients."""
+"""Numbers of variables or outputs, and their coefficients."""
 
 
 def assemble(discretisation: Discretisation, formulation: Formulation) -> Assembly:
-    """`discretisation` under `formulation`."""
+    """Return the constraints of `discretisation` under `formulation`."""
     d = discretisation
     c = formulation.constraints(d.rows.dynamic)
     count = len(c.rows)

@@ -1,8 +1,13 @@
-"""The same expressions at many points, over any algebra."""
+"""The model's expressions at many points of a mesh, over any algebra.
+
+A block is a list of expressions that is evaluated at many points: the right-hand sides at all
+points of a segment, say. Whoever solves the problem chooses the algebra (floats, CasADi, SCIP,
+Pyomo).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,29 +23,31 @@ from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
 
 Evaluate = Callable[[Mapping[str, Any], Sequence[Any], Mapping[str, Any], Algebra[Any]], list[Any]]
-"""Outputs from the variables at a point, the problem's unknowns, data, and the algebra."""
+"""A function that returns the outputs at one point from the variables there by name, all unknowns,
+known data by name, and the algebra."""
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some expressions, evaluated at many points.
+    """A list of expressions, evaluated at many points.
 
     Attributes
     ----------
     points
-        Shape (instances,); None for expressions in unknowns alone, with one instance.
+        Numbers of the points, shape (instances,); None for expressions in unknowns alone, which
+        have one instance.
     variables
-        Names of what there is at a point, in order.
+        Names of the variables at a point, in order.
     unknowns
         Numbers of the unknowns that occur, increasing.
     columns
-        Names of the data.
+        Names of the columns of `data`.
     data
         Known numbers at each instance, shape (instances, columns).
     outputs
-        How many.
+        Number of expressions.
     evaluate
-        Over any algebra.
+        The expressions at one point, over any algebra.
     """
 
     points: IntArray | None
@@ -58,13 +65,12 @@ class Block:
 
     @staticmethod
     def priors(problem: Problem) -> list[Block]:
-        """Residuals of Gaussian priors, each a block of its own."""
-        found = []
-        for index, unknown in enumerate(problem.unknowns):
-            prior = unknown.parameter.prior
-            if prior is not None:
-                found.append(_prior(index, prior.mean, prior.sd))
-        return found
+        """Return a block for each Gaussian prior: its residual."""
+        return [
+            _prior(index, unknown.parameter.prior.mean, unknown.parameter.prior.sd)
+            for index, unknown in enumerate(problem.unknowns)
+            if unknown.parameter.prior is not None
+        ]
 
 
 def _prior(index: int, mean: float, sd: float) -> Block:
@@ -75,18 +81,23 @@ def _prior(index: int, mean: float, sd: float) -> Block:
 
 
 class Equations:
-    """One condition's expressions as blocks.
+    """The expressions of one condition as blocks.
 
     Parameters
     ----------
     field
-        The equations of motion.
+        The right-hand sides and algebraic equations.
     condition
-        Whose scalars, inputs and measurements are meant.
+        The condition, with its scalars, inputs and measurements.
     problem
-        For the noise.
+        The problem, with its noise model.
     switched
-        Constants that events switch: they are variables at points.
+        Names of constants that events switch: they are variables at points.
+
+    Attributes
+    ----------
+    variables
+        Names of the variables at a point: states, algebraic variables, switched constants.
     """
 
     def __init__(
@@ -100,46 +111,37 @@ class Equations:
         self._noise_index = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
 
     def rhs_block(self, points: IntArray, times: Array, inputs: Array) -> Block:
-        """Right-hand sides at `points`."""
-
-        def evaluate(
-            at: Mapping[str, Any], unknowns: Sequence[Any], data: Mapping[str, Any], algebra: Any
-        ) -> list[Any]:
-            return self.field.rhs(self._motion(at, unknowns, data, algebra), algebra)
-
-        return self._of_motion(points, times, inputs, len(self.field.states), evaluate)
+        """Return the right-hand sides at `points`."""
+        return self._field_block(points, times, inputs, self.field.rhs, len(self.field.states))
 
     def algebraic_block(self, points: IntArray, times: Array, inputs: Array) -> Block:
-        """Algebraic equations at `points`."""
+        """Return the algebraic equations at `points`."""
+        outputs = len(self.field.algebraic)
+        return self._field_block(points, times, inputs, self.field.constraints, outputs)
 
-        def evaluate(
-            at: Mapping[str, Any], unknowns: Sequence[Any], data: Mapping[str, Any], algebra: Any
-        ) -> list[Any]:
-            return self.field.constraints(self._motion(at, unknowns, data, algebra), algebra)
-
-        return self._of_motion(points, times, inputs, len(self.field.algebraic), evaluate)
-
-    def _of_motion(
+    def _field_block(
         self,
         points: IntArray,
         times: Array,
         inputs: Array,
+        equations: Callable[[Mapping[str, Any], Algebra[Any]], list[Any]],
         outputs: int,
-        evaluate: Evaluate,
     ) -> Block:
+        def evaluate(
+            at: Mapping[str, Any], unknowns: Sequence[Any], data: Mapping[str, Any], algebra: Any
+        ) -> list[Any]:
+            values = {**data, **self._scalars(self.field.scalars, at, unknowns, algebra), **at}
+            return equations(values, algebra)
+
         scalars = [self.condition.scalars[n] for n in self.field.scalars if n not in self._switched]
+        data = np.column_stack([times, inputs])
+        columns = (TIME, *self.field.inputs)
         return Block(
-            points,
-            self.variables,
-            self._active(scalars),
-            (TIME, *self.field.inputs),
-            np.column_stack([times, inputs]),
-            outputs,
-            evaluate,
+            points, self.variables, self._active(scalars), columns, data, outputs, evaluate
         )
 
     def initial_block(self, bounds: Sequence[Bound]) -> Block:
-        """Initial values that are expressions in unknowns."""
+        """Return initial values that are expressions in unknowns."""
 
         def evaluate(_: Any, unknowns: Sequence[Any], __: Any, algebra: Any) -> list[Any]:
             return [bound_value(b, self.condition.scalars, unknowns, algebra) for b in bounds]
@@ -148,7 +150,7 @@ class Equations:
         return Block(None, (), self._active(bounds), (), data, len(bounds), evaluate)
 
     def event_block(self, point: int, time: float, expressions: Sequence[Expression]) -> Block:
-        """New values of an event from those at `point`."""
+        """Return the values after an event, from those before it at `point`."""
         names = {n for e in expressions for n in e.names}
         columns = (TIME, *(n for n in self.condition.inputs if n in names))
         inputs = [self.condition.inputs[n](np.array([time]))[0] for n in columns[1:]]
@@ -170,7 +172,10 @@ class Equations:
         )
 
     def residual_block(self, name: str, points: IntArray) -> Block:
-        """Weighted residuals of observable `name`; with the logarithm of sd if that is unknown."""
+        """Return the weighted residuals of observable `name`.
+
+        A second output is the logarithm of the standard deviation, if that depends on unknowns.
+        """
         series = self.condition.series[name]
         noise = self._problem.noise.get(name, Noise())
         times = self.condition.times[series.rows]
@@ -236,7 +241,7 @@ class Equations:
         )
 
     def observe(self, values: Array, unknowns: Sequence[Any]) -> dict[str, Array]:
-        """Observables at the data times, from the variables there, shape (times, variables)."""
+        """Return the observables at the data times from the variables there, (times, variables)."""
         at = {n: values[:, k] for k, n in enumerate(self.variables)}
         data = {TIME: self.condition.times}
         data |= {n: u(self.condition.times) for n, u in self.condition.inputs.items()}
@@ -253,16 +258,12 @@ class Equations:
 
     # Names ------------------------------------------------------------------------------------
 
-    def _motion(
-        self, at: Mapping[str, Any], unknowns: Sequence[Any], data: Mapping[str, Any], algebra: Any
+    def _scalars(
+        self, names: Iterable[str], at: Mapping[str, Any], unknowns: Sequence[Any], algebra: Any
     ) -> dict[str, Any]:
-        """What the field's expressions need."""
-        values = dict(data)
-        for name in self.field.scalars:
-            if name not in at:
-                bound = self.condition.scalars[name]
-                values[name] = bound_value(bound, self.condition.scalars, unknowns, algebra)
-        return {**values, **at}
+        """Return the scalars among `names` that are no variables at points."""
+        own = self.condition.scalars
+        return {n: bound_value(own[n], own, unknowns, algebra) for n in names if n not in at}
 
     def _everything(
         self,
@@ -272,26 +273,22 @@ class Equations:
         data: Mapping[str, Any],
         algebra: Any,
     ) -> dict[str, Any]:
-        """What observables and events need; eliminated algebraic variables filled in."""
-        values = dict(data)
-        for name in (names | self._hidden(names)) & self.condition.scalars.keys():
-            if name not in at:
-                bound = self.condition.scalars[name]
-                values[name] = bound_value(bound, self.condition.scalars, unknowns, algebra)
-        values.update(at)
+        """Return all values that `names` need, with algebraic variables that were eliminated."""
+        wanted = (names | self._hidden(names)) & self.condition.scalars.keys()
+        values = {**data, **self._scalars(wanted, at, unknowns, algebra), **at}
         if names & set(self.field.model.algebraic) and self.field.elimination is not None:
             values = self.field.complete(values, algebra)
         return values
 
     def _hidden(self, names: set[str] | frozenset[str]) -> set[str]:
-        """Names behind eliminated algebraic variables."""
+        """Return the names that eliminated algebraic variables among `names` depend on."""
         model = self.field.model
         if not names & set(model.algebraic) or self.field.elimination is None:
             return set()
         return {n for e in model.algebraic.values() for n in e.names}
 
     def _varies(self, expression: Expression) -> bool:
-        """Whether an expression in observables and scalars depends on unknowns."""
+        """Return whether an expression in observables and scalars depends on unknowns."""
         seen = self.field.model.observables
         names = {m for n in expression.names for m in (seen[n].names if n in seen else {n})}
         names |= self._hidden(names)

@@ -1,7 +1,8 @@
-"""A problem discretised: variables at points, linear rows, and the same expressions at many points.
+"""A problem discretised: variables at points, and equations between them.
 
-Nothing here knows who solves it. Every constraint is a linear combination of variables and of
-the outputs of :class:`Block` objects, whose expressions are evaluated over any algebra::
+Nothing here knows who solves it. Every equation is a row that is linear in the variables V at
+points, in the unknowns p and in the outputs of :class:`Block` objects, whose expressions are
+evaluated over any algebra::
 
     row = L V + L_p p + sum over blocks of W_b outputs_b(V at the block's points, p)
 """
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array, csr_array, eye_array, kron
 
 from odefit.discretisation.blocks import Block, Equations
 from odefit.discretisation.mesh import GivenMesh, Mesh, Segment, segments
@@ -26,12 +27,13 @@ from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
 
 MESH_TIME_TOLERANCE = 1e-9
-"""Of a segment's length: a data time this close to a mesh point is that point."""
+"""A data time that is this close to a mesh point, as a fraction of the length of the segment, is
+that mesh point."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Equality constraints, each a linear combination that is zero.
+    """Equality constraints, each a linear combination that has to be zero.
 
     Attributes
     ----------
@@ -40,10 +42,10 @@ class Rows:
     unknowns
         Coefficients of the unknowns, shape (rows, n).
     outputs
-        By block, coefficients of its outputs, shape (rows, instances * outputs).
+        Coefficients of the outputs of each block, shape (rows, instances * outputs).
     dynamic
-        Which rows are the scheme's, H of equation (2), shape (rows,); the others hold in every
-        formulation.
+        Whether a row is one of the scheme, H of equation (2), shape (rows,); the others hold
+        exactly in every formulation.
     """
 
     values: csr_array
@@ -54,16 +56,16 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class PlacedSegment:
-    """Where one segment is among the points.
+    """A segment with the numbers of its points.
 
     Attributes
     ----------
     segment
-        Its mesh, equations and inputs.
+        The segment: its mesh, equations and inputs.
     first
         Number of its first point.
     count
-        Of its points.
+        Number of its points, which follow each other.
     """
 
     segment: Segment
@@ -77,23 +79,25 @@ class Discretisation:
     Parameters
     ----------
     problem
-        With its data.
+        The problem with its data.
     scheme
         How the differential equations become algebraic ones.
     mesh
-        Where.
+        The points at which they do.
 
     Attributes
     ----------
     variables
-        What there is at every point: states, algebraic variables, and constants that events
-        switch.
+        Names of the variables at every point: states, algebraic variables, and constants that
+        events switch.
     times, condition_of
         Time and number of the condition of every point, shape (P,).
     segments
         The segments, in the order of conditions and time.
+    measured
+        For each condition, the points of its data times.
     interpolated
-        Points at data times between mesh points: the placed, the points and their times.
+        Points at data times between mesh points: their segment, numbers and times.
     lower, upper
         Bounds of the variables at points, shape (P, variables): equal where a value is known.
     blocks
@@ -101,16 +105,16 @@ class Discretisation:
     rows
         The equality constraints.
     rhs_blocks
-        By the first point of a placed, the number of its block of right-hand sides, and the points
-        at which that is evaluated.
+        By the first point of a segment, the number of its block of right-hand sides, and the
+        points at which that is evaluated, counted from the first.
     residuals
-        Blocks whose first output is a weighted residual, its square part of the objective; a
+        Blocks whose first output is a weighted residual, its square a part of the objective; a
         second, where there is one, is the logarithm of a standard deviation that depends on
         unknowns.
     steps
-        Mesh steps in all.
+        Number of mesh steps in all.
     programs
-        What was compiled from it, by formulation.
+        Nonlinear programs compiled from it, by formulation.
     """
 
     def __init__(self, problem: Problem, scheme: Scheme, mesh: Mesh) -> None:
@@ -142,14 +146,14 @@ class Discretisation:
         return len(self.times)
 
     def index(self, point: Any, variable: int) -> Any:
-        """Number of a variable at a point among all."""
+        """Return the number of a variable at a point among the variables at all points."""
         return point * len(self.variables) + variable
 
     # Points -----------------------------------------------------------------------------------
 
     def _lay_out(self, mesh: Mesh) -> None:
         self.segments: list[PlacedSegment] = []
-        self.measured: list[IntArray] = []  # by condition, the point of every data time
+        self.measured: list[IntArray] = []
         times: list[Array] = []
         owners: list[Array] = []
         self.interpolated: list[tuple[PlacedSegment, IntArray, Array]] = []
@@ -177,7 +181,7 @@ class Discretisation:
     def _locate(
         self, condition: Condition, placed: PlacedSegment, at: IntArray
     ) -> tuple[IntArray, Array]:
-        """Data times within a segment: those on its mesh are noted in `at`, the others returned."""
+        """Note in `at` the points of data times on a segment's mesh, and return the other times."""
         mesh, relations = placed.segment.mesh, placed.segment.relations
         t = condition.times
         if len(t) and t[0] == condition.t0:
@@ -211,15 +215,15 @@ class Discretisation:
                 self._jump(rows, previous, placed)
             else:
                 self._begin(rows, placed)
-            self._move(rows, placed)
+            self._add_scheme(rows, placed)
             previous = placed
         for placed, points, times in self.interpolated:
             self._interpolate(rows, placed, points, times)
-        self._close(rows)
+        self._add_algebraic(rows)
         self.rows = rows.finish(self.blocks)
 
     def _begin(self, rows: _RowBuilder, placed: PlacedSegment) -> None:
-        """Initial values: known, an unknown, or an expression in unknowns."""
+        """Add initial values: numbers, unknowns, or expressions in unknowns."""
         equations = self.equations[placed.segment.condition]
         condition = equations.condition
         bounds = [condition.initial[s] for s in self.field.states]
@@ -241,7 +245,7 @@ class Discretisation:
             self._assign(rows, block, [c for c, _ in computed])
 
     def _jump(self, rows: _RowBuilder, before: PlacedSegment, after: PlacedSegment) -> None:
-        """What happens between two segments; without an event, nothing."""
+        """Add what an event does between two segments; without one, values are continuous."""
         source = before.first + before.segment.relations.boundary[-1]
         assign = after.segment.assign
         assigned = [n for n in self.variables if n in assign]
@@ -261,8 +265,8 @@ class Discretisation:
         for output, column in enumerate(columns):
             rows.add([(column, 1.0)], [], [(len(self.blocks) - 1, output, -1.0)])
 
-    def _move(self, rows: _RowBuilder, placed: PlacedSegment) -> None:
-        """The scheme's equations."""
+    def _add_scheme(self, rows: _RowBuilder, placed: PlacedSegment) -> None:
+        """Add the scheme's equations."""
         relations = placed.segment.relations
         if not relations.states.shape[0]:
             return
@@ -281,18 +285,18 @@ class Discretisation:
     def _interpolate(
         self, rows: _RowBuilder, placed: PlacedSegment, points: IntArray, times: Array
     ) -> None:
-        """Values at data times between mesh points, by the scheme's polynomial."""
+        """Add values at data times between mesh points, by the scheme's polynomial."""
         segment = placed.segment
-        states, slopes = self.scheme.interpolation(segment.mesh, segment.relations, times)
-        used = np.unique(slopes.indices).astype(np.intp)
+        states, rhs = self.scheme.interpolation(segment.mesh, segment.relations, times)
+        used = np.unique(rhs.indices).astype(np.intp)
         number, have = self.rhs_blocks[placed.first]
         if not np.isin(used, have).all():
             self.blocks.append(self._rhs_block(placed, used))
             number, have = len(self.blocks) - 1, used
-        rows.relate(placed.first, states, slopes, have, number, minus=points, dynamic=False)
+        rows.relate(placed.first, states, -rhs, have, number, minus=points, dynamic=False)
 
-    def _close(self, rows: _RowBuilder) -> None:
-        """Algebraic equations at all points."""
+    def _add_algebraic(self, rows: _RowBuilder) -> None:
+        """Add the algebraic equations at all points."""
         if not self.field.algebraic:
             return
         inputs = np.zeros((self.points, len(self.field.inputs)))
@@ -306,7 +310,7 @@ class Discretisation:
             self.blocks.append(
                 equations.algebraic_block(points, self.times[points], inputs[points])
             )
-            rows.hold(len(self.blocks) - 1, len(points), len(self.field.algebraic))
+            rows.hold(len(self.blocks) - 1, len(points) * len(self.field.algebraic))
 
     # Objective --------------------------------------------------------------------------------
 
@@ -320,7 +324,7 @@ class Discretisation:
     # Values -----------------------------------------------------------------------------------
 
     def outputs(self, block: Block, values: Array, unknowns: Array) -> list[Array]:
-        """A block's outputs at all its instances, each of shape (instances,)."""
+        """Return the outputs of a block at all its instances, each of shape (instances,)."""
         at = {}
         if block.points is not None:
             at = {n: values[block.points, k] for k, n in enumerate(self.variables)}
@@ -330,7 +334,7 @@ class Discretisation:
         return [np.array(np.broadcast_to(f, block.instances), dtype=float) for f in found]
 
     def defects(self, values: Array, unknowns: Array) -> Array:
-        """The rows, zero where the discretised equations hold; shape (rows,)."""
+        """Return the rows, zero where the discretised equations hold, shape (rows,)."""
         total = self.rows.values @ values.ravel() + self.rows.unknowns @ unknowns
         for block, weights in zip(self.blocks, self.rows.outputs, strict=True):
             outputs = np.column_stack(self.outputs(block, values, unknowns))
@@ -338,7 +342,10 @@ class Discretisation:
         return np.asarray(total)
 
     def objective(self, values: Array, unknowns: Array) -> float:
-        """What is minimised: the squares, and twice the logarithms of unknown sds."""
+        """Return the sum of squares and twice the logarithms of unknown standard deviations.
+
+        That is twice the cost.
+        """
         logs = 0.0
         for block in self.residuals:
             _, *log_sd = self.outputs(block, values, unknowns)
@@ -346,91 +353,105 @@ class Discretisation:
         return self.squares(values, unknowns) + 2 * logs
 
     def squares(self, values: Array, unknowns: Array) -> float:
-        """Sum of squared weighted residuals."""
+        """Return the sum of squared weighted residuals."""
         found = (self.outputs(block, values, unknowns)[0] for block in self.residuals)
         return float(sum(r @ r for r in found))
 
     def predictions(self, values: Array, unknowns: Array) -> list[dict[str, Array]]:
-        """Observables at the data times of each condition, from values at points, shape (P, v)."""
+        """Return observables at the data times of each condition from values at points, (P, v)."""
         return [
             equations.observe(values[points], unknowns.tolist())
             for equations, points in zip(self.equations, self.measured, strict=True)
         ]
 
     def described(self) -> str:
-        """Scheme and mesh, as the scope of a bound names them."""
+        """Return scheme and mesh in words, as the scope of a bound names them."""
         return f"{self.scheme.name}, M = {self.steps}"
 
 
+Entries = tuple[IntArray, IntArray, Array]
+"""Rows, columns and values of a sparse matrix."""
+
+
 class _RowBuilder:
-    """Collects the entries of the rows."""
+    """A collection of rows that grows by groups."""
 
     def __init__(self, discretisation: Discretisation) -> None:
-        self._d = discretisation
+        d = self._d = discretisation
         self._count = 0
-        self._values: list[tuple[IntArray, IntArray, Array]] = []
-        self._unknowns: list[tuple[int, int, float]] = []
-        self._outputs: dict[int, list[tuple[IntArray, IntArray, Array]]] = {}
+        self._values: list[Entries] = []
+        self._unknowns: list[Entries] = []
+        self._outputs: dict[int, list[Entries]] = {}
         self._dynamic: list[BoolArray] = []
+        differential = np.array([n not in d.field.algebraic for n in d.variables])
+        self._differential = eye_array(len(d.variables), format="csr")[differential]
+        self._states = eye_array(self._differential.shape[0], len(d.field.states), format="csr")
 
     def add(
         self,
-        values: list[tuple[int, float]],
-        unknowns: list[tuple[int, float]],
+        values: Sequence[tuple[int, float]],
+        unknowns: Sequence[tuple[int, float]] = (),
         outputs: Sequence[tuple[int, int, float]] = (),
     ) -> None:
-        """One row that holds in every formulation."""
-        row = self._count
-        columns = np.array([c for c, _ in values])
-        self._values.append((np.full(len(values), row), columns, np.array([w for _, w in values])))
-        self._unknowns += [(row, c, w) for c, w in unknowns]
+        """Add one row that holds in every formulation, from numbers and coefficients.
+
+        Parameters
+        ----------
+        values, unknowns
+            Pairs of a variable at a point or an unknown, and its coefficient.
+        outputs
+            Triples of a block, one of its outputs, and its coefficient.
+        """
+        for own, pairs in ((self._values, values), (self._unknowns, unknowns)):
+            own += [(np.array([self._count]), np.array([c]), np.array([w])) for c, w in pairs]
         for block, output, weight in outputs:
-            self._note(block, np.array([row]), np.array([output]), np.array([weight]))
+            entries = np.array([self._count]), np.array([output]), np.array([weight])
+            self._outputs.setdefault(block, []).append(entries)
         self._close(np.zeros(1, dtype=bool))
 
     def relate(
         self,
         first: int,
         states: csr_array,
-        slopes: csr_array,
+        rhs: csr_array,
         used: IntArray,
         block: int,
         minus: IntArray | None = None,
         dynamic: bool = True,
     ) -> None:
-        """``states @ x - slopes @ f``, for every differential variable; minus x at `minus`."""
-        d = self._d
-        differential = [k for k, n in enumerate(d.variables) if n not in d.field.algebraic]
-        m = len(differential)
-        count = states.shape[0]
-        a, b = coo_array(states), coo_array(slopes)
-        a_row, a_column = (c.astype(np.intp) for c in a.coords)
-        b_row, b_column = (c.astype(np.intp) for c in b.coords)
-        placed = np.searchsorted(used, b_column)
-        n = len(d.field.states)
-        for i, k in enumerate(differential):
-            rows = self._count + a_row * m + i
-            self._values.append((rows, d.index(first + a_column, k), a.data))
-            if minus is not None:
-                rows = self._count + np.arange(count) * m + i
-                self._values.append((rows, d.index(minus, k), np.full(count, -1.0)))
-            if i < n and len(placed):
-                sign = -1.0 if minus is None else 1.0
-                rows = self._count + b_row * m + i
-                self._note(block, rows, placed * n + i, sign * b.data)
-        kind = np.zeros((count, m), dtype=bool)
-        kind[:, :n] = dynamic
-        self._close(kind.ravel())
+        """Add ``states @ x - rhs @ f`` for every differential variable, less x at `minus`.
 
-    def hold(self, block: int, instances: int, outputs: int) -> None:
-        """All outputs of a block are zero."""
-        size = instances * outputs
-        rows = self._count + np.arange(size)
-        self._note(block, rows, np.arange(size), np.ones(size))
+        Parameters
+        ----------
+        first
+            Number of the point that is the first column of `states` and `rhs`.
+        used, block
+            Points at which the block of right-hand sides is evaluated, counted from `first`.
+        """
+        count, d = states.shape[0], self._d
+        entries = coo_array(states)
+        rows, points, weights = entries.coords[0], first + entries.coords[1], entries.data
+        if minus is not None:
+            rows, points = np.append(rows, np.arange(count)), np.append(points, minus)
+            weights = np.append(weights, np.full(count, -1.0))
+        at_points = coo_array((weights, (rows, points)), (count, d.points))
+        self._values.append(self._shifted(kron(at_points, self._differential, format="coo")))
+        outputs = self._shifted(kron(-rhs[:, used], self._states, format="coo"))
+        self._outputs.setdefault(block, []).append(outputs)
+        is_state = np.arange(self._differential.shape[0]) < len(d.field.states)
+        self._close(np.tile(is_state & dynamic, count))
+
+    def hold(self, block: int, size: int) -> None:
+        """Add the condition that all outputs of a block, `size` of them, are zero."""
+        every = np.arange(size)
+        outputs = self._count + every, every, np.ones(size)
+        self._outputs.setdefault(block, []).append(outputs)
         self._close(np.zeros(size, dtype=bool))
 
-    def _note(self, block: int, rows: IntArray, columns: IntArray, weights: Array) -> None:
-        self._outputs.setdefault(block, []).append((rows, columns, weights))
+    def _shifted(self, matrix: coo_array) -> Entries:
+        """Return the entries of a matrix whose rows follow those so far."""
+        rows, columns = (c.astype(np.intp) for c in matrix.coords)
+        return self._count + rows, columns, matrix.data
 
     def _close(self, dynamic: BoolArray) -> None:
         self._dynamic.append(dynamic)
@@ -438,11 +459,9 @@ class _RowBuilder:
 
     def finish(self, blocks: Sequence[Block]) -> Rows:
         d = self._d
-        u = self._unknowns
-        unknowns = [tuple(np.array(part) for part in zip(*u, strict=True))] if u else []
         return Rows(
             _matrix(self._values, (self._count, d.points * len(d.variables))),
-            _matrix(unknowns, (self._count, len(d.problem.unknowns))),
+            _matrix(self._unknowns, (self._count, len(d.problem.unknowns))),
             tuple(
                 _matrix(self._outputs.get(k, []), (self._count, b.instances * b.outputs))
                 for k, b in enumerate(blocks)
@@ -451,7 +470,7 @@ class _RowBuilder:
         )
 
 
-def _matrix(parts: Sequence[Any], shape: tuple[int, int]) -> csr_array:
+def _matrix(parts: Sequence[Entries], shape: tuple[int, int]) -> csr_array:
     if not parts:
         return csr_array(shape)
     rows, columns, data = (np.concatenate(p) for p in zip(*parts, strict=True))

@@ -1,7 +1,7 @@
 """How strictly the discretised equations are asked to hold (sections 2.1 and 2.2).
 
-H is what the scheme makes of the differential equations; the other constraints (initial values,
-events, algebraic equations) hold exactly in every formulation.
+H stands for the equations that the scheme makes of the differential equations; the other
+constraints (initial values, events, algebraic equations) hold exactly in every formulation.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from odefit.problem.option_checks import number
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """``lower <= row + sign * slack <= upper``.
+    """Constraints ``lower <= row + sign * slack <= upper``, c of them.
 
     Attributes
     ----------
     rows
-        Which row of the discretisation, shape (c,).
+        Number of the row of the discretisation, shape (c,).
     slack
         Number of the slack variable, -1 for none, shape (c,).
     sign
-        Its coefficient, shape (c,).
+        Coefficient of the slack variable, shape (c,).
     lower, upper
-        Shape (c,).
+        Bounds of the constraints, shape (c,).
     slacks
-        How many slack variables there are, none negative.
+        Number of slack variables, which are not negative.
     penalty
-        What each adds to the objective.
+        Coefficient of every slack variable in the objective.
     """
 
     rows: IntArray
@@ -46,35 +46,35 @@ class Constraints:
 
 
 class Formulation(Protocol):
-    """What becomes of H = 0."""
+    """How strictly H = 0 is asked to hold."""
 
     @property
     def name(self) -> str:
-        """For results."""
+        """The name that results show."""
 
     def constraints(self, dynamic: BoolArray) -> Constraints:
-        """All constraints; `dynamic` says which rows are H, shape (rows,)."""
+        """Return all constraints; `dynamic` says which rows are H, shape (rows,)."""
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """H = 0, equation (2)."""
+    """The equations H = 0 as they are, equation (2)."""
 
     name: str = "Baseline"
 
     def constraints(self, dynamic: BoolArray) -> Constraints:
-        """Equalities."""
+        """Return equalities."""
         return _within(dynamic, 0.0)
 
 
 @dataclass(frozen=True)
 class ExtraTol:
-    """-eps <= H <= eps, equation (8).
+    """Equations with a tolerance, -eps <= H <= eps, equation (8).
 
     Attributes
     ----------
     eps
-        In the units of the states.
+        Tolerance in the units of the states.
 
     Raises
     ------
@@ -89,22 +89,24 @@ class ExtraTol:
 
     @property
     def name(self) -> str:
-        """With its tolerance."""
+        """The name with its tolerance."""
         return f"ExtraTol({self.eps:g})"
 
     def constraints(self, dynamic: BoolArray) -> Constraints:
-        """Two-sided inequalities."""
+        """Return two-sided inequalities."""
         return _within(dynamic, self.eps)
 
 
 @dataclass(frozen=True)
 class SoftCons:
-    """-s <= H <= s with P times the sum of s in the objective, equation (9).
+    """Soft constraints: -s <= H <= s with P times the sum of s in the objective, equation (9).
+
+    Optimisers call this an exact l1 penalty, or the elastic mode.
 
     Attributes
     ----------
     penalty
-        P, a unit of the objective for a unit of a state.
+        The penalty P, in units of the objective for a unit of a state.
 
     Raises
     ------
@@ -119,11 +121,11 @@ class SoftCons:
 
     @property
     def name(self) -> str:
-        """With its penalty."""
+        """The name with its penalty."""
         return f"SoftCons({self.penalty:g})"
 
     def constraints(self, dynamic: BoolArray) -> Constraints:
-        """Every row of H twice, with a slack variable of its own."""
+        """Return every row of H twice, with a slack variable of its own."""
         soft = np.flatnonzero(dynamic)
         hard = np.flatnonzero(~dynamic)
         count = len(soft)

@@ -11,15 +11,15 @@ from odefit.problem.arrays import Array
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """A discretised problem to be solved.
+    """A discretised problem that is to be solved.
 
     Attributes
     ----------
     discretisation, formulation
         The equations, and how strictly they hold.
     values, unknowns
-        Where to start: variables at points, shape (P, v), and unknowns, shape (n,). None for
-        wherever the solver likes.
+        The start: variables at points, shape (P, v), and unknowns, shape (n,). None lets the
+        solver choose.
     """
 
     discretisation: Discretisation

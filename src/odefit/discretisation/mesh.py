@@ -1,4 +1,4 @@
-"""Meshes: where a problem is discretised."""
+"""Meshes: the times at which a problem is discretised."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from odefit.problem.option_checks import number, whole
 
 
 class Mesh(Protocol):
-    """Where."""
+    """A choice of mesh points for every condition."""
 
     def points(self, condition: Condition, start: float, stop: float) -> Array:
-        """Mesh points of the segment from `start` to `stop`, both included."""
+        """Return the mesh points of the segment from `start` to `stop`, both included."""
 
     def end(self, condition: Condition) -> float:
-        """Where the mesh of a condition ends: its last data time, or later."""
+        """Return where the mesh of a condition ends: its last data time, or later."""
 
 
 def _last(condition: Condition) -> float:
@@ -34,7 +34,7 @@ def _last(condition: Condition) -> float:
 
 @dataclass(frozen=True)
 class UniformMesh:
-    """Equal steps from t0 on, M = (t_f - t_0) / h of them (section 2.1).
+    """Steps of equal length h from t0 on, M = (t_f - t_0) / h of them (section 2.1).
 
     Data times between mesh points are reached by the scheme's polynomial; times of events and
     corners of inputs become points all the same.
@@ -42,9 +42,9 @@ class UniformMesh:
     Attributes
     ----------
     steps
-        M, for every condition.
+        Number of steps M, for every condition.
     final
-        t_f; None for the last data time.
+        End t_f of the mesh; None for the last data time.
     """
 
     steps: int
@@ -56,7 +56,7 @@ class UniformMesh:
             number(self.final, "UniformMesh, final")
 
     def end(self, condition: Condition) -> float:
-        """Given, or the last data time."""
+        """Return the end that was given, or else the last data time."""
         last = _last(condition)
         if self.final is not None and self.final < last:
             raise InputError(
@@ -66,7 +66,7 @@ class UniformMesh:
         return last if self.final is None else self.final
 
     def points(self, condition: Condition, start: float, stop: float) -> Array:
-        """Those of the equidistant grid in the segment, and its ends."""
+        """Return the points of the equidistant grid in the segment, and its ends."""
         grid = np.linspace(condition.t0, self.end(condition), self.steps + 1)
         return _between(grid, start, stop)
 
@@ -78,10 +78,10 @@ class DataMesh:
     Attributes
     ----------
     steps
-        About so many in all: each interval between data times gets its share by length, and
-        at least `least`.
+        Approximate number of steps in all: each interval between data times gets its share by
+        length, and at least `least`.
     least
-        See `steps`.
+        Least number of steps between two data times.
     """
 
     steps: int = 0
@@ -92,11 +92,11 @@ class DataMesh:
         whole(self.least, "DataMesh, least")
 
     def end(self, condition: Condition) -> float:
-        """The last data time."""
+        """Return the last data time."""
         return _last(condition)
 
     def points(self, condition: Condition, start: float, stop: float) -> Array:
-        """Data times in the segment, its ends, and what is between."""
+        """Return data times in the segment, its ends, and equal steps between them."""
         whole = self.end(condition) - condition.t0
         knots = _between(condition.times, start, stop)
         gaps = np.diff(knots)
@@ -109,12 +109,12 @@ class DataMesh:
 
 @dataclass(frozen=True, eq=False)
 class GivenMesh:
-    """Mesh points by condition, as they are; ends and events are added.
+    """Mesh points that are given for each condition; ends and events are added.
 
     Attributes
     ----------
     times
-        By name of the experiment, increasing.
+        Increasing times, by name of the experiment.
 
     Raises
     ------
@@ -139,37 +139,37 @@ class GivenMesh:
         return np.asarray(self.times[condition.name], dtype=float)
 
     def end(self, condition: Condition) -> float:
-        """The last data time, or the last point if that is later."""
+        """Return the last data time, or the last point if that is later."""
         return max(_last(condition), float(self._of(condition)[-1]))
 
     def points(self, condition: Condition, start: float, stop: float) -> Array:
-        """Those of the segment, and its ends."""
+        """Return the given points in the segment, and its ends."""
         return _between(self._of(condition), start, stop)
 
 
 def _between(grid: Array, start: float, stop: float) -> Array:
-    """`grid` in [start, stop], with exactly these ends."""
-    near = 1e-9 * (stop - start)
-    inside = grid[(grid > start + near) & (grid < stop - near)]
+    """Return the points of `grid` in [start, stop], with exactly these ends."""
+    margin = 1e-9 * (stop - start)
+    inside = grid[(grid > start + margin) & (grid < stop - margin)]
     return np.concatenate([[start], inside, [stop]])
 
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """A stretch of one condition in which nothing jumps.
+    """A time span of one condition between two events or corners of inputs.
 
     Attributes
     ----------
     condition
         Number of the condition.
     mesh
-        Mesh points, shape (N + 1,); one point where nothing is integrated.
+        Mesh points, shape (N + 1,); a single one between two events at the same time.
     relations
-        The scheme's equations on it.
+        The scheme's equations on the mesh.
     assign
-        What happens at its start.
+        New values that the event at its start assigns, by name.
     given
-        Inputs by name; those held constant as the value in this segment.
+        Inputs; one that is held constant is its value in this segment.
     """
 
     condition: int
@@ -179,7 +179,7 @@ class Segment:
     given: tuple[Input | float, ...] = field(default=())
 
     def inputs(self, times: Array) -> Array:
-        """Values of the inputs, shape (times, inputs)."""
+        """Return the values of the inputs, shape (times, inputs)."""
         columns = [np.full(len(times), g) if isinstance(g, float) else g(times) for g in self.given]
         return np.column_stack(columns) if columns else np.zeros((len(times), 0))
 
@@ -187,9 +187,9 @@ class Segment:
 def segments(
     number: int, condition: Condition, inputs: Sequence[str], scheme: Scheme, mesh: Mesh
 ) -> Iterator[Segment]:
-    """The stretches between events and corners of inputs, in the order of time.
+    """Yield the segments of a condition in the order of time.
 
-    The first begins with the initial values. Events at one time happen one after the other:
+    The first begins with the initial values. Events at the same time happen one after the other:
     between them are segments of a single point.
 
     Raises
@@ -210,10 +210,10 @@ def segments(
         if start == condition.t0:
             happens.insert(0, {})
         for assign in happens[:-1]:
-            yield _moment(number, start, assign, given)
+            yield _single_point(number, start, assign, given)
         assign = happens[-1] if happens else {}
         if stop == start:
-            yield _moment(number, start, assign, given)
+            yield _single_point(number, start, assign, given)
             most = scheme.least_steps
             continue
         points = mesh.points(condition, start, stop)
@@ -229,11 +229,11 @@ def segments(
 
 
 def _corners(given: Input) -> Array:
-    """Where it is not smooth: a cubic one at its ends only, beyond which it is constant."""
+    """Return where an input is not smooth: a cubic one at its ends, beyond which it is constant."""
     return given.times[[0, -1]] if given.interpolation == "cubic" else given.times
 
 
-def _moment(
+def _single_point(
     number: int, time: float, assign: Mapping[str, Expression], given: Sequence[Input]
 ) -> Segment:
     nothing = csr_array((0, 1))

@@ -1,11 +1,10 @@
-"""How good a mesh is, a better one, and a solution carried over to it."""
+"""Discretisation errors of a mesh, a refined mesh, and a solution interpolated on it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from odefit.discretisation.discretisation import Discretisation, PlacedSegment
 from odefit.discretisation.mesh import GivenMesh
@@ -14,26 +13,26 @@ from odefit.problem.arrays import Array
 from odefit.problem.option_checks import number, whole
 
 ZERO_VALUE = 1e-10
-"""Values this small, relative to the size of their variable, are what solvers leave of zero."""
+"""Values below this fraction of the size of their variable count as zero: solvers leave as much."""
 
 MAX_SPLIT = 8
-"""A step is split into so many at most in one refinement."""
+"""Largest number of steps that one step is split into in one refinement."""
 
 
 @dataclass(frozen=True)
 class AdaptiveMesh:
-    """Data times and equal steps between them, then steps split where the error asks for it.
+    """Data times and equal steps between them; steps are split where their error is too large.
 
     Attributes
     ----------
     tolerance
-        Of the discretisation error of a step, relative to the largest value of each state.
+        Largest discretisation error of a step, relative to the largest value of each state.
     steps
-        About so many in all to begin with.
+        Approximate number of steps to begin with.
     most
-        Steps of all conditions together that are not exceeded.
+        Largest number of steps of all conditions together.
     rounds
-        Refinements at most.
+        Largest number of refinements.
     """
 
     tolerance: float = 1e-4
@@ -49,119 +48,116 @@ class AdaptiveMesh:
 
 
 def step_errors(d: Discretisation, values: Array, unknowns: Array) -> list[Array]:
-    """Error that each step adds, relative to the size of the states.
+    """Return the error that each step adds, relative to the size of the states.
 
-    The scheme's polynomial p is put into the differential equation: the integral of
-    ``|p' - f(t, p)|`` over the step, by a Gauss rule finer than the scheme.
+    It is the defect of the scheme's polynomial p, the integral of ``|p' - f(t, p)|`` over the
+    step, by a Gauss rule finer than the scheme.
 
     Returns
     -------
-    By place, shape (steps,).
+    list of ndarray
+        The errors of each segment, shape (steps,).
     """
     nodes, weights = np.polynomial.legendre.leggauss(5)
-    slopes = _slopes(d, values, unknowns)
+    rhs = _right_hand_sides(d, values, unknowns)
     n = len(d.field.states)
     largest = np.maximum(np.abs(values), ZERO_VALUE * variable_sizes(d))[:, :n]
     size = [largest[d.condition_of == c].max(axis=0) for c in range(len(d.problem.conditions))]
     found = []
-    for place in d.segments:
-        mesh = place.segment.mesh
+    for placed in d.segments:
+        mesh = placed.segment.mesh
         h = np.diff(mesh)
         if not len(h):
             found.append(np.zeros(0))
             continue
         times = (mesh[:-1, None] + h[:, None] * (nodes + 1) / 2).ravel()
-        states = _interpolated(d, place, values, slopes, times)
-        rates = _interpolated(d, place, values, slopes, times, derivative=True)[:, :n]
-        residual = np.abs(rates - _field(d, place, states, unknowns, times))
+        states = _interpolated(d, placed, values, rhs, times)
+        rates = _interpolated(d, placed, values, rhs, times, derivative=True)[:, :n]
+        residual = np.abs(rates - _rhs_at(d, placed, states, unknowns, times))
         integral = np.tensordot(
             residual.reshape(len(h), len(nodes), n), weights / 2, axes=([1], [0])
         )
-        error = np.max(integral * h[:, None] / size[place.segment.condition], axis=1)
+        error = np.max(integral * h[:, None] / size[placed.segment.condition], axis=1)
         found.append(np.where(np.isfinite(error), error, np.inf))
     return found
 
 
 def refine_mesh(d: Discretisation, errors: list[Array], mesh: AdaptiveMesh) -> GivenMesh | None:
-    """The mesh with steps split where the error is too large; None if that is not allowed."""
+    """Return the mesh with steps split where the error is too large; None if it has too many."""
     points: dict[str, list[Array]] = {}
     total = 0
-    for place, error in zip(d.segments, errors, strict=True):
-        own = points.setdefault(d.problem.conditions[place.segment.condition].name, [])
-        grid = place.segment.mesh
+    for placed, error in zip(d.segments, errors, strict=True):
+        own = points.setdefault(d.problem.conditions[placed.segment.condition].name, [])
+        grid = placed.segment.mesh
         own.append(grid[:1])
         if len(grid) < 2:
             continue
         ratio = np.minimum(error / mesh.tolerance, 1e12)
-        pieces = np.ceil(ratio ** (1.0 / d.scheme.local_order))
-        pieces = np.clip(np.where(ratio <= 1, 1, pieces), 1, MAX_SPLIT).astype(int)
-        total += int(pieces.sum())
+        parts = np.ceil(ratio ** (1.0 / d.scheme.local_order))
+        parts = np.clip(np.where(ratio <= 1, 1, parts), 1, MAX_SPLIT).astype(int)
+        total += int(parts.sum())
         if total > mesh.most:
             return None
-        step = np.repeat(np.arange(len(pieces)), pieces)
-        number = np.arange(len(step)) - np.repeat(np.cumsum(pieces) - pieces, pieces) + 1
-        share = number / pieces[step]
+        step = np.repeat(np.arange(len(parts)), parts)
+        number = np.arange(len(step)) - np.repeat(np.cumsum(parts) - parts, parts) + 1
+        share = number / parts[step]
         inner = grid[step] + share * np.diff(grid)[step]
-        own.append(np.where(number == pieces[step], grid[step + 1], inner))
+        own.append(np.where(number == parts[step], grid[step + 1], inner))
     return GivenMesh({name: np.unique(np.concatenate(parts)) for name, parts in points.items()})
 
 
 def interpolate_solution(
     source: Discretisation, values: Array, unknowns: Array, target: Discretisation
 ) -> Array:
-    """Values of `source` at the points of `target`, by the scheme's polynomial."""
-    slopes = _slopes(source, values, unknowns)
+    """Return values of `source` at the points of `target`, by the scheme's polynomial."""
+    rhs = _right_hand_sides(source, values, unknowns)
     found = np.empty((target.points, len(target.variables)))
     for old, new in zip(source.segments, target.segments, strict=True):
         own = slice(new.first, new.first + new.count)
-        found[own] = _interpolated(source, old, values, slopes, target.times[own])
-    for place, points, times in target.interpolated:
-        old = source.segments[target.segments.index(place)]
-        found[points] = _interpolated(source, old, values, slopes, times)
+        found[own] = _interpolated(source, old, values, rhs, target.times[own])
+    for placed, points, times in target.interpolated:
+        old = source.segments[target.segments.index(placed)]
+        found[points] = _interpolated(source, old, values, rhs, times)
     return found
 
 
 def _interpolated(
     d: Discretisation,
-    place: PlacedSegment,
+    placed: PlacedSegment,
     values: Array,
-    slopes: Array,
+    rhs: Array,
     times: Array,
     derivative: bool = False,
 ) -> Array:
-    """All variables (or their rates) at `times` within a place, shape (times, variables)."""
-    segment = place.segment
-    own = slice(place.first, place.first + place.count)
+    """Return all variables or their derivatives at `times` within a segment, (times, variables)."""
+    segment = placed.segment
+    own = slice(placed.first, placed.first + placed.count)
     x = values[own]
     if len(segment.mesh) < 2:
         return np.repeat(x[:1], len(times), axis=0)
     a, b = d.scheme.interpolation(segment.mesh, segment.relations, times, derivative)
-    result = _times(a, x) + _times(b, slopes[own])
-    # Algebraic variables have no slopes: straight lines between mesh points.
+    result = np.asarray(a @ x + b @ rhs[own])
+    # Algebraic variables have no right-hand sides: straight lines between mesh points.
     for k, name in enumerate(d.variables):
         if name in d.field.algebraic:
             result[:, k] = np.interp(times, segment.mesh, x[segment.relations.boundary, k])
     return result
 
 
-def _times(matrix: csr_array, x: Array) -> Array:
-    return np.asarray(matrix @ x)
-
-
-def _slopes(d: Discretisation, values: Array, unknowns: Array) -> Array:
-    """Right-hand sides at all points of all places, zero for what has none."""
+def _right_hand_sides(d: Discretisation, values: Array, unknowns: Array) -> Array:
+    """Return right-hand sides at all points, zero for variables without one."""
     found = np.zeros(values.shape)
-    for place in d.segments:
-        own = slice(place.first, place.first + place.count)
-        slopes = _field(d, place, values[own], unknowns, d.times[own])
-        found[own, : slopes.shape[1]] = slopes
+    for placed in d.segments:
+        own = slice(placed.first, placed.first + placed.count)
+        rhs = _rhs_at(d, placed, values[own], unknowns, d.times[own])
+        found[own, : rhs.shape[1]] = rhs
     return found
 
 
-def _field(
-    d: Discretisation, place: PlacedSegment, values: Array, unknowns: Array, times: Array
+def _rhs_at(
+    d: Discretisation, placed: PlacedSegment, values: Array, unknowns: Array, times: Array
 ) -> Array:
-    equations = d.equations[place.segment.condition]
+    equations = d.equations[placed.segment.condition]
     points = np.arange(len(times))
-    block = equations.rhs_block(points, times, place.segment.inputs(times))
+    block = equations.rhs_block(points, times, placed.segment.inputs(times))
     return np.column_stack(d.outputs(block, values, unknowns))

@@ -11,29 +11,29 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.discretisation.discretisation import Discretisation
-from odefit.discretisation.starting import guess_from_data
+from odefit.discretisation.initial_guess import guess_from_data
 from odefit.problem.arrays import Array
 from odefit.problem.start_ranges import ranges
 from odefit.problem.state_guesses import data_size
 
 SCALED_OBJECTIVE = 100.0
-"""What the objective of constant predictions is scaled to."""
+"""Value to which the objective of constant predictions is scaled."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scales:
-    """Natural values are these times the scaled ones.
+    """Factors from scaled values to natural ones.
 
     Attributes
     ----------
     values
-        Of the variables at points, shape (P, variables).
+        Scales of the variables at points, shape (P, variables).
     unknowns
-        Shape (n,); initial values have the size of their states, the rest 1.
+        Scales of the unknowns, shape (n,): initial values have the size of their states, others 1.
     rows
-        Of the equality constraints, shape (rows,).
+        Scales of the equality constraints, shape (rows,).
     objective
-        Of the objective.
+        Scale of the objective.
     """
 
     values: Array
@@ -43,7 +43,7 @@ class Scales:
 
     @classmethod
     def none(cls, d: Discretisation) -> Scales:
-        """Everything in natural units."""
+        """Return scales that leave everything in natural units."""
         return cls(
             np.ones((d.points, len(d.variables))),
             np.ones(len(d.problem.unknowns)),
@@ -53,7 +53,7 @@ class Scales:
 
     @classmethod
     def of(cls, d: Discretisation) -> Scales:
-        """The same for every start of a problem."""
+        """Return scales from data and bounds, the same for every start of a problem."""
         values = variable_sizes(d)
         unknowns = np.ones(len(d.problem.unknowns))
         for k, unknown in enumerate(d.problem.unknowns):
@@ -63,7 +63,7 @@ class Scales:
 
 
 def variable_sizes(d: Discretisation) -> Array:
-    """Size of every variable at every point, the same at all points of a condition."""
+    """Return the size of every variable at every point, the same at all points of a condition."""
     top = np.array([float(r.at(np.array(1.0))) for r in ranges(d.problem)])
     rough = np.abs(guess_from_data(d, top))
     found = np.empty(rough.shape)
@@ -75,7 +75,7 @@ def variable_sizes(d: Discretisation) -> Array:
 
 
 def row_sizes(d: Discretisation, values: Array) -> Array:
-    """Size of every row: that of the variable it is about, 1 for algebraic equations."""
+    """Return the size of every row: that of its variable, or 1 for algebraic equations."""
     matrix = d.rows.values
     first = matrix.indptr[:-1]
     has = np.diff(matrix.indptr) > 0
@@ -85,9 +85,9 @@ def row_sizes(d: Discretisation, values: Array) -> Array:
 
 
 def data_variation(d: Discretisation) -> float:
-    """What a fit has to explain: the weighted data's sum of squares about their means.
+    """Return the sum of squares of the weighted data about their means, which a fit has to explain.
 
-    1 if that is zero or not finite.
+    It is 1 if that is zero or not finite.
     """
     total = 0.0
     for block in d.residuals:

@@ -1,13 +1,14 @@
 """Discretisation schemes: from a differential equation to algebraic equations on a mesh.
 
-Every scheme here is a set of linear relations between values x and slopes f(t, x, p) at the
-points of a mesh, ``A x = B f``: one-step and multistep methods of section 2.1 of Fernandez de
+Every scheme here is a set of linear relations between values x and right-hand sides f(t, x, p) at
+the points of a mesh, ``A x = B f``: one-step and multistep methods of section 2.1 of Fernandez de
 Dios et al., explicit Runge-Kutta with its stages as points of their own, and orthogonal
 collocation. Whatever evaluates f (CasADi, SCIP, Pyomo, floats) therefore serves all of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
@@ -20,27 +21,28 @@ from odefit.problem.errors import InputError
 from odefit.problem.option_checks import whole
 
 Weights = tuple[csr_array, csr_array]
-"""Coefficients of values and of slopes at the points, one row a result."""
+"""Coefficients of values and of right-hand sides at the points, one row for each result."""
 
 Stencil = tuple[IntArray, int, tuple[int, ...]]
-"""Steps, the point from which each goes, and the points whose slopes it uses, both counted
-from the left end of the step."""
+"""Numbers of the steps that are made alike, the point from which each goes, and the points whose
+right-hand sides it uses, both counted from the left end of the step."""
 
 StartUp = Literal["trapezoid", "block"]
+"""How a multistep method makes the steps that lack earlier points."""
 
 
 @dataclass(frozen=True, eq=False)
 class Relations:
-    """A scheme on the mesh of one segment: ``states @ x == slopes @ f``.
+    """A scheme on the mesh of one segment: ``states @ x == rhs @ f``.
 
     Attributes
     ----------
     times
-        Of the points, shape (P,): mesh points, and stages or collocation points between them.
+        Times of the points, shape (P,): mesh points, and stages or collocation points between.
     boundary
-        Which points are the mesh points t_0 < ... < t_N, shape (N + 1,).
-    states, slopes
-        A and B, shape (P - 1, P); the step sizes are in B.
+        Numbers of the points that are the mesh points t_0 < ... < t_N, shape (N + 1,).
+    states, rhs
+        The matrices A and B, shape (P - 1, P); the step sizes are in B.
     """
 
     times: Array
@@ -50,82 +52,68 @@ class Relations:
 
 
 class Scheme(Protocol):
-    """How a differential equation is discretised."""
+    """A way to discretise a differential equation."""
 
     @property
     def name(self) -> str:
-        """For results."""
+        """The name that results show."""
 
     @property
     def order(self) -> int:
-        """Of the error at the mesh points, for a smooth solution."""
+        """Order of the error at the mesh points, for a smooth solution."""
 
     @property
     def local_order(self) -> int:
-        """Power of the step size with which the error of its polynomial in one step falls."""
+        """Order of the error of its polynomial within one step."""
 
     @property
     def least_steps(self) -> int:
-        """Steps without which the scheme is not itself."""
+        """Number of steps below which the scheme falls back on another."""
 
     def relations(self, mesh: Array) -> Relations:
-        """The equations on the mesh points `mesh`, shape (N + 1,), increasing."""
+        """Return the equations on the mesh points `mesh`, shape (N + 1,), increasing."""
 
     def interpolation(
         self, mesh: Array, relations: Relations, times: Array, derivative: bool = False
     ) -> Weights:
-        """The scheme's own polynomial (or its derivative) at `times` within the mesh."""
+        """Return the scheme's own polynomial (or its derivative) at `times` within the mesh."""
 
 
-class _Builder:
-    """Collects rows of A and B."""
+Terms = Sequence[tuple[IntArray, Array]]
+"""Points and their coefficients, each an array with an entry for every row."""
 
-    def __init__(self, points: int) -> None:
-        self._points = points
-        self._rows = 0
-        self._parts: dict[str, list[tuple[IntArray, IntArray, Array]]] = {"x": [], "f": []}
 
-    def add(
-        self,
-        rows: IntArray,
-        states: list[tuple[IntArray, Array]],
-        slopes: list[tuple[IntArray, Array]],
-    ) -> None:
-        """Coefficients by point, arrays over `rows`."""
-        self._rows = max(self._rows, int(rows.max(initial=-1)) + 1)
-        for kind, terms in (("x", states), ("f", slopes)):
-            for columns, values in terms:
-                self._parts[kind].append((rows, columns, np.broadcast_to(values, rows.shape)))
-
-    def matrices(self, rows: int | None = None) -> Weights:
-        shape = (self._rows if rows is None else rows, self._points)
-        found = []
-        for kind in ("x", "f"):
-            parts = self._parts[kind]
-            if parts:
-                r, c, v = (np.concatenate(column) for column in zip(*parts, strict=True))
-            else:
-                r, c, v = np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0)
-            matrix = csr_array(coo_array((v, (r, c)), shape=shape))
-            matrix.eliminate_zeros()
-            found.append(matrix)
-        return found[0], found[1]
+def _matrices(shape: tuple[int, int], *groups: tuple[IntArray, Terms, Terms]) -> Weights:
+    """Return A and B from groups of rows: their numbers, terms in x and terms in f."""
+    found = []
+    for side in (1, 2):
+        entries = [
+            (group[0], points, np.broadcast_to(values, points.shape))
+            for group in groups
+            for points, values in group[side]
+        ]
+        none = np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0)
+        rows, columns, data = (np.concatenate(e) for e in zip(none, *entries, strict=True))
+        matrix = csr_array(coo_array((data, (rows, columns)), shape=shape))
+        matrix.eliminate_zeros()
+        found.append(matrix)
+    return found[0], found[1]
 
 
 def quadrature(nodes: Array, start: Array, end: Array) -> Array:
-    """Weights of the interpolatory rule for the integral from `start` to `end`.
+    """Return weights of interpolatory quadrature for the integral from `start` to `end`.
 
     Parameters
     ----------
     nodes
-        Shape (count, k), distinct in each row.
+        Nodes of each rule, shape (count, k), distinct in each row.
     start, end
-        Shape (count,).
+        Ends of the integrals, shape (count,).
 
     Returns
     -------
     ndarray
-        Shape (count, k); exact for polynomials of degree k - 1.
+        Weights, shape (count, k); exact for polynomials of degree k - 1.
     """
     count, k = nodes.shape
     scale = np.ptp(nodes, axis=1) if k > 1 else np.ones(count)
@@ -140,7 +128,7 @@ def quadrature(nodes: Array, start: Array, end: Array) -> Array:
 
 
 def lagrange(nodes: Array, at: Array) -> Array:
-    """Lagrange polynomials of `nodes`, shape (count, k), at `at`, shape (count,)."""
+    """Return the Lagrange polynomials of `nodes`, shape (count, k), at `at`, shape (count,)."""
     k = nodes.shape[1]
     values = np.ones(nodes.shape)
     for j in range(k):
@@ -151,64 +139,73 @@ def lagrange(nodes: Array, at: Array) -> Array:
 
 
 def _step_of(mesh: Array, times: Array) -> IntArray:
-    """Number of the step that each time is in."""
+    """Return the number of the step that each time is in."""
     return np.clip(np.searchsorted(mesh, times, side="right") - 1, 0, len(mesh) - 2)
 
 
 class _Multistep:
-    """x(target) = x(base) + the integral of the polynomial through slopes at nearby points."""
+    """x(target) = x(base) + the integral of the polynomial through f at nearby points."""
 
-    def windows(self, steps: int) -> list[Stencil]:
-        """How the steps are made, every step in exactly one window."""
+    name: str
+    start: StartUp = "trapezoid"
+
+    def __post_init__(self) -> None:
+        if self.start not in ("trapezoid", "block"):
+            raise InputError(f'{self.name}: start is "trapezoid" or "block", got {self.start!r}')
+
+    @property
+    def order(self) -> int:
+        """Order 3 with the paper's start-up, else 4."""
+        return 3 if self.start == "trapezoid" else 4
+
+    def stencils(self, steps: int) -> list[Stencil]:
+        """Return how the steps are made, every step in exactly one stencil."""
         raise NotImplementedError
 
     def relations(self, mesh: Array) -> Relations:
-        """The equations on `mesh`, one a step."""
+        """Return the equations on `mesh`, one for each step."""
         points = len(mesh)
-        rows = _Builder(points)
-        for steps, base, nodes in self.windows(points - 1):
-            left = [(steps + 1, np.array(1.0)), (steps + base, np.array(-1.0))]
+        groups = []
+        for steps, base, nodes in self.stencils(points - 1):
+            left = [(steps + 1, ONE), (steps + base, -ONE)]
             weights = self._weights(mesh, steps, base, nodes, mesh[steps + 1])
-            rows.add(steps, left, _columns(steps, nodes, weights))
-        states, slopes = rows.matrices(points - 1)
-        return Relations(mesh, np.arange(points), states, slopes)
+            groups.append((steps, left, _terms(steps, nodes, weights)))
+        return Relations(mesh, np.arange(points), *_matrices((points - 1, points), *groups))
 
     def interpolation(
         self, mesh: Array, relations: Relations, times: Array, derivative: bool = False
     ) -> Weights:
-        """The polynomial that a step is the integral of, at `times`."""
+        """Return the polynomial that a step is the integral of, at `times`."""
         step = _step_of(mesh, times)
-        rows = _Builder(len(mesh))
-        for steps, base, nodes in self.windows(len(mesh) - 1):
+        groups: list[tuple[IntArray, Terms, Terms]] = []
+        for steps, base, nodes in self.stencils(len(mesh) - 1):
             here = np.flatnonzero(np.isin(step, steps))
-            if not len(here):
-                continue
-            s = step[here]
+            s, t = step[here], times[here]
             if derivative:
-                places = np.stack([mesh[s + n] for n in nodes], axis=1)
-                rows.add(here, [], _columns(s, nodes, lagrange(places, times[here])))
+                at = np.stack([mesh[s + n] for n in nodes], axis=1)
+                groups.append((here, [], _terms(s, nodes, lagrange(at, t))))
             else:
-                weights = self._weights(mesh, s, base, nodes, times[here])
-                rows.add(here, [(s + base, np.array(1.0))], _columns(s, nodes, weights))
-        return rows.matrices(len(times))
+                weights = self._weights(mesh, s, base, nodes, t)
+                groups.append((here, [(s + base, ONE)], _terms(s, nodes, weights)))
+        return _matrices((len(times), len(mesh)), *groups)
 
     @staticmethod
     def _weights(
         mesh: Array, steps: IntArray, base: int, nodes: tuple[int, ...], end: Array
     ) -> Array:
-        places = np.stack([mesh[steps + n] for n in nodes], axis=1)
-        return quadrature(places, mesh[steps + base], end)
+        if not len(steps):
+            return np.zeros((0, len(nodes)))
+        return quadrature(
+            np.stack([mesh[steps + n] for n in nodes], axis=1), mesh[steps + base], end
+        )
 
 
-def _columns(
-    steps: IntArray, nodes: tuple[int, ...], weights: Array
-) -> list[tuple[IntArray, Array]]:
+def _terms(steps: IntArray, nodes: tuple[int, ...], weights: Array) -> Terms:
     return [(steps + n, weights[:, i]) for i, n in enumerate(nodes)]
 
 
-def _check_start(owner: str, start: str) -> None:
-    if start not in ("trapezoid", "block"):
-        raise InputError(f'{owner}: start is "trapezoid" or "block", got {start!r}')
+ONE = np.array(1.0)
+"""Coefficient of a term that is added as it is."""
 
 
 @dataclass(frozen=True)
@@ -220,8 +217,8 @@ class Euler(_Multistep):
     local_order: int = 2
     least_steps: int = 1
 
-    def windows(self, steps: int) -> list[Stencil]:
-        """The slope at the left end of each step."""
+    def stencils(self, steps: int) -> list[Stencil]:
+        """Return the right-hand side at the left end of each step."""
         return [(np.arange(steps), 0, (0,))]
 
 
@@ -234,8 +231,8 @@ class Trapezoid(_Multistep):
     local_order: int = 3
     least_steps: int = 1
 
-    def windows(self, steps: int) -> list[Stencil]:
-        """The slopes at both ends of each step."""
+    def stencils(self, steps: int) -> list[Stencil]:
+        """Return the right-hand sides at both ends of each step."""
         return [(np.arange(steps), 0, (0, 1))]
 
 
@@ -248,7 +245,7 @@ class AdamsMoulton(_Multistep):
     start
         How the first two steps are made: ``"trapezoid"`` as in the paper, whose local error
         of third order stays in the solution (measured order 3), or ``"block"``, from the same
-        four slopes as the third (order 4).
+        four right-hand sides as the third (order 4).
 
     Raises
     ------
@@ -261,16 +258,8 @@ class AdamsMoulton(_Multistep):
     local_order: int = 5
     least_steps: int = 3
 
-    def __post_init__(self) -> None:
-        _check_start(self.name, self.start)
-
-    @property
-    def order(self) -> int:
-        """3 with the paper's start-up, else 4."""
-        return 3 if self.start == "trapezoid" else 4
-
-    def windows(self, steps: int) -> list[Stencil]:
-        """Four slopes, those at the ends of the step and two before."""
+    def stencils(self, steps: int) -> list[Stencil]:
+        """Return four right-hand sides for a step: at its ends and at the two points before."""
         rest = (np.arange(2, steps), 0, (-2, -1, 0, 1))
         if self.start == "block" and steps > 2:
             first = [(np.array([k]), 0, tuple(range(-k, 4 - k))) for k in (0, 1)]
@@ -290,7 +279,7 @@ class Simpson(_Multistep):
     ----------
     start
         How the first step is made: ``"trapezoid"`` as in the paper (measured order 3), or
-        ``"block"``, from the slopes at the first three points (order 4).
+        ``"block"``, from the right-hand sides at the first three points (order 4).
 
     Raises
     ------
@@ -303,16 +292,8 @@ class Simpson(_Multistep):
     local_order: int = 4
     least_steps: int = 2
 
-    def __post_init__(self) -> None:
-        _check_start(self.name, self.start)
-
-    @property
-    def order(self) -> int:
-        """3 with the paper's start-up, else 4."""
-        return 3 if self.start == "trapezoid" else 4
-
-    def windows(self, steps: int) -> list[Stencil]:
-        """Three slopes, the base one step before."""
+    def stencils(self, steps: int) -> list[Stencil]:
+        """Return three right-hand sides for two steps together, from the point before the last."""
         block = self.start == "block" and steps > 1
         first = (np.arange(min(1, steps)), 0, (0, 1, 2) if block else (0, 1))
         return [first, (np.arange(1, steps), -1, (-1, 0, 1))]
@@ -320,7 +301,7 @@ class Simpson(_Multistep):
     def interpolation(
         self, mesh: Array, relations: Relations, times: Array, derivative: bool = False
     ) -> Weights:
-        """Cubic Hermite, which is continuous; the integrated parabola of two steps is not."""
+        """Return the cubic Hermite polynomial, as the integrated parabola of two steps jumps."""
         return _hermite(mesh, relations.boundary, len(mesh), times, derivative)
 
 
@@ -334,7 +315,7 @@ class RungeKutta:
     least_steps: int = 1
 
     def relations(self, mesh: Array) -> Relations:
-        """Four equations a step: three stages and the new value."""
+        """Return four equations for each step: three stages and the new value."""
         h = np.diff(mesh)
         steps = len(h)
         start = 4 * np.arange(steps)
@@ -342,23 +323,19 @@ class RungeKutta:
         times[start], times[-1] = mesh[:-1], mesh[-1]
         times[start + 1] = times[start + 2] = mesh[:-1] + h / 2
         times[start + 3] = mesh[1:]
-        rows = _Builder(len(times))
-        one, minus = np.array(1.0), np.array(-1.0)
-        for stage, weight in ((1, h / 2), (2, h / 2), (3, h)):
-            rows.add(
-                start + stage - 1,
-                [(start + stage, one), (start, minus)],
-                [(start + stage - 1, weight)],
-            )
+        stages = [
+            (start + k - 1, [(start + k, ONE), (start, -ONE)], [(start + k - 1, weight)])
+            for k, weight in ((1, h / 2), (2, h / 2), (3, h))
+        ]
         weights = [(start + k, h * w / 6) for k, w in enumerate((1.0, 2.0, 2.0, 1.0))]
-        rows.add(start + 3, [(start + 4, one), (start, minus)], weights)
-        states, slopes = rows.matrices(4 * steps)
-        return Relations(times, np.append(start, 4 * steps), states, slopes)
+        value = (start + 3, [(start + 4, ONE), (start, -ONE)], weights)
+        matrices = _matrices((4 * steps, len(times)), *stages, value)
+        return Relations(times, np.append(start, 4 * steps), *matrices)
 
     def interpolation(
         self, mesh: Array, relations: Relations, times: Array, derivative: bool = False
     ) -> Weights:
-        """Cubic Hermite through values and slopes at the ends of a step."""
+        """Return the cubic Hermite polynomial of values and right-hand sides at both ends."""
         return _hermite(mesh, relations.boundary, len(relations.times), times, derivative)
 
 
@@ -372,14 +349,12 @@ def _hermite(
     if derivative:
         value = 6 * s * (1 - s) / h
         states = [(left, -value), (right, value)]
-        slopes = [(left, (1 - s) * (1 - 3 * s)), (right, s * (3 * s - 2))]
+        rhs = [(left, (1 - s) * (1 - 3 * s)), (right, s * (3 * s - 2))]
     else:
         value = s * s * (3 - 2 * s)
         states = [(left, 1 - value), (right, value)]
-        slopes = [(left, h * s * (1 - s) ** 2), (right, h * s * s * (s - 1))]
-    rows = _Builder(points)
-    rows.add(np.arange(len(times)), states, slopes)
-    return rows.matrices(len(times))
+        rhs = [(left, h * s * (1 - s) ** 2), (right, h * s * s * (s - 1))]
+    return _matrices((len(times), points), (np.arange(len(times)), states, rhs))
 
 
 @dataclass(frozen=True)
@@ -392,7 +367,7 @@ class Collocation:
     Attributes
     ----------
     points
-        Collocation points in an element, K.
+        Number of collocation points in an element, K.
     kind
         ``"radau"`` (the last one is the end of the element; order 2 K - 1, for stiff systems)
         or ``"legendre"`` (order 2 K).
@@ -413,22 +388,22 @@ class Collocation:
 
     @property
     def name(self) -> str:
-        """For results."""
+        """The name that results show."""
         return f"{self.kind.capitalize()} collocation ({self.points} points)"
 
     @property
     def order(self) -> int:
-        """At the ends of elements."""
+        """Order of the error at the ends of elements."""
         return 2 * self.points - (self.kind == "radau")
 
     @property
     def local_order(self) -> int:
-        """Of the polynomial between the points, one above its degree."""
+        """Order of the error between the points, one above the degree of the polynomial."""
         return self.points + 1
 
     @property
     def least_steps(self) -> int:
-        """One element."""
+        """A single element suffices."""
         return 1
 
     @cached_property
@@ -453,7 +428,7 @@ class Collocation:
         ]
 
     def relations(self, mesh: Array) -> Relations:
-        """The polynomial's derivative at the points; for Legendre, its value at the end."""
+        """Return the derivatives at the points; for Legendre, also the value at the end."""
         h = np.diff(mesh)
         size = self.points + (self.kind == "legendre")  # new points of an element
         start = size * np.arange(len(h))
@@ -461,28 +436,28 @@ class Collocation:
         times[start], times[-1] = mesh[:-1], mesh[-1]
         for j, c in enumerate(self.nodes[: size - 1], start=1):
             times[start + j] = mesh[:-1] + c * h
-        rows = _Builder(len(times))
+        groups: list[tuple[IntArray, Terms, Terms]] = []
         for j, c in enumerate(self.nodes):
             derivative = [(start + k, np.array(b.deriv()(c))) for k, b in enumerate(self._basis)]
-            rows.add(start + j, derivative, [(start + j + 1, h)])
+            groups.append((start + j, derivative, [(start + j + 1, h)]))
         if self.kind == "legendre":
             end = [(start + k, np.array(-b(1.0))) for k, b in enumerate(self._basis)]
-            rows.add(start + size - 1, [(start + size, np.array(1.0)), *end], [])
-        states, slopes = rows.matrices(size * len(h))
-        return Relations(times, np.append(start, size * len(h)), states, slopes)
+            groups.append((start + size - 1, [(start + size, ONE), *end], []))
+        matrices = _matrices((size * len(h), len(times)), *groups)
+        return Relations(times, np.append(start, size * len(h)), *matrices)
 
     def interpolation(
         self, mesh: Array, relations: Relations, times: Array, derivative: bool = False
     ) -> Weights:
-        """The element's polynomial."""
+        """Return the polynomial of an element."""
         step = _step_of(mesh, times)
         h = mesh[step + 1] - mesh[step]
         s = (times - mesh[step]) / h
         start = relations.boundary[step]
-        rows = _Builder(len(relations.times))
         values = [b.deriv()(s) / h if derivative else b(s) for b in self._basis]
-        rows.add(np.arange(len(times)), [(start + k, v) for k, v in enumerate(values)], [])
-        return rows.matrices(len(times))
+        terms = [(start + k, v) for k, v in enumerate(values)]
+        shape = len(times), len(relations.times)
+        return _matrices(shape, (np.arange(len(times)), terms, []))
 
 
 SCHEMES: dict[str, Scheme] = {

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from odefit import Model, Problem
-from odefit.discretisation.starting import guess_from_data
+from odefit.discretisation.initial_guess import guess_from_data
 from odefit.methods.outer_approximation.fbbt import FBBT
 from odefit.methods.outer_approximation.master_problem import MasterProblem, Partition
 from odefit.methods.outer_approximation.standard_form import StandardForm, standard_form

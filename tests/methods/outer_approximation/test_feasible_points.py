@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 import odefit
 from odefit import Model, Problem
-from odefit.discretisation.starting import guess_states
+from odefit.discretisation.initial_guess import guess_states
 from odefit.enclosure.intervals import Interval, real_product, relational_quotient
 from odefit.enclosure.rounding import UNIT_ROUNDOFF
 from odefit.methods.bounded_problem import with_bounds
@@ -41,7 +41,7 @@ from odefit.methods.outer_approximation.standard_form import Bounds, StandardFor
 from odefit.methods.outer_approximation.state_bounds import StateBounds
 from odefit.methods.outer_approximation.temporal_decomposition import strengthening_cuts
 from odefit.methods.outer_approximation.univariate import Univariate
-from odefit.methods.solvers.reduced import ReducedSpace
+from odefit.methods.solvers.reduced_space import ReducedSpace
 from odefit.methods.transcription import Collocation, Discretisation, UniformMesh
 from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap

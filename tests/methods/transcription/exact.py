@@ -9,7 +9,7 @@ from scipy.sparse.linalg import spsolve
 from odefit import ForwardMap, Problem, library
 from odefit.discretisation.discretisation import Discretisation, PlacedSegment
 from odefit.discretisation.formulations import Baseline
-from odefit.methods.solvers.program import nonlinear_program
+from odefit.methods.solvers.nonlinear_program import nonlinear_program
 from odefit.problem.algebras import NUMPY
 from odefit.problem.arrays import Array
 from odefit.problem.binding import Binding

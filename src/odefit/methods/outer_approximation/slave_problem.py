@@ -12,7 +12,7 @@ from odefit.discretisation.formulations import Baseline
 from odefit.discretisation.instance import Instance
 from odefit.methods.control import Control
 from odefit.methods.solvers.nlpsol import Ipopt
-from odefit.methods.solvers.reduced import ReducedSpace
+from odefit.methods.solvers.reduced_space import ReducedSpace
 from odefit.methods.solvers.solver import LEAST_SECONDS, Answer, Limits, make_answer
 from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap

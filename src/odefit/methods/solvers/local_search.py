@@ -12,6 +12,7 @@ import numpy as np
 
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline, Formulation
+from odefit.discretisation.initial_guess import StateGuess, guess_from_data, guess_states
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.mesh import DataMesh, Mesh
 from odefit.discretisation.refinement import (
@@ -22,7 +23,6 @@ from odefit.discretisation.refinement import (
 )
 from odefit.discretisation.scales import data_variation
 from odefit.discretisation.schemes import Scheme
-from odefit.discretisation.starting import StateGuess, guess_from_data, guess_states
 from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Agreement, Start, Status

@@ -14,15 +14,15 @@ from dataclasses import replace
 
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
+from odefit.discretisation.initial_guess import guess_states
 from odefit.discretisation.instance import Instance
-from odefit.discretisation.starting import guess_states
 from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Start, Status
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.solvers.local_search import POLISHING, LocalSearch
 from odefit.methods.solvers.nlpsol import WARM_START_IPOPT, Ipopt
-from odefit.methods.solvers.reduced import ReducedSpace
+from odefit.methods.solvers.reduced_space import ReducedSpace
 from odefit.methods.solvers.solver import LEAST_SECONDS, Answer, Limits, Outcome, make_answer
 from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap

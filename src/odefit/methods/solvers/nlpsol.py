@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 
 from odefit.discretisation.instance import Instance
-from odefit.methods.solvers.program import NonlinearProgram, nonlinear_program
+from odefit.methods.solvers.nonlinear_program import NonlinearProgram, nonlinear_program
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
 from odefit.problem.errors import InputError
 from odefit.simulation.casadi_engine import OUTPUT_LOCK

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from odefit.discretisation.formulations import Baseline, Formulation
+from odefit.discretisation.initial_guess import StateGuess
 from odefit.discretisation.mesh import Mesh, UniformMesh
 from odefit.discretisation.refinement import AdaptiveMesh
 from odefit.discretisation.schemes import SCHEMES, Scheme
-from odefit.discretisation.starting import StateGuess
 from odefit.methods.control import Control, interruptible
 from odefit.methods.estimate import Estimate
 from odefit.methods.multi_start import MultiStart

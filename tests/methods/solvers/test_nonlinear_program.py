@@ -24,7 +24,7 @@ from odefit.discretisation.schemes import (
     Trapezoid,
 )
 from odefit.methods.solvers.nlpsol import Ipopt
-from odefit.methods.solvers.program import NonlinearProgram, nonlinear_program
+from odefit.methods.solvers.nonlinear_program import NonlinearProgram, nonlinear_program
 from odefit.methods.solvers.solver import Limits, Outcome, constraint_violation
 from odefit.problem.arrays import Array
 from tests.methods.transcription.exact import exact_values, reference_of

@@ -18,10 +18,10 @@ from scipy.sparse.linalg import SuperLU, splu
 
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
+from odefit.discretisation.initial_guess import guess_states
 from odefit.discretisation.instance import Instance
-from odefit.discretisation.starting import guess_states
 from odefit.methods.scaling import Scaling
-from odefit.methods.solvers.program import NonlinearProgram, nonlinear_program
+from odefit.methods.solvers.nonlinear_program import NonlinearProgram, nonlinear_program
 from odefit.methods.solvers.solver import Answer, Outcome, make_answer
 from odefit.methods.trust_region import Tolerances, minimise
 from odefit.problem.arrays import Array, IntArray

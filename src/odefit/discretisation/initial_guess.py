@@ -1,4 +1,4 @@
-"""Where a discretised problem starts: values of all variables at all points."""
+"""Initial guesses of a discretised problem: values of all variables at all points."""
 
 from __future__ import annotations
 
@@ -12,20 +12,17 @@ from odefit.problem.state_guesses import data_size, states_from_data
 from odefit.simulation import Failure, ForwardMap
 
 StateGuess = Literal["data", "simulation", "zero"]
+"""What the initial guess of the states is made from."""
 
 DIVERGENCE_RATIO = 1e3
-"""A simulated value larger than this, relative to the data, is not used."""
+"""Ratio of a simulated value to the size of the data from which a simulation counts as diverged."""
 
 
 def guess_from_data(d: Discretisation, unknowns: Array) -> Array:
-    """Measured states by straight lines between their measurements.
+    """Return a guess with measured states on straight lines between their measurements.
 
-    StateGuess that are not measured have their initial value throughout, or the size of the data
-    where that is not known.
-
-    Returns
-    -------
-    Shape (P, variables).
+    States that are not measured have their initial value throughout, or the size of the data
+    where that is not known. The shape is (P, variables).
     """
     values = np.empty((d.points, len(d.variables)))
     for number, condition in enumerate(d.problem.conditions):
@@ -35,7 +32,7 @@ def guess_from_data(d: Discretisation, unknowns: Array) -> Array:
 
 
 def guess_from_simulation(d: Discretisation, forward: ForwardMap, unknowns: Array) -> Array | None:
-    """The true trajectories; None if they cannot be integrated or grow beyond measure."""
+    """Return the true trajectories; None if they cannot be integrated or diverge."""
     values = guess_from_data(d, unknowns)
     n = len(d.field.states)
     for number, condition in enumerate(d.problem.conditions):
@@ -55,6 +52,6 @@ def guess_from_simulation(d: Discretisation, forward: ForwardMap, unknowns: Arra
 
 
 def guess_states(d: Discretisation, forward: ForwardMap, unknowns: Array) -> Array:
-    """The true trajectories, or the data where these cannot be had."""
+    """Return the true trajectories, or a guess from the data if they cannot be integrated."""
     values = guess_from_simulation(d, forward, unknowns)
     return guess_from_data(d, unknowns) if values is None else values

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, Model, Problem, library
+from odefit.discretisation.initial_guess import guess_states
 from odefit.discretisation.schemes import SCHEMES, Scheme
-from odefit.discretisation.starting import guess_states
 from odefit.methods import Control
 from odefit.methods.solvers.local_search import LocalSearch
 from odefit.methods.solvers.mesh_search import mesh_search
 from odefit.methods.solvers.nlpsol import WARM_START_IPOPT
-from odefit.methods.solvers.reduced import ReducedSpace
+from odefit.methods.solvers.reduced_space import ReducedSpace
 from odefit.methods.transcription import (
     Baseline,
     Collocation,

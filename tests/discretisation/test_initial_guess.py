@@ -7,9 +7,13 @@ import pytest
 
 from odefit import Event, Experiment, ForwardMap, Model, Problem
 from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.initial_guess import (
+    DIVERGENCE_RATIO,
+    guess_from_data,
+    guess_from_simulation,
+)
 from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.schemes import SCHEMES
-from odefit.discretisation.starting import DIVERGENCE_RATIO, guess_from_data, guess_from_simulation
 from odefit.problem.state_guesses import data_size
 from tests.methods.problems import explosive
 
