@@ -31,7 +31,7 @@ CAMPAIGNS: dict[str, Campaign] = {
 
 
 def campaign(name: str) -> Campaign:
-    """The campaign of that name.
+    """Return the campaign of that name.
 
     Raises
     ------

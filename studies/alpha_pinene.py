@@ -1,4 +1,4 @@
-"""Alpha-pinene from twenty seeds, with nothing known but that rates are between 0 and 1."""
+"""The campaign `alpha-pinene`: twenty seeds, nothing known but rates between 0 and 1."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 SEEDS = 20
 
 CLOSE = 5e-3
-"""Relative distance to the reference that counts as there."""
+"""Largest relative distance to the reference of an answer that counts as right."""
 
 
 def tasks() -> list[Task]:
-    """A task a seed."""
+    """Return a task for each seed."""
     return [{"key": f"seed {seed}", "seed": seed} for seed in range(SEEDS)]
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """One fit."""
+    """Run one fit."""
     from odefit import library
     from studies.fits import compared
 
@@ -31,7 +31,7 @@ def run(task: Task) -> Mapping[str, Any]:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """A row a seed, and how many are right."""
+    """Return a table with a row for each seed, and how many are right."""
     import pandas as pd
 
     rows = []
@@ -76,4 +76,4 @@ ALPHA_PINENE = Campaign(
     tables,
     seconds=120.0,
 )
-"""The table behind "20 of 20 seeds"."""
+"""The campaign whose table says how many of twenty seeds find the reference."""

@@ -1,4 +1,4 @@
-"""What a campaign is: tasks, how to run one, and the tables that all of them make."""
+"""Campaigns: tasks, the function that runs one, and the tables made of all results."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Task = Mapping[str, Any]
-"""JSON values by name. ``"key"`` is a text that no other task has; the other entries are the
-factors over which ``--limit`` spreads evenly."""
+"""A task: JSON values by name. ``"key"`` is a text that no other task has; the other entries are
+the factors over which ``--limit`` spreads evenly."""
 
 Outcome = Literal["done", "time limit", "out of memory", "error", "crashed"]
-"""How a task ended: with a result, stopped by its time limit, without memory, with a Python
-exception, or by the death of its process."""
+"""The ways in which a task ends: with a result, stopped by its time limit, without memory, with a
+Python exception, or by the death of its process."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What became of one task.
+    """The outcome of one task.
 
     Attributes
     ----------
     key, task
-        Which.
+        The task and its key.
     outcome
-        How it ended.
+        How the task ended.
     result
         JSON values by name; None unless it is done. Numbers that are not finite are None.
     reason
-        In words, why there is no result.
+        Why there is no result, in words.
     seconds
         Wall time.
     """
@@ -59,22 +59,22 @@ class Campaign:
     Attributes
     ----------
     name, description
-        For lists.
+        Name and description, for lists.
     tasks
         All tasks, in the order in which tables show them. Where there are options, it takes
         those that were chosen, by name as text.
     run
-        The result of a task: JSON values by name.
+        A function that returns the result of a task: JSON values by name.
     tables
-        From the records of all tasks that have ended, in the order of the tasks.
+        A function that makes tables of the records of all tasks that have ended, in their order.
     figures
-        From the same, if there is something to look at.
+        A function that makes figures of them; None if there are none.
     seconds
-        After so long, wall time, a task is stopped.
+        Wall time after which a task is stopped.
     memory
         Bytes that a task may use; None for its share of the machine's memory.
     options
-        Name and meaning of what a run may choose. Each task says in its key what was chosen, so
+        Name and meaning of each option of a run. Each task says in its key what was chosen, so
         that runs with different options share a directory.
     """
 
@@ -89,12 +89,12 @@ class Campaign:
     options: tuple[tuple[str, str], ...] = ()
 
     def with_options(self, given: Mapping[str, str]) -> Campaign:
-        """The campaign with some options chosen, by name as text.
+        """Return the campaign with some options chosen, given by name as text.
 
         Raises
         ------
         InputError
-            It has no options, or not these, or not with these values.
+            The campaign has no options, or not these, or not with these values.
         """
         if not given:
             return self

@@ -1,4 +1,4 @@
-"""One fit of a library problem by the default method, compared with its reference."""
+"""A fit of a library problem by the default method, compared with its reference."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from odefit.result import Result
 
 AS_LOW = 1e-3
-"""How far, relative, the objective may be above the lowest one known."""
+"""Largest relative excess of an objective that counts as the lowest one known."""
 
 EXACT = 1e-6
 """Residuals this small, relative to the data, count as none where the data are noiseless."""
 
 
 def compared(problem: Problem, reference: Reference, seed: int) -> dict[str, Any]:
-    """Fit `problem`, and compare.
+    """Fit `problem`, and compare the answer with its reference.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def as_low(objective: float, known: float, problem: Problem) -> bool:
 
 
 def worst_error(result: Result, reference: Reference) -> tuple[str, float]:
-    """The identifiable unknown that is farthest from its reference, and how far, relative.
+    """Return the identifiable unknown with the largest relative error, and that error.
 
     A reference of zero has no relative error: there it is the absolute one.
     """
@@ -71,6 +71,6 @@ def worst_error(result: Result, reference: Reference) -> tuple[str, float]:
 
 
 def reference_values(problem: Problem, reference: Reference) -> Mapping[str, float]:
-    """Reference values by the key of the unknown."""
+    """Return the reference values by the key of the unknown."""
     given = {**reference.initial, **reference.parameters}
     return {key: given[key] for key in problem.keys if key in given}

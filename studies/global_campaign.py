@@ -1,4 +1,4 @@
-"""The campaign `global`: lower and upper bounds by three methods, as far as they come together.
+"""The campaign `global`: how close lower and upper bounds come by three methods.
 
 After A. Miró et al., Deterministic global optimization algorithm based on outer approximation, and
 the problems of Fernandez de Dios et al. The parts: `global_plan` (problems and limits),
@@ -18,7 +18,7 @@ from studies.global_tables import global_tables
 
 
 def tasks(options: Mapping[str, str] | None = None) -> Sequence[Task]:
-    """A task a problem and method."""
+    """Return a task for each problem and method."""
     return list(Setting().with_options(options or {}).tasks())
 
 
@@ -32,4 +32,4 @@ GLOBAL = Campaign(
     seconds=2700.0,
     options=OPTIONS,
 )
-"""How close do lower and upper bound come, by which method, in what time?"""
+"""The campaign that measures how close lower and upper bounds come, in what time."""

@@ -24,14 +24,14 @@ COLOURS = {plan.BRANCH: "#1d4ed8", plan.OUTER: "#b45309", plan.SCIP: "#047857"}
 COLUMNS = 3
 
 FIRST = 0.1
-"""Seconds at which axes begin."""
+"""Time in seconds at which the axes begin."""
 
 FEW = 3
-"""Steps up to which each is a dot: they may all be at the end."""
+"""Largest number of steps that are drawn as dots; they may all be at the end."""
 
 
 def global_figures(records: Sequence[Record]) -> Mapping[str, Figure]:
-    """A figure a part, a panel a problem, a pair of lines a method.
+    """Return a figure for each part, with a panel for each problem and two lines for each method.
 
     An optimum of zero that was found at once has nothing to be seen.
     """
@@ -74,7 +74,7 @@ def _figure(found: Sequence[Run]) -> Figure:
 
 
 def _panel(axes: Axes, found: Sequence[Run]) -> None:
-    """Upper bounds are thin lines."""
+    """Draw a panel; upper bounds are thin lines."""
     from odefit.reporting.figures.bounds import plainly
     from odefit.reporting.figures.style import dress
 
@@ -110,7 +110,7 @@ def _panel(axes: Axes, found: Sequence[Run]) -> None:
 
 
 def _title(case: plan.Case) -> tuple[str, str]:
-    """Problem and time, in two lines."""
+    """Return the title of a panel: problem and time, in two lines."""
     note = f", {case.note}" if case.note else ""
     noise = f", noise {case.noise:g}" if case.noise else ""
     return f"{case.problem}{noise}", f"{case.where}{note}"

@@ -1,4 +1,4 @@
-"""What Miró et al. published: Tables 1 to 4.
+"""Tables 1 to 4 as Miró et al. published them.
 
 Deterministic global optimization algorithm based on outer approximation for the parameter
 estimation of nonlinear dynamic biological systems (2012).
@@ -24,7 +24,7 @@ SIZES: Mapping[str, Mapping[str, int]] = {
         "NLP variables": 16_361,
     },
 }
-"""Table 1, of the last iteration."""
+"""Sizes of the master problem in the last iteration (Table 1)."""
 
 BOUNDS: Mapping[str, Mapping[str, tuple[float, float, float, int, float]]] = {
     "alpha-pinene": {
@@ -33,15 +33,15 @@ BOUNDS: Mapping[str, Mapping[str, tuple[float, float, float, int, float]]] = {
     },
     "hiv-proteinase": {"outer approximation (paper)": (0.01595, 0.01961, 0.1864, 3, 4_351.0)},
 }
-"""Tables 2 and 4: lower and upper bound, gap, iterations, processor seconds. BARON found no
-feasible point of HIV proteinase in 12 hours."""
+"""The figures of Tables 2 and 4: lower and upper bound, gap, iterations, processor seconds. BARON
+found no feasible point of HIV proteinase in 12 hours."""
 
 SUMS: Mapping[str, tuple[float, float]] = {
     "alpha-pinene": (19.87, 19.87),
     "hiv-proteinase": (0.01997, 0.01961),
 }
-"""Sums of squares, of Rodriguez-Fernandez et al. and of the paper. HIV proteinase's are those of
-measured series that are not published: ours are a replicate."""
+"""Sums of squares found by Rodriguez-Fernandez et al. and by the paper. HIV proteinase's are those
+of measured series that are not published: ours are a replicate."""
 
 PARAMETERS: Mapping[str, tuple[float, float]] = {
     "k3": (6.235, 5.764),
@@ -65,4 +65,4 @@ PARAMETERS: Mapping[str, tuple[float, float]] = {
     "offset[exp 4]": (-0.001661, -0.005177),
     "offset[exp 5]": (0.007133, 0.00486),
 }
-"""Table 3, by our names of the unknowns: Rodriguez-Fernandez et al., and the paper."""
+"""The values of Table 3 by our names of the unknowns: Rodriguez-Fernandez et al., the paper."""

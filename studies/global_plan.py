@@ -23,24 +23,24 @@ METHODS = (BRANCH, OUTER, SCIP)
 PARTS = ("alpha-pinene", "hiv-proteinase", "noisy", "noise-free")
 
 SPACES = ("continuous", "legendre", "trapezoid")
-"""Continuous time, or the scheme that time is discretised with."""
+"""Names of the three kinds of problems: in continuous time, or discretised by a scheme."""
 
 NOISE, SEED = 0.05, 1
-"""Of the noisy problems: standard deviation over that of each observable, and the random seed."""
+"""Noise of the noisy problems: standard deviation over that of each observable, and its seed."""
 
 NOISY = ("harmonic", "lotka-volterra-f", "lotka-volterra-p", "fitzhugh-nagumo")
 
 FACTOR = 2.0
-"""Their bounds are so far from the reference values."""
+"""Ratio of their bounds to the reference values."""
 
 NOISE_FREE = tuple(name for name in STEPS if name != "alpha-pinene")
 """Problems of local-and-global-solvers whose optimum is zero."""
 
 ELEMENTS, POINTS = 10, 3
-"""Of their Legendre collocation, which all three methods take."""
+"""Elements and points of their Legendre collocation, which all three methods take."""
 
 WIDE, NARROW = (0.0, 1.0), (1e-6, 1e-3)
-"""Bounds of alpha-pinene's five rate constants."""
+"""The bounds of alpha-pinene's five rate constants."""
 
 OPTIONS = (
     ("parts", "which of alpha-pinene, hiv-proteinase, noisy and noise-free, e.g. alpha-pinene"),
@@ -49,12 +49,12 @@ OPTIONS = (
     ("methods", "which of branch-and-bound, outer-approximation and scip, e.g. scip"),
     ("seconds", "how long a run may take at most, e.g. 60"),
 )
-"""By name, what a run may choose."""
+"""The options of the campaign: name and meaning."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A problem with bounds, and what is asked of each method.
+    """A problem with bounds, and the settings of each method.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Case:
 
     @property
     def where(self) -> str:
-        """Time, in words."""
+        """How time is treated, in words."""
         if self.space == "continuous":
             return "continuous time"
         size = f"{self.steps} x {self.points}" if self.space == "legendre" else f"{self.steps}"
@@ -108,13 +108,13 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What no other case is called."""
+        """A name that no other case has."""
         noise = f", noise {self.noise:g}" if self.noise else ""
         note = f", {self.note}" if self.note else ""
         return f"{self.problem}{noise}, {self.where}{note}"
 
     def load(self) -> Problem:
-        """The problem with its bounds."""
+        """Return the problem with its bounds."""
         from odefit import library
         from odefit.methods.bounded_problem import finite_bounds, with_bounds
 
@@ -129,7 +129,7 @@ class Case:
         return with_bounds(problem, finite_bounds(problem, given))
 
     def discretisation(self) -> tuple[Scheme, Mesh] | None:
-        """Scheme and mesh; None in continuous time."""
+        """Return scheme and mesh; None in continuous time."""
         from odefit.discretisation.mesh import UniformMesh
         from odefit.discretisation.schemes import SCHEMES, Collocation
 
@@ -222,14 +222,14 @@ CASES: Mapping[str, Case] = {
     for made in (_alpha_pinene, _hiv_proteinase, _noisy, _noise_free)
     for case in made()
 }
-"""By name."""
+"""The cases by name."""
 
 PROBLEMS = tuple(dict.fromkeys(case.problem for case in CASES.values()))
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a run of the campaign may choose: see :data:`OPTIONS`."""
+    """The options chosen for a run of the campaign, see :data:`OPTIONS`."""
 
     parts: tuple[str, ...] = PARTS
     problems: tuple[str, ...] = PROBLEMS
@@ -249,7 +249,7 @@ class Setting:
             raise InputError(f"seconds: expected a positive number, got {self.seconds:g}")
 
     def with_options(self, chosen: Mapping[str, str]) -> Setting:
-        """Some of it replaced, given as text.
+        """Return the setting with some options replaced, given as text.
 
         Raises
         ------
@@ -259,7 +259,7 @@ class Setting:
         return replace(self, **read_options(chosen, dict(OPTIONS), _read))
 
     def tasks(self) -> Iterator[Task]:
-        """A task a case and method, in the order of the cases."""
+        """Return a task for each case and method, in the order of the cases."""
         for case in CASES.values():
             chosen = case.part in self.parts and case.problem in self.problems
             if chosen and case.space in self.spaces:
@@ -269,7 +269,7 @@ class Setting:
 
 
 def task(case: Case, method: str, seconds: float) -> Task:
-    """A run of a method."""
+    """Return the task that runs a method on a case."""
     return {
         "key": f"{case.name}, {method}, {seconds:g} s",
         "case": case.name,
@@ -282,7 +282,7 @@ def task(case: Case, method: str, seconds: float) -> Task:
 
 
 def _read(name: str, text: str) -> Any:
-    """The value of an option.
+    """Return the value of an option, read from text.
 
     Raises
     ------

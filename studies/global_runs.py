@@ -1,4 +1,4 @@
-"""What the campaign `global` measures of a run: two bounds, and how they came together."""
+"""The runs of the campaign `global`: two bounds, and how they came together."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from odefit.problem.problem import Problem
 
 ABSOLUTE_GAP = 1e-6
-"""Difference of bounds that counts as none, over the data's sum of squares about their means:
+"""Difference of bounds that counts as none, relative to the data's variation about their means:
 root mean squares of residuals of a thousandth of the data's spread."""
 
 ROUNDING = 1e-6
-"""Relative, by which a gap may miss what was asked."""
+"""Relative amount by which a gap may miss what was asked."""
 
 
 def bounds(task: Task) -> Mapping[str, Any]:
-    """The run of a task.
+    """Run a task, and return its bounds.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def bounds(task: Task) -> Mapping[str, Any]:
 
 
 def branch_and_bound(case: plan.Case, seconds: float) -> Mapping[str, Any]:
-    """Boxes of unknowns."""
+    """Run branch and bound on a case."""
     from odefit.methods.branch_and_bound import BranchAndBound
 
     discretised = case.discretisation()
@@ -68,7 +68,7 @@ def branch_and_bound(case: plan.Case, seconds: float) -> Mapping[str, Any]:
 
 
 def outer_approximation(case: plan.Case, seconds: float) -> Mapping[str, Any]:
-    """The paper's algorithm with its settings."""
+    """Run the paper's outer approximation with its settings."""
     from odefit.methods.outer_approximation import OuterApproximation
 
     method = OuterApproximation(
@@ -87,7 +87,7 @@ def outer_approximation(case: plan.Case, seconds: float) -> Mapping[str, Any]:
 
 
 class _Run:
-    """A method's estimate, its log on the clock of the whole run."""
+    """A method's estimate, with its log on the clock of the whole run."""
 
     def __init__(self, method: Method, problem: Problem) -> None:
         from odefit.methods.control import Control
@@ -105,19 +105,19 @@ class _Run:
 
     @property
     def steps(self) -> Sequence[Any]:
-        """The log."""
+        """The steps of the log."""
         return () if self.certificate is None else self.certificate.history
 
     @property
     def history(self) -> list[list[float]]:
-        """Seconds, lower and upper bound; the last entry was told when it was made."""
+        """Return seconds, lower and upper bound of each step; the last has the time of its making."""
         if not self.steps:
             return []
         before = max(self._told - self._began - self.steps[-1].seconds, 0.0)
         return [[before + step.seconds, step.lower, step.upper] for step in self.steps]
 
     def result(self, count: int, unit: str) -> dict[str, Any]:
-        """Of :func:`bounds`."""
+        """Return the result of :func:`bounds`."""
         found, estimate = self.certificate, self.estimate
         if found is None:
             return {"refused": f"no bounds: {estimate.message}"}
@@ -142,7 +142,7 @@ class _Run:
 
 
 def scip(case: plan.Case, seconds: float) -> Mapping[str, Any]:
-    """SCIP on the same discretised problem, from the best local answer."""
+    """Run SCIP on the same discretised problem, from the best local answer."""
     from odefit.discretisation.formulations import Baseline
     from odefit.discretisation.instance import Instance
     from odefit.discretisation.scales import data_variation
@@ -211,14 +211,14 @@ def scip(case: plan.Case, seconds: float) -> Mapping[str, Any]:
 
 
 def gap(lower: float, upper: float) -> float | None:
-    """Of two bounds, relative to the upper one; None where that is zero or not known."""
+    """Return the gap relative to the upper bound; None where that is zero or not known."""
     if not (math.isfinite(lower) and math.isfinite(upper)) or not upper:
         return None
     return (upper - lower) / abs(upper)
 
 
 def nonlinear_size(case: plan.Case, problem: Problem) -> dict[str, int]:
-    """Of the discretised problem."""
+    """Return the size of the discretised problem."""
     from odefit.discretisation.assembly import assemble
     from odefit.discretisation.discretisation import Discretisation
     from odefit.discretisation.formulations import Baseline
@@ -232,7 +232,7 @@ def nonlinear_size(case: plan.Case, problem: Problem) -> dict[str, int]:
 
 
 def master_size(method: OuterApproximation, problem: Problem) -> dict[str, int]:
-    """Of the first master problem, before bounds are contracted."""
+    """Return the size of the first master problem, before bounds are tightened."""
     from odefit.discretisation.discretisation import Discretisation
     from odefit.discretisation.mesh import UniformMesh
     from odefit.discretisation.scales import data_variation
@@ -273,12 +273,12 @@ def master_size(method: OuterApproximation, problem: Problem) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Moment:
-    """Where the bounds stood.
+    """The bounds at one time.
 
     Attributes
     ----------
     seconds, lower, upper
-        Of the history.
+        Time and bounds, as in the history.
     """
 
     seconds: float
@@ -287,7 +287,7 @@ class Moment:
 
 
 def moments(history: Sequence[Sequence[float | None]]) -> list[Moment]:
-    """A history as it comes back from a store, where infinite numbers are None."""
+    """Return a history as read from a store, in which infinite numbers are None."""
     found = []
     for seconds, lower, upper in history:
         assert seconds is not None
@@ -297,7 +297,7 @@ def moments(history: Sequence[Sequence[float | None]]) -> list[Moment]:
 
 
 def until(history: Sequence[Sequence[float | None]], asked: float) -> float | None:
-    """Seconds after which the gap was at most `asked`; None if it never was."""
+    """Return the seconds after which the gap was at most `asked`; None if it never was."""
     for at in moments(history):
         near = (1.0 + ROUNDING) * asked * abs(at.upper)
         if math.isfinite(at.upper) and at.upper - at.lower <= near:

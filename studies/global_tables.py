@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GAPS = (0.05, 0.01, 0.001)
-"""How long these took is told."""
+"""Relative gaps for which the time is shown that it took to reach them."""
 
 SIZES = (
     *("NLP variables", "NLP equations", "MILP variables", "MILP binaries", "MILP equations"),
     *("unknowns", "residuals", "coefficients"),
 )
-"""Columns of Table 1; coefficients of the polynomials that branch and bound has for a residual."""
+"""Columns of Table 1, and the number of coefficients that branch and bound has for a residual."""
 
 BEFORE = {
     "alpha-pinene": ("alpha-pinene, legendre 5 x 3, p in [0, 1]", 19.26, 600.0),
@@ -32,7 +32,7 @@ BEFORE = {
 
 @dataclass(frozen=True)
 class Run:
-    """A run that has ended.
+    """A finished run.
 
     Attributes
     ----------
@@ -54,22 +54,22 @@ class Run:
 
     @property
     def gap(self) -> float | None:
-        """Of the bounds, relative."""
+        """The relative gap of the bounds."""
         value: float | None = self.result.get("gap")
         return value
 
     def until(self, asked: float) -> float | None:
-        """Seconds after which the gap was at most `asked`."""
+        """Return the seconds after which the gap was at most `asked`."""
         return until(self.result.get("history", ()), asked)
 
     def reached(self, lower: float) -> float | None:
-        """Seconds after which the lower bound was at least `lower`."""
+        """Return the seconds after which the lower bound was at least `lower`."""
         found = (m.seconds for m in moments(self.result.get("history", ())) if m.lower >= lower)
         return next(found, None)
 
 
 def runs(records: Sequence[Record]) -> list[Run]:
-    """Of all records whose case there is still."""
+    """Return the runs of all records whose case still exists."""
     found = []
     for record in records:
         case = plan.CASES.get(record.task["case"])
@@ -90,7 +90,7 @@ def runs(records: Sequence[Record]) -> list[Run]:
 
 
 def global_tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """In the paper's order."""
+    """Return all tables, in the paper's order."""
     found = runs(records)
     tables = {
         "table-1": sizes(found),
@@ -105,7 +105,7 @@ def global_tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
 
 
 def sizes(found: Sequence[Run]) -> pd.DataFrame:
-    """Table 1: the paper's of the last iteration, ours of the first master problem."""
+    """Return Table 1: the paper's last iteration, and our first master problem."""
     import pandas as pd
 
     own = [r for r in found if r.case.part in paper.SIZES and r.result.get("sizes")]
@@ -119,7 +119,7 @@ def sizes(found: Sequence[Run]) -> pd.DataFrame:
 
 
 def bounds(found: Sequence[Run], part: str = "") -> pd.DataFrame:
-    """Tables 2 and 4, and the same of other problems: gaps in per cent, seconds of wall time."""
+    """Return Tables 2 and 4, and the same for other problems: gaps in per cent, seconds."""
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
@@ -145,7 +145,7 @@ def _percent(gap: float | None) -> float | None:
 
 
 def parameters(found: Sequence[Run]) -> pd.DataFrame:
-    """Table 3: HIV proteinase, where each method's upper bound is reached.
+    """Return Table 3: the values at which each method's upper bound for HIV proteinase is reached.
 
     The paper's are of other data.
     """
@@ -163,7 +163,7 @@ def parameters(found: Sequence[Run]) -> pd.DataFrame:
 
 
 def noise_free(found: Sequence[Run]) -> pd.DataFrame:
-    """A row a problem and space: has each method certified, and in what time?"""
+    """Return which problems without noise each method certified, and in what time."""
     import pandas as pd
 
     rows: dict[tuple[str, str], dict[str, Any]] = {}
@@ -179,7 +179,7 @@ def noise_free(found: Sequence[Run]) -> pd.DataFrame:
 
 
 def targets(found: Sequence[Run]) -> pd.DataFrame:
-    """What was aimed at, what was seen, and whether it holds; of what has been run."""
+    """Return the targets, what was seen, and whether each holds, as far as it has been run."""
     import pandas as pd
 
     rows = [row for make in (_paper_targets, _own_targets, _counted) for row in make(found)]
@@ -190,7 +190,7 @@ Row = tuple[str, str, bool]
 
 
 def _of(found: Sequence[Run], method: str, wanted: Callable[[plan.Case], bool]) -> list[Run]:
-    """Runs by case, the best of each alone."""
+    """Return the best run of each case."""
     best: dict[str, Run] = {}
     for run in found:
         if run.method == method and wanted(run.case):
@@ -206,7 +206,7 @@ def _rank(run: Run) -> tuple[bool, float]:
 
 
 def _paper_targets(found: Sequence[Run]) -> Iterator[Row]:
-    """What the paper's algorithm proved."""
+    """Return the targets of the paper's algorithm."""
     name, least, limit = BEFORE["alpha-pinene"]
     for run in _of(found, plan.OUTER, lambda c: c.name == name):
         at = run.reached(least)
@@ -219,7 +219,7 @@ def _paper_targets(found: Sequence[Run]) -> Iterator[Row]:
 
 
 def _own_targets(found: Sequence[Run]) -> Iterator[Row]:
-    """Branch and bound on alpha-pinene, and in continuous time."""
+    """Return the targets of branch and bound on alpha-pinene and in continuous time."""
     for run in _of(found, plan.BRANCH, lambda c: c.part == "alpha-pinene"):
         aims = {
             "legendre": ((0.01, 20.0), (0.001, 60.0)),
@@ -233,7 +233,7 @@ def _own_targets(found: Sequence[Run]) -> Iterator[Row]:
 
 
 def _counted(found: Sequence[Run]) -> Iterator[Row]:
-    """Problems without noise."""
+    """Return the targets for problems without noise."""
     for space in plan.SPACES:
         own = _of(
             found,

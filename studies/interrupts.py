@@ -1,4 +1,4 @@
-"""Ctrl-C as something to be asked for, not as an exception out of nowhere."""
+"""Ctrl-C turned into an event that can be asked for, instead of an exception at any place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def interrupts_noted() -> Iterator[threading.Event]:
-    """Ctrl-C, however often, sets the event and does nothing else.
+    """Let Ctrl-C, however often, set the event and do nothing else.
 
     An exception in the middle of anything is no way to end a campaign. Extension modules above all
     do not survive it: the import of Matplotlib's ``ft2font``, broken off, leaves static objects

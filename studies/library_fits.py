@@ -1,4 +1,4 @@
-"""Every library problem, fitted with the default method from several seeds."""
+"""The campaign `library`: every library problem, fitted by the default method from five seeds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SEEDS = 5
 
 
 def tasks() -> list[Task]:
-    """A task a problem and seed; the first seed of all problems comes first."""
+    """Return a task for each problem and seed; the first seed of all problems comes first."""
     from odefit import library
 
     return [
@@ -25,7 +25,7 @@ def tasks() -> list[Task]:
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """One fit."""
+    """Run one fit."""
     from odefit import library
     from studies.fits import compared
 
@@ -34,7 +34,7 @@ def run(task: Task) -> Mapping[str, Any]:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """A row a run, a row a problem, and a summary."""
+    """Return a row for each run, a row for each problem, and a summary."""
     runs = _runs(records)
     return {"runs": runs, "problems": _problems(runs), "summary": _summary(runs)}
 
@@ -102,4 +102,4 @@ LIBRARY = Campaign(
     tables,
     seconds=300.0,
 )
-"""What the default can do."""
+"""The campaign that measures the default method."""

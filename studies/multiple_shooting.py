@@ -16,7 +16,7 @@ from studies.multiple_shooting_tables import multiple_shooting_tables
 
 
 def tasks(options: Mapping[str, str] | None = None) -> Sequence[Task]:
-    """Henon and Heiles, FitzHugh and Nagumo, Rikitake."""
+    """Return the tasks of Henon and Heiles, FitzHugh and Nagumo, and Rikitake."""
     return list(Setting().with_options(options or {}).tasks())
 
 
@@ -30,4 +30,4 @@ MULTIPLE_SHOOTING = Campaign(
     seconds=1800.0,
     options=OPTIONS,
 )
-"""Are estimates unbiased and their standard errors right? From where is the optimum reached?"""
+"""The campaign that measures bias, standard errors and convergence of multiple shooting."""

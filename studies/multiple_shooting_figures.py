@@ -1,4 +1,4 @@
-"""Figures of the campaign `multiple-shooting`: nodes against convergence, sd against its error."""
+"""The figures of the campaign `multiple-shooting`: convergence, and standard deviations."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BAND = 0.05
-"""Difference of standard deviation and standard error that is aimed at."""
+"""Largest relative difference of standard deviation and standard error that is aimed at."""
 
 
 def multiple_shooting_figures(records: Sequence[Record]) -> Mapping[str, Figure]:
-    """Of Rikitake how many fits reach the optimum; of Henon-Heiles how honest errors are."""
+    """Return the figures of convergence (Rikitake) and of standard errors (Henon-Heiles)."""
     from studies.multiple_shooting_tables import frames, quality, reached
 
     fits, estimates = frames(records)
@@ -71,7 +71,7 @@ def _nodes(table: pd.DataFrame) -> Figure:
 
 
 def _honesty(table: pd.DataFrame) -> Figure:
-    """Ratio and bias of each parameter, with what chance does to them."""
+    """Draw ratio and bias of each parameter, with their sampling errors."""
     from odefit.reporting.figures.style import new_figure, plain_style
 
     table = table[table["unknown"].isin(list(EXAMPLES["henon-heiles"].guess))]

@@ -26,37 +26,37 @@ TOLERANCE = 1e-6
 well below the least relative standard error that is compared, 4e-4."""
 
 ITERATIONS = 50
-"""Gauss-Newton steps at most, as in the paper's third example."""
+"""Largest number of Gauss-Newton steps, as in the paper's third example."""
 
 BATCHES, REALIZATIONS = 20, 50
-"""Distributions of times, and draws of the noise for each: the paper's."""
+"""The paper's numbers of distributions of times, and of draws of the noise for each."""
 
 RIKITAKE_BLOCKS = 2
-"""Rikitake has one distribution of times, and so many times the realizations of a batch."""
+"""Number of blocks of realizations of Rikitake, which has one distribution of times."""
 
 PART = 5
-"""Where 1000 fits would say no more than a fifth of them, there is a fifth."""
+"""Divisor of the number of realizations where 1000 fits would say no more."""
 
 NOISE, SIZES = (0.01, 0.05, 0.1), (100, 200, 400)
-"""Of Henon-Heiles: standard deviations and numbers of times, each with each."""
+"""Standard deviations and numbers of times of Henon-Heiles, which are combined."""
 
 USUAL = (0.05, 200)
 """Noise and number of times at which variants are compared."""
 
 LONG = 50.0
-"""End of the interval of the library's Henon-Heiles problem, beside the shorter one."""
+"""End of the longer interval of Henon-Heiles, that of the library's problem."""
 
 NODES = (100, 50, 40, 30, 20, 10, 5, 2, 1)
-"""Of Rikitake; 1 is the initial value approach."""
+"""Numbers of nodes of Rikitake; 1 is the initial value approach."""
 
 NODES_LOCAL = (100,)
-"""Those with which Local Linearization is tried."""
+"""Numbers of nodes with which Local Linearization is tried."""
 
 FACTOR = 5.0
-"""Guesses of FitzHugh-Nagumo's parameters are so far from the truth, at most."""
+"""Largest factor between guess and truth of FitzHugh-Nagumo's parameters."""
 
 SINGLE = "single shooting"
-"""What stands for the states where there are none: :class:`SingleShooting`, nodes or not."""
+"""The name of runs of :class:`SingleShooting`, which has no states at nodes."""
 
 OPTIONS = (
     ("examples", "which of the three, e.g. henon-heiles,rikitake"),
@@ -65,12 +65,12 @@ OPTIONS = (
     ("noise", "standard deviations of Henon-Heiles, e.g. 0.01,0.1"),
     ("sizes", "numbers of times of Henon-Heiles, e.g. 100"),
 )
-"""By name, what a run may choose."""
+"""The options of the campaign: name and meaning."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """What stays the same in all runs of an example.
+    """The settings that all runs of an example share.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ EXAMPLES: Mapping[str, Example] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """What a run of the campaign may choose: see :data:`OPTIONS`."""
+    """The options chosen for a run of the campaign, see :data:`OPTIONS`."""
 
     examples: tuple[str, ...] = tuple(EXAMPLES)
     batches: int = BATCHES
@@ -140,7 +140,7 @@ class Setting:
             raise InputError(f"sizes: expected numbers of 10 or more, got {list(self.sizes)}")
 
     def with_options(self, chosen: Mapping[str, str]) -> Setting:
-        """Some of it replaced, given as text.
+        """Return the setting with some options replaced, given as text.
 
         Raises
         ------
@@ -150,7 +150,7 @@ class Setting:
         return replace(self, **read_options(chosen, dict(OPTIONS), _read))
 
     def tasks(self) -> Iterator[Task]:
-        """A task a batch: example by example, variant by variant."""
+        """Return a task for each batch, example by example and variant by variant."""
         made = {
             "henon-heiles": self._henon_heiles,
             "fitzhugh-nagumo": self._fitzhugh_nagumo,
@@ -213,7 +213,7 @@ def fits_task(
     integrator: str = "auto",
     **changed: Any,
 ) -> Task:
-    """A task of its own key: some realizations on one distribution of times.
+    """Return a task: some realizations on one distribution of times.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ _CHANGEABLE = ("end", "noise", "size", "nodes")
 
 
 def _read(name: str, text: str) -> Any:
-    """The value of an option.
+    """Return the value of an option, read from text.
 
     Raises
     ------
@@ -305,7 +305,7 @@ class Data:
         self.exact = _simulated(timed, self.true)
 
     def problem(self, realization: int) -> Problem:
-        """With fresh noise, whose standard deviation is known to the problem."""
+        """Return the problem with fresh noise, whose standard deviation it knows."""
         from odefit.problem import Problem
 
         draws = self.draws(realization)
@@ -314,12 +314,12 @@ class Data:
         return Problem(self._model, data={"t": self.times, **data}, noise=noise, **self._given)
 
     def draws(self, realization: int) -> dict[str, Array]:
-        """The noise in standard deviations."""
+        """Return the noise in units of its standard deviation."""
         random = np.random.default_rng([*self._seed, 1, realization])
         return {name: random.standard_normal(len(column)) for name, column in self.exact.items()}
 
     def start(self, problem: Problem, realization: int) -> dict[str, float]:
-        """The guess, by key of unknown."""
+        """Return the start values, by key of unknown."""
         random = np.random.default_rng([*self._seed, 2, realization])
         drawn = FACTOR ** random.uniform(-1.0, 1.0, len(problem.keys))
         begin: dict[str, float] = dict(self.example.guess)

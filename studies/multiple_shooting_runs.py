@@ -1,4 +1,4 @@
-"""What the campaign `multiple-shooting` measures of each data set."""
+"""The runs of the campaign `multiple-shooting`: what is measured of each data set."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ estimates apart that differ by less than 3.84 (95 %)."""
 
 
 def fits(task: Task) -> Mapping[str, Any]:
-    """All realizations of a task.
+    """Fit all realizations of a task.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def _by_multiple_shooting(
 
 
 def _errors(problem: Problem, history: History) -> Array | None:
-    """Standard errors as a result has them."""
+    """Return the standard errors as a result has them."""
     from odefit.assessment.uncertainty import assess_uncertainty
     from odefit.methods.multiple_shooting.node_evaluation import evaluate_nodes
     from odefit.simulation import Failure, ForwardMap
@@ -137,7 +137,7 @@ def _by_single_shooting(problem: Problem, start: Mapping[str, float]) -> dict[st
 
 
 def _reference(data: Data, problem: Problem, number: int) -> float:
-    """The weighted sum of squares to compare with."""
+    """Return the objective to compare with."""
     from odefit.methods.multiple_shooting import MultipleShooting
 
     squares = sum(float(column @ column) for column in data.draws(number).values())

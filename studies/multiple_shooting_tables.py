@@ -1,4 +1,4 @@
-"""The tables of the campaign `multiple-shooting`: what was reached, and how good estimates are."""
+"""The tables of the campaign `multiple-shooting`: convergence, and quality of the estimates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COUNTS = ("converged", "right", "steps", "seconds", "objective", "reference")
 
 
 def multiple_shooting_tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Of each example what its fits reached, and its estimates; the integrators side by side."""
+    """Return tables of convergence and estimates of each example, and of the integrators."""
     fits, estimates = frames(records)
     found: dict[str, pd.DataFrame] = {}
     for name in EXAMPLES:
@@ -38,7 +38,7 @@ def multiple_shooting_tables(records: Sequence[Record]) -> Mapping[str, pd.DataF
 
 
 def frames(records: Sequence[Record]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A row for each fit; a row for each unknown of each fit that converged."""
+    """Return a row for each fit, and a row for each unknown of each fit that converged."""
     import pandas as pd
 
     fits, estimates = [], []
@@ -72,7 +72,7 @@ def frames(records: Sequence[Record]) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def reached(fits: pd.DataFrame) -> pd.DataFrame:
-    """How many fits converged, how many of them to the optimum, in how many steps.
+    """Return how many fits converged, how many of them to the optimum, and in how many steps.
 
     Steps are those of fits that converged; evaluations of single shooting.
     """
@@ -96,7 +96,7 @@ def reached(fits: pd.DataFrame) -> pd.DataFrame:
 
 
 def quality(estimates: pd.DataFrame) -> pd.DataFrame:
-    """Average, bias and spread of what converged, beside the standard errors that were reported.
+    """Return average, bias and spread of the estimates beside the standard errors reported.
 
     ``average``, ``sd of averages``: averages within batches, then over the batches. ``bias``: in
     its own standard errors, so that without bias it is a standard normal number. ``sd``: of the
@@ -135,7 +135,7 @@ def _quality(part: pd.DataFrame) -> dict[str, Any]:
 
 
 def integrators(fits: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFrame:
-    """Local Linearization beside the usual integrator, on the same data from the same starts.
+    """Compare Local Linearization with the usual integrator, on the same data and starts.
 
     ``largest difference``: of any estimate, in standard errors.
     """
@@ -175,7 +175,7 @@ def integrators(fits: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFrame:
 
 
 def warned(fits: pd.DataFrame) -> pd.DataFrame:
-    """Python warnings: how often, in which setting."""
+    """Return how often Python warnings occurred, and in which setting."""
     each = fits.explode("warnings").dropna(subset="warnings")
     columns = ["example", *SETTING, "warnings"]
     return each.groupby(columns, sort=False).size().rename("fits").reset_index()

@@ -1,4 +1,4 @@
-"""Options of campaigns, given as text."""
+"""The options of campaigns, read from text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from odefit.problem.errors import InputError, did_you_mean
 def read_options(
     chosen: Mapping[str, str], meanings: Mapping[str, str], read: Callable[[str, str], Any]
 ) -> dict[str, Any]:
-    """Values of the chosen options.
+    """Return the values of the chosen options.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Tables and figures of a campaign as files."""
+"""The tables and figures of a campaign, written to files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DIGITS = 5
 def write_outputs(
     campaign: Campaign, records: Sequence[Record], folder: Path
 ) -> dict[str, pd.DataFrame]:
-    """Write every table as CSV and Markdown, every figure as SVG and PNG; the tables."""
+    """Write every table as CSV and Markdown, every figure as SVG and PNG; return the tables."""
     tables = dict(campaign.tables(records))
     troubles = trouble_table(records)
     if len(troubles):
@@ -44,7 +44,7 @@ def write_outputs(
 
 
 def trouble_table(records: Sequence[Record]) -> pd.DataFrame:
-    """Tasks without a result, and why."""
+    """Return a table of the tasks without a result, with the reasons."""
     import pandas as pd
 
     rows = [(r.key, r.outcome, r.seconds, r.reason) for r in records if r.result is None]
@@ -52,7 +52,7 @@ def trouble_table(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def markdown(table: pd.DataFrame) -> str:
-    """A table in Markdown, numbers to the right."""
+    """Return a table in Markdown, with numbers aligned to the right."""
     columns = [str(c) for c in table.columns]
     numeric = [
         all(isinstance(v, int | float) or hasattr(v, "dtype") for v in table[c])
@@ -67,7 +67,7 @@ def markdown(table: pd.DataFrame) -> str:
 
 
 def shown(value: Any) -> str:
-    """A cell: few digits, yes and no, nothing where there is nothing."""
+    """Return the text of a cell: few digits, yes and no, empty where there is no value."""
     if value is None:
         return ""
     if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):

@@ -19,16 +19,16 @@ from studies.campaign import Campaign, Outcome, Record, Task
 from studies.store import to_json
 
 STARTING = 120.0
-"""Seconds that a worker has to import what it needs."""
+"""Time in seconds that a worker has to import what it needs."""
 
 RENEWED_AFTER = 200
-"""Tasks after which a worker is replaced: what libraries keep and leak must not add up."""
+"""Number of tasks after which a worker is replaced, so that leaks of libraries do not add up."""
 
 
 def run_tasks(
     campaign: Campaign, tasks: Sequence[Task], jobs: int, stop: threading.Event
 ) -> Generator[Record]:
-    """Records in the order in which tasks end, until `stop` is set.
+    """Yield records in the order in which tasks end, until `stop` is set.
 
     Each task is alone in its process. One that takes longer than the campaign's limit, or whose
     process dies, is a record like others; the next task gets a new process.
@@ -36,7 +36,7 @@ def run_tasks(
     Raises
     ------
     RuntimeError
-        Workers die before they take a task.
+        The worker processes die before they take a task.
     """
     waiting = list(reversed(tasks))
     memory = campaign.memory if campaign.memory is not None else _memory() // jobs
@@ -102,7 +102,7 @@ class Worker:
 
     @property
     def deadline(self) -> float:
-        """When to stop waiting, in seconds of :func:`time.monotonic`."""
+        """The time at which to stop waiting, in seconds of :func:`time.monotonic`."""
         if not self.ready:
             return self._began + STARTING
         return self._began + self._seconds if self.task is not None else float("inf")
@@ -183,14 +183,14 @@ def _busy(workers: Sequence[Worker]) -> int:
 
 
 def _wait(workers: Sequence[Worker]) -> None:
-    """Until a worker has something to say, or must be stopped."""
+    """Wait until a worker has something to say, or must be stopped."""
     nearest = min(w.deadline for w in workers)
     timeout = min(max(nearest - time.monotonic(), 0.0), POLLING_INTERVAL)
     wait([w.connection for w in workers], timeout)
 
 
 def _memory() -> int:
-    """Bytes of this machine, some left for others; 0 if that cannot be told."""
+    """Return the bytes of memory to share out; 0 if the machine's memory is not known."""
     try:
         return int(0.9 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):

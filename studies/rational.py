@@ -17,24 +17,24 @@ from studies.rational_runs import measured, prepared
 from studies.rational_tables import rational_tables
 
 EXACT = Setting()
-"""The paper's: 21 points, no noise."""
+"""The settings of the paper: 21 points, no noise."""
 
 NOISY = Setting(noise=LEVELS, points=(1001,), sets=GIVEN)
 
 
 def tasks(options: Mapping[str, str] | None = None) -> Sequence[Task]:
-    """Preparations first: what they find is kept for the runs."""
+    """Return the tasks; preparations come first, because what they find is kept for the runs."""
     setting = EXACT.with_options(options or {})
     return [*setting.preparations(), *setting.tasks()]
 
 
 def noisy_tasks(options: Mapping[str, str] | None = None) -> Sequence[Task]:
-    """Five sets of 1001 points at four levels of noise."""
+    """Return the tasks of five sets of 1001 points at four levels of noise."""
     return list(NOISY.with_options(options or {}).tasks())
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """A preparation or a run."""
+    """Run a preparation or a fit."""
     return prepared(task) if task["what"] == "preparation" else measured(task)
 
 
@@ -48,7 +48,7 @@ RATIONAL = Campaign(
     seconds=600.0,
     options=OPTIONS,
 )
-"""Data without noise, unless options say otherwise."""
+"""The campaign of data without noise, unless options say otherwise."""
 
 RATIONAL_NOISE = Campaign(
     "rational-noise",
@@ -60,4 +60,4 @@ RATIONAL_NOISE = Campaign(
     seconds=600.0,
     options=OPTIONS,
 )
-"""How much noise do derivatives stand, and how much do the data?"""
+"""The campaign that measures how much noise the derivatives tolerate, and how much the data."""

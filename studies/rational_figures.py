@@ -1,4 +1,4 @@
-"""Figures of the campaign `rational`: how far estimates are from the truth, and what allows it."""
+"""The figures of the campaign `rational`: the errors of the estimates."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LEAST = 1e-14
-"""Per cent; what is smaller is drawn here: a logarithm has no zero."""
+"""Smallest error in per cent that is drawn; smaller ones are drawn here."""
 
 KINDS = (
     ("before", "before polishing", "o"),
     ("after", "after polishing", "s"),
     ("floor", "floor: rounding and noise of the data", "_"),
 )
-"""Column, label and marker."""
+"""The columns that are drawn, with labels and markers."""
 
 
 def rational_figures(records: Sequence[Record]) -> Mapping[str, Figure]:
-    """Errors by model, a figure for each level of noise and number of points."""
+    """Return the errors by model, a figure for each level of noise and number of points."""
     from studies.rational_tables import SETTING, frame
 
     runs = frame(records)

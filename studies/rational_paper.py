@@ -1,4 +1,4 @@
-"""What Bassik et al., Robust parameter estimation for rational ODEs, published: appendix B.
+"""The errors that Bassik et al. published in appendix B.
 
 Root mean square relative errors in per cent, by data set, of four programs, three of which need
 a range to search in. Their Table 1 has the medians and means of these figures.
@@ -11,12 +11,12 @@ from statistics import mean, median
 SEARCHES = tuple(
     f"{software} [0, {end}]" for software in ("IQM", "SciML", "AMIGO2") for end in (1, 2, 3)
 )
-"""Software that needs a search range, with each of its three ranges."""
+"""The columns: software that needs a search range has one for each of its three ranges."""
 
 COLUMNS = (*SEARCHES, "ParameterEstimation.jl")
 
 SECONDS = 900.0
-"""One run of each benchmark system took the authors' software about 15 minutes."""
+"""Time of one run of all benchmark systems by the authors' software, about 15 minutes."""
 
 ERRORS: dict[str, tuple[tuple[float, ...], ...]] = {
     "rational-harmonic": (
@@ -140,16 +140,16 @@ ERRORS: dict[str, tuple[tuple[float, ...], ...]] = {
         (228.4, 281.6, 342.3, 9.8, 130.8, 240.0, 0.0, 0.0, 7.1, 0.0),
     ),
 }
-"""By problem, a row a data set, in the order of :data:`COLUMNS`."""
+"""The errors by problem, a row for each data set, in the order of :data:`COLUMNS`."""
 
 
 def medians(problem: str) -> dict[str, float]:
-    """A row of Table 1, its upper half."""
+    """Return a row of the upper half of Table 1."""
     columns = zip(*ERRORS[problem], strict=True)
     return {name: median(values) for name, values in zip(COLUMNS, columns, strict=True)}
 
 
 def means(problem: str) -> dict[str, float]:
-    """A row of Table 1, its lower half."""
+    """Return a row of the lower half of Table 1."""
     columns = zip(*ERRORS[problem], strict=True)
     return {name: mean(values) for name, values in zip(COLUMNS, columns, strict=True)}

@@ -29,27 +29,27 @@ MODELS = tuple(
         *("lotka-volterra", "crauste", "biohydrogenation", "mammillary-4", "seir"),
     )
 )
-"""In the order of the paper's Table 1; the last three are identifiable only locally."""
+"""The models in the order of the paper's Table 1; the last three are identifiable locally only."""
 
 SETS = 10
-"""Data sets of the paper, for each model."""
+"""Number of data sets of the paper for each model."""
 
 GIVEN = 5
-"""Those whose data the library has."""
+"""Number of data sets that the library has."""
 
 DISCARDED: Mapping[str, tuple[int, ...]] = {"rational-biohydrogenation": (7,)}
 """Draws whose trajectory ends in a singularity: the next draw took their place (section 5.3)."""
 
 LEVELS = (1e-8, 1e-6, 1e-4, 1e-2)
-"""Of the noise: its standard deviation over the mean of the output."""
+"""Levels of the noise: its standard deviation over the mean of the output."""
 
 POINTS = 21
 
 INTERVAL = (-0.5, 0.5)
-"""The paper's times."""
+"""The interval of the paper's times."""
 
 TOLERANCE = 1e-16
-"""Of the simulation of data."""
+"""Tolerance of the simulation of data."""
 
 OPTIONS = (
     ("noise", "standard deviations over the mean of each output, e.g. 0,1e-4"),
@@ -58,12 +58,12 @@ OPTIONS = (
     ("sets", f"how many data sets, at most {SETS}"),
     ("models", "which of the ten, e.g. harmonic,seir"),
 )
-"""By name, what a run may choose."""
+"""The options of the campaign: name and meaning."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a run of the campaign may choose: see :data:`OPTIONS`.
+    """The options chosen for a run of the campaign, see :data:`OPTIONS`.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Setting:
         check_known("models", self.models, MODELS, shown)
 
     def with_options(self, chosen: Mapping[str, str]) -> Setting:
-        """Some of it replaced, given as text.
+        """Return the setting with some options replaced, given as text.
 
         Raises
         ------
@@ -106,7 +106,7 @@ class Setting:
         return replace(self, **read_options(chosen, dict(OPTIONS), _read))
 
     def tasks(self) -> Iterator[Task]:
-        """A task a run: all models on the first data set, then on the second, ..."""
+        """Return a task for each fit: all models on the first data set, then on the second, ..."""
         for points in self.points:
             for level in self.noise:
                 for number in range(self.sets):
@@ -114,7 +114,7 @@ class Setting:
                         yield run_task(model, number, level, points, self.interval)
 
     def preparations(self) -> Iterator[Task]:
-        """A task a model: how long does it take to prepare?"""
+        """Return a task for each model, which measures how long its preparation takes."""
         for model in self.models:
             yield {"key": f"{_short(model)}, preparation", "what": "preparation", "problem": model}
 
@@ -122,7 +122,7 @@ class Setting:
 def run_task(
     model: str, number: int, noise: float, points: int, interval: tuple[float, float]
 ) -> Task:
-    """A task of its own key."""
+    """Return the task of one fit."""
     start, end = interval
     what = f"noise {noise:g}, {points} points, [{start:g}, {end:g}]"
     return {
@@ -142,7 +142,7 @@ def _short(model: str) -> str:
 
 
 def _read(name: str, text: str) -> Any:
-    """The value of an option.
+    """Return the value of an option, read from text.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def _read(name: str, text: str) -> Any:
 
 
 def truth(model: str, number: int) -> dict[str, float]:
-    """True parameters and initial values of a data set."""
+    """Return the true parameters and initial values of a data set."""
     from odefit import library
 
     known = library.reference(model)
@@ -179,7 +179,7 @@ def given(task: Task) -> bool:
 
 
 def data_set(task: Task) -> tuple[Problem, Array]:
-    """The problem of a task with its data, and the true values of its unknowns.
+    """Return the problem of a task with its data, and the true values of its unknowns.
 
     Raises
     ------
@@ -219,7 +219,7 @@ def _simulated(problem: Problem, true: Array, times: Array) -> dict[str, Array]:
 
 
 def _with_data(problem: Problem, data: Mapping[str, Array]) -> Problem:
-    """The problem with data from another time on: its initial values are those at the first."""
+    """Return the problem with data from another first time, to which initial values belong."""
     from dataclasses import replace
 
     from odefit.problem import Problem

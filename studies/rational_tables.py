@@ -1,4 +1,4 @@
-"""The tables of the campaign `rational`: Table 1 and appendix B of the paper, and our own."""
+"""The tables of the campaign `rational`: Table 1 and appendix B of the paper, and others."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BEFORE, AFTER = 1e-4, 1e-6
-"""RMSRE in per cent that is aimed at before and after polishing, for data without noise."""
+"""Targets of the RMSRE in per cent before and after polishing, for data without noise."""
 
 ORDER = (paper.COLUMNS[-1], *paper.SEARCHES)
-"""Of the paper's columns: what is nearest to ours comes first."""
+"""Columns of the paper that are shown; what is nearest to ours comes first."""
 
 AT_FLOOR = 2.0
 """Times the objective of the floor: an estimate up to this fits the data as well as any can, and
@@ -30,7 +30,7 @@ USEFUL = 0.1
 """Largest relative error of any identifiable quantity up to which an estimate is useful."""
 
 WARNING = "derivatives of the data"
-"""What the method speaks of where noise hides them."""
+"""Words by which the method says that noise hides the derivatives."""
 
 SETTING = ("noise", "points", "start", "end")
 
@@ -39,11 +39,11 @@ MEASURED = (
     *("objective", "objective_floor", "measurements", "seconds"),
     *("promised", "found", "real", "lost", "candidates"),
 )
-"""Numbers of a run's result."""
+"""The numbers in the result of a run."""
 
 
 def rational_tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Of data without noise Table 1 and appendix B, of noisy ones how many are useful."""
+    """Return Table 1 and appendix B for data without noise, and how many noisy fits are useful."""
     runs = frame(records)
     exact, noisy = runs[runs["noise"] == 0], runs[runs["noise"] > 0]
     found: dict[str, pd.DataFrame] = {}
@@ -61,7 +61,7 @@ def rational_tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
 
 
 def frame(records: Sequence[Record]) -> pd.DataFrame:
-    """A row a run; errors are those of the paper, in per cent, ``worst`` ones are relative."""
+    """Return a row for each run; errors are the paper's, in per cent, ``worst`` ones relative."""
     import pandas as pd
 
     rows = []
@@ -89,7 +89,7 @@ def frame(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def preparations(records: Sequence[Record]) -> Mapping[str, Mapping[str, Any]]:
-    """What was measured of the preparation of each model."""
+    """Return what was measured of the preparation of each model."""
     return {
         _short(r.task["problem"]): r.result
         for r in records
@@ -100,7 +100,7 @@ def preparations(records: Sequence[Record]) -> Mapping[str, Mapping[str, Any]]:
 def table_1(
     runs: pd.DataFrame, average: str, published: Callable[[str], Mapping[str, float]]
 ) -> pd.DataFrame:
-    """Averages of the RMSRE by model, ours before those of the paper, the models in its order.
+    """Return averages of the RMSRE by model, ours before the paper's, in its order.
 
     Runs without an estimate have no error: ``runs`` counts those that have one.
     """
@@ -127,7 +127,7 @@ def table_1(
 
 
 def appendix_b(runs: pd.DataFrame) -> pd.DataFrame:
-    """The RMSRE of every data set, the paper's beside ours; its "Random Data 1" is our set 0."""
+    """Return the RMSRE of every data set beside the paper's; its "Random Data 1" is our set 0."""
     import pandas as pd
 
     rows = []
@@ -142,7 +142,7 @@ def appendix_b(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def targets(runs: pd.DataFrame) -> pd.DataFrame:
-    """By setting: how many runs reach the accuracy aimed at, and does rounding allow more?
+    """Return how many runs of each setting reach the accuracy aimed at, and what rounding allows.
 
     The paper's data have the error of the solver that made them (up to 1e-13), ours are rounded.
     """
@@ -171,7 +171,7 @@ def targets(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def usefulness(runs: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Shares of noisy runs that are useful, beside what the data allow.
+    """Return the shares of noisy runs that are useful, beside what the data allow.
 
     ``useful``: every identifiable quantity is within 10 %. ``useful optimum``: the same of the
     least squares optimum next to the truth. ``spread <= 10 %``: no quantity has a larger standard
@@ -205,7 +205,7 @@ def usefulness(runs: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
 
 def models(runs: pd.DataFrame, prepared: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
-    """By model: preparation, solutions promised and found, seconds for a data set."""
+    """Return preparation, solutions expected and found, and seconds for a data set, by model."""
     import pandas as pd
 
     rows = []

@@ -1,4 +1,4 @@
-"""Data with known truth and random noise: are the confidence intervals worth their name?"""
+"""The campaign `recovery`: coverage of confidence intervals for data with a known truth."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ PROBLEMS = (
     "sir",
     "harmonic",
 )
-"""Quick ones that the default solves; each with its truth."""
+"""The problems: the default method solves them quickly, and their truth is known."""
 
 LEVELS = (0.01, 0.05)
 """Standard deviation of the noise over that of the observable's noiseless values."""
 
 WEIGHTS = ("given", "estimated", "none")
-"""What the problem knows of the noise: the standard deviations, that there is one for each
+"""The ways in which a problem knows the noise: the standard deviations, that there is one for each
 observable, or nothing (plain least squares, one for all)."""
 
 SEEDS = 10
-"""With six problems, two levels and three weights 360 runs."""
+"""Number of seeds: with six problems, two levels and three weights 360 runs."""
 
 LEVEL = 0.95
 
 
 def tasks() -> list[Task]:
-    """Problems, levels, weights and seeds, each with each."""
+    """Return all combinations of problems, noise levels, weights and seeds."""
     return [
         {
             "key": f"{name}, noise {level:g}, sd {weights}, seed {seed}",
@@ -53,7 +53,7 @@ def tasks() -> list[Task]:
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """One data set, one fit: estimate, interval and truth of every unknown."""
+    """Fit one data set; return estimate, interval and truth of every unknown."""
     from odefit import library
     from odefit.fit import fit
     from studies.fits import reference_values
@@ -83,7 +83,7 @@ def run(task: Task) -> Mapping[str, Any]:
 
 
 def noisy_problem(task: Task) -> Problem:
-    """The library problem with noise on its data, and what it knows of it."""
+    """Return the library problem with noisy data, and with what it knows of the noise."""
     import numpy as np
 
     from odefit import library
@@ -110,7 +110,7 @@ def noisy_problem(task: Task) -> Problem:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Coverage and bias by unknown, and by problem, noise level and weights."""
+    """Return coverage and bias by unknown, and by problem, noise level and weights."""
     import pandas as pd
 
     rows = [
@@ -135,7 +135,7 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
 
 
 def _scored(values: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Inside the interval? Distance to the truth in standard errors and relative to it."""
+    """Return whether the truth is in the interval, and the error, relative and in standard errors."""
     truth, estimate, error = values["truth"], values["estimate"], values["error"]
     low, high = values["low"], values["high"]
     if truth is None or estimate is None or error is None or low is None or high is None:
@@ -149,7 +149,7 @@ def _scored(values: Mapping[str, float | None]) -> dict[str, float | None]:
 
 
 def _grouped(scored: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Coverage with its own standard error, bias in standard errors, spread of the scores.
+    """Return coverage with its standard error, bias in standard errors, and spread of the scores.
 
     Without bias, and with honest standard errors, scores have mean 0 and standard deviation 1.
     """
@@ -184,4 +184,4 @@ RECOVERY = Campaign(
     tables,
     seconds=120.0,
 )
-"""How honest the intervals are."""
+"""The campaign that measures the coverage of confidence intervals."""

@@ -1,4 +1,4 @@
-"""Run a campaign, or go on with it."""
+"""The run of a campaign, or its continuation."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _check_keys(tasks: Sequence[Task]) -> None:
 
 
 def _cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -19,7 +19,7 @@ from studies.separable_tables import separable_tables
 
 
 def tasks(options: Mapping[str, str] | None = None) -> Sequence[Task]:
-    """Chunks of runs of all settings, in three parts."""
+    """Return the tasks: chunks of runs of all settings, in three parts."""
     return list(Setting().with_options(options or {}).tasks())
 
 
@@ -33,4 +33,4 @@ SEPARABLE = Campaign(
     seconds=1800.0,
     options=OPTIONS,
 )
-"""Is solving for linear parameters better than searching for them, and why did they find so?"""
+"""The campaign that compares separable with nonlinear least squares."""

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from studies.separable_tables import Group
 
 COLOURS = {"low": "#b91c1c", "medium": "#b45309", "high": "#1d4ed8"}
-"""By quality of the prior."""
+"""Colours by quality of the prior."""
 
 WHOSE = {"matched": "our optimiser", "published": "their optimiser"}
 
 
 def separable_figures(records: Sequence[Record]) -> Mapping[str, Figure]:
-    """Errors by prior (1), losses against each other (2), their spread, and times (3)."""
+    """Return the figures of errors (1), of losses (2), and of their spread and times (3)."""
     from studies.separable_tables import groups
 
     found = groups(records)
@@ -42,7 +42,7 @@ def _parts(found: Sequence[Group]) -> list[str]:
 
 
 def errors(found: Sequence[Group]) -> Figure:
-    """Figure 1: errors of linear parameters by prior, a panel a model and an optimiser."""
+    """Return Figure 1: errors of linear parameters by prior, for each model and optimiser."""
     from odefit.reporting.figures.style import DATA, MODEL, dress, new_figure, plain_style
 
     models, parts = _models(found), _parts(found)
@@ -81,7 +81,7 @@ def errors(found: Sequence[Group]) -> Figure:
 
 
 def losses(found: Sequence[Group]) -> Figure:
-    """Figure 2: losses of nonlinear against separable least squares, low noise, small sample."""
+    """Return Figure 2: losses of both methods against each other, low noise, small sample."""
     from odefit.reporting.figures.style import MUTED, dress, new_figure, plain_style
 
     models, parts = _models(found), _parts(found)
@@ -123,7 +123,7 @@ def losses(found: Sequence[Group]) -> Figure:
 
 
 def spreads(found: Sequence[Group]) -> Figure:
-    """Figure 3: boxes of losses (left) and of seconds (right), low noise, small sample."""
+    """Return Figure 3: box plots of losses (left) and seconds (right), low noise, small sample."""
     from odefit.reporting.figures.style import new_figure, plain_style
 
     models, parts = _models(found), _parts(found)
@@ -142,7 +142,7 @@ def spreads(found: Sequence[Group]) -> Figure:
 
 
 def _setting(found: Sequence[Group], part: str, model: str) -> dict[str, Group]:
-    """By method, the smallest sample and noise that there is."""
+    """Return the groups of the smallest sample and noise, by method."""
     own = [g for g in found if (g.part, g.model) == (part, model)]
     sizes = [s for s in ("small", "large") if any(g.size == s for g in own)]
     level = min((g.noise for g in own), default=0.0)
@@ -170,5 +170,5 @@ def _boxes(axes: Axes, values: Mapping[str, Array], title: str) -> None:
 
 
 def _positive(values: Array) -> Array:
-    """What a logarithmic axis can show, sorted."""
+    """Return the positive finite values, sorted."""
     return np.sort(values[np.isfinite(values) & (values > 0)])

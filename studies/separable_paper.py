@@ -1,4 +1,4 @@
-"""What Dattner et al., Separable nonlinear least-squares, published: Tables 1 to 4, and seconds.
+"""Tables 1 to 4 and times as Dattner et al. published them.
 
 Mean squared errors of nonlinear over those of separable least squares: above one, the separable
 method is better.
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 MODELS = ("sir", "ltk", "gma", "ftz")
-"""The paper's names of its models, in its order."""
+"""The names of the models in the paper, in its order."""
 
 PRIORS = ("low", "medium", "high")
-"""Quality of what is known of the linear parameters, in the order of the tables."""
+"""Qualities of the prior information on linear parameters, in the order of the tables."""
 
 NOISE = {"low": 0.1, "high": 0.2}
-"""Standard deviation of the noise over that of the states."""
+"""Standard deviations of the noise over those of the states."""
 
 _LINEAR_SMALL = {
     "low": (8.3, 5.8, 4.0, 2.3, 2.8, 2.2, 2.2, 1.3),
@@ -44,12 +44,12 @@ TABLES: Mapping[tuple[str, str], Mapping[str, tuple[float, ...]]] = {
     ("nonlinear", "small"): _NONLINEAR_SMALL,
     ("nonlinear", "large"): _NONLINEAR_LARGE,
 }
-"""By kind of parameters and sample size, in the order of the paper's tables: a row a quality of
-the prior, the models with low noise before those with high noise."""
+"""The ratios by kind of parameters and sample size, in the order of the paper's tables: a row a
+quality of the prior, the models with low noise before those with high noise."""
 
 
 def ratio(kind: str, size: str, prior: str, noise: str, model: str) -> float:
-    """An entry of a table.
+    """Return an entry of a table.
 
     Parameters
     ----------
@@ -69,5 +69,6 @@ SECONDS: Mapping[str, tuple[float, float, float]] = {
     "ltk": (0.72, 0.84, 1.71),
     "gma": (1.45, 9.46, 9.46),
 }
-"""Of the authors' R package on one core, measured by us, integral criterion alone, small samples:
-separable, and the least and most of not separable. Its FitzHugh-Nagumo was another variant."""
+"""Times of the authors' R package on one core, measured by us, integral criterion alone, small
+samples: separable, and the least and most of not separable. Its FitzHugh-Nagumo was another
+variant."""

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from odefit.problem.problem import Problem
 
 RUNS = 500
-"""Data sets of each setting: the paper's number."""
+"""Number of data sets of each setting, as in the paper."""
 
 CHUNK = 50
-"""Runs of a task."""
+"""Number of runs of a task."""
 
 FEWER = 100
 """Runs of each setting that are repeated with other smoothers, that are polished, and that the
@@ -31,12 +31,12 @@ published program's optimisers repeat."""
 SIZES = ("small", "large")
 
 PARTS = ("matched", "smoothed", "polished", "published")
-"""What a task measures, see :mod:`studies.separable_runs`."""
+"""The parts of the campaign: what a task measures, see :mod:`studies.separable_runs`."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """What stays the same in all runs of a model.
+    """The settings that all runs of a model share.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ MODELS: Mapping[str, Model] = {
         published_bounds={"a": (0.0, 2.0), "b": (0.0, 2.0)},
     ),
 }
-"""By the paper's names."""
+"""The models by the paper's names."""
 
 OPTIONS = (
     ("models", "which of the four, e.g. sir,ltk"),
@@ -124,12 +124,12 @@ OPTIONS = (
     ("polished", "how many of them are polished on the true trajectories, e.g. 0"),
     ("published", "how many are repeated with the published program's optimisers, e.g. 0"),
 )
-"""By name, what a run may choose."""
+"""The options of the campaign: name and meaning."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a run of the campaign may choose: see :data:`OPTIONS`."""
+    """The options chosen for a run of the campaign, see :data:`OPTIONS`."""
 
     models: tuple[str, ...] = tuple(MODELS)
     sizes: tuple[str, ...] = SIZES
@@ -154,7 +154,7 @@ class Setting:
                 raise InputError(f"{option}: expected 0 or more, got {getattr(self, option)}")
 
     def with_options(self, chosen: Mapping[str, str]) -> Setting:
-        """Some of it replaced, given as text.
+        """Return the setting with some options replaced, given as text.
 
         Raises
         ------
@@ -164,7 +164,7 @@ class Setting:
         return replace(self, **read_options(chosen, dict(OPTIONS), _read))
 
     def tasks(self) -> Iterator[Task]:
-        """A task a chunk of runs: the first runs of all parts and settings, then the next."""
+        """Return a task for each chunk of runs: the first runs of all settings, then the next."""
         counts = {p: self.runs if p == "matched" else getattr(self, p) for p in PARTS}
         for first in range(0, self.runs, CHUNK):
             for part, count in counts.items():
@@ -178,7 +178,7 @@ class Setting:
 
 
 def task(part: str, model: str, size: str, noise: float, first: int, last: int) -> Task:
-    """Runs `first` to `last` (not included) of a setting."""
+    """Return the task of runs `first` to `last` (not included) of a setting."""
     return {
         "key": f"{model} {part}, {size} sample, noise {noise:g}, runs {first} to {last - 1}",
         "part": part,
@@ -191,7 +191,7 @@ def task(part: str, model: str, size: str, noise: float, first: int, last: int) 
 
 
 def _read(name: str, text: str) -> Any:
-    """The value of an option.
+    """Return the value of an option, read from text.
 
     Raises
     ------
@@ -205,7 +205,7 @@ def _read(name: str, text: str) -> Any:
 
 
 def exact(task: Task) -> Problem:
-    """The problem of a task with data without noise."""
+    """Return the problem of a task with data without noise."""
     from odefit import library
 
     model = MODELS[task["model"]]
@@ -213,7 +213,7 @@ def exact(task: Task) -> Problem:
 
 
 def truth(task: Task, problem: Problem) -> Array:
-    """True values of the unknowns, shape (n,)."""
+    """Return the true values of the unknowns, shape (n,)."""
     from odefit import library
 
     known = library.reference(MODELS[task["model"]].problem)
@@ -222,12 +222,12 @@ def truth(task: Task, problem: Problem) -> Array:
 
 
 def linear(task: Task, problem: Problem) -> list[int]:
-    """Numbers of the unknowns that enter linearly."""
+    """Return the indices of the unknowns that enter linearly."""
     return [problem.keys.index(name) for name in MODELS[task["model"]].linear]
 
 
 def data_set(task: Task, problem: Problem, run: int) -> Problem:
-    """The problem with noisy data; both levels of noise have the same random numbers."""
+    """Return the problem with noisy data; both levels of noise have the same random numbers."""
     random = np.random.default_rng([_number(task), run, 0])
     (experiment,) = problem.experiments
     data: dict[str, Any] = {
@@ -240,7 +240,7 @@ def data_set(task: Task, problem: Problem, run: int) -> Problem:
 
 
 def starts(task: Task, problem: Problem, run: int, *, published: bool = False) -> dict[str, Array]:
-    """Where searches start, by quality of the prior: nonlinear parameters the same in all.
+    """Return start values by quality of the prior; nonlinear parameters are the same in all.
 
     Gaussian around the truth, drawn again until within the bounds.
 
@@ -287,5 +287,5 @@ def _drawn(
 
 
 def _number(task: Task) -> int:
-    """Of model and sample size: each has random numbers of its own."""
+    """Return the number of a model and sample size, which have random numbers of their own."""
     return crc32(f"{task['model']} {task['size']}".encode())

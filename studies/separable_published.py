@@ -1,4 +1,4 @@
-"""Both methods as the authors' program, simode for R, minimises: why their figures differ.
+"""Both methods with the optimisers of the authors' program, simode for R.
 
 Their nonlinear least squares is a general minimiser on all parameters: Nelder and Mead's simplex
 of at most 500 evaluations for Lotka-Volterra, a variable metric method (J. C. Nash, Compact
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from odefit.problem.problem import Problem
 
 RELATIVE = float(np.sqrt(np.finfo(float).eps))
-"""Decrease that ends a search, relative to the value."""
+"""Relative decrease below which a search ends."""
 
 ITERATIONS, EVALUATIONS = 100, 500
-"""Of the variable metric method, and of the simplex."""
+"""Limits of the searches: iterations of the variable metric method, evaluations of the simplex."""
 
 Function = Callable[["Array"], tuple[float, "Array"]]
-"""Value and gradient."""
+"""A function that returns value and gradient."""
 
 
 def variable_metric(function: Function, start: Array) -> Array:
@@ -100,13 +100,13 @@ OPTIMISERS: Mapping[str, Callable[[Function, Array], Array]] = {
     "bfgs": variable_metric,
     "nelder-mead": simplex,
 }
-"""By name in :data:`separable_plan.MODELS`."""
+"""The optimisers by name in :data:`separable_plan.MODELS`."""
 
 
 def published_estimates(
     task: Task, problem: Problem, starts: Mapping[str, Array]
 ) -> dict[str, dict[str, Any]]:
-    """``vector``, ``loss`` and ``search`` (seconds) by method, as of `separable_runs.matched`."""
+    """Return ``vector``, ``loss`` and ``search`` (seconds) by method."""
     from odefit.methods.integral_matching.criterion import IntegralCriterion
     from odefit.methods.integral_matching.segments import smoothed_segments
     from odefit.methods.integral_matching.state_reconstruction import measured_states
@@ -166,13 +166,13 @@ class _Loss:
         self._factors = [size * np.sqrt(n / span) for size in sizes]
 
     def whole(self, vector: Array) -> tuple[float, Array]:
-        """Of all unknowns."""
+        """Return the loss as a function of all unknowns."""
         inside = np.clip(vector, self._lower, self._upper)
         residuals, slopes = self._stacked(inside, range(len(vector)))
         return self._value(residuals, slopes, vector == inside)
 
     def separated(self, nonlinear: Array) -> tuple[float, Array]:
-        """Of the nonlinear unknowns, the linear ones solved for."""
+        """Return the loss as a function of the nonlinear unknowns, the linear ones solved for."""
         inside = np.clip(nonlinear, self._lower[self.others], self._upper[self.others])
         vector, basis = self._solved(inside)
         residuals, slopes = self._stacked(vector, self.others)
@@ -180,12 +180,12 @@ class _Loss:
         return self._value(residuals, slopes, nonlinear == inside)
 
     def completed(self, nonlinear: Array) -> Array:
-        """All unknowns, the linear ones solved for."""
+        """Return all unknowns, the linear ones solved for."""
         inside = np.clip(nonlinear, self._lower[self.others], self._upper[self.others])
         return self._solved(inside)[0]
 
     def of(self, vector: Array) -> float:
-        """Of given values."""
+        """Return the loss of given values."""
         residuals, _ = self._stacked(vector, ())
         return float(residuals @ residuals)
 

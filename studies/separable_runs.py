@@ -1,4 +1,4 @@
-"""What the campaign `separable` measures of a chunk of runs.
+"""The runs of the campaign `separable`: what is measured of a chunk of data sets.
 
 Four parts: separable and nonlinear least squares on the integral criterion (`matched`); the
 separable estimate with other smoothers (`smoothed`), and improved on the true trajectories
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from odefit.problem.problem import Problem
 
 SAME = 1e-6
-"""Objectives that differ relatively by less are the same optimum."""
+"""Relative difference of objectives below which they belong to the same optimum."""
 
 
 def rivals() -> Mapping[str, Smoother]:
-    """Smoothers that the separable estimate is repeated with, by name for tables."""
+    """Return the smoothers with which the separable estimate is repeated, by name for tables."""
     from odefit.methods.smoothing import AdaptiveSpline, LocalPolynomial, SmoothingSpline
 
     return {
@@ -42,13 +42,13 @@ def rivals() -> Mapping[str, Smoother]:
 
 
 def measured(task: Task) -> Mapping[str, Any]:
-    """The runs of a task."""
+    """Return what is measured of the runs of a task."""
     parts = {"matched": matched, "smoothed": smoothed, "polished": polished, "published": published}
     return parts[task["part"]](task)
 
 
 def matched(task: Task) -> Mapping[str, Any]:
-    """Both methods on the integral criterion.
+    """Run both methods on the integral criterion.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def matched(task: Task) -> Mapping[str, Any]:
 
 
 def smoothed(task: Task) -> Mapping[str, Any]:
-    """Separable least squares with other smoothers than the default.
+    """Run separable least squares with other smoothers than the default.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def smoothed(task: Task) -> Mapping[str, Any]:
 
 
 def _estimates(task: Task, methods: Mapping[str, tuple[str, IntegralMatching]]) -> dict[str, Any]:
-    """By method, which begins with the given quality of the prior, an entry a run."""
+    """Return an entry for each run, by method, from starts of the given quality of the prior."""
     exact = plan.exact(task)
     found: dict[str, Any] = {name: [] for name in methods}
     for run in range(task["first"], task["last"]):
@@ -93,7 +93,7 @@ def _estimates(task: Task, methods: Mapping[str, tuple[str, IntegralMatching]]) 
 
 
 def _estimate(method: IntegralMatching, problem: Problem, start: Array) -> dict[str, Any]:
-    """A match, with its loss and what it took.
+    """Return a match, with its loss and time.
 
     ``smoothing`` and ``search`` are processor times in seconds.
     """
@@ -113,7 +113,7 @@ def _estimate(method: IntegralMatching, problem: Problem, start: Array) -> dict[
 
 
 def polished(task: Task) -> Mapping[str, Any]:
-    """The separable estimate from one start, improved on the true trajectories.
+    """Run the separable estimate from one start, and improve it on the true trajectories.
 
     Returns
     -------
@@ -157,14 +157,14 @@ def polished(task: Task) -> Mapping[str, Any]:
 
 
 def as_low(objective: float | None, floor: float | None) -> bool:
-    """Whether an objective is that of the optimum, or below it."""
+    """Whether an objective is that of the optimum, or lower."""
     if objective is None or floor is None:
         return False
     return objective <= floor * (1.0 + SAME)
 
 
 def published(task: Task) -> Mapping[str, Any]:
-    """Both methods with the optimisers, starts and bounds of the authors' program.
+    """Run both methods with the optimisers, starts and bounds of the authors' program.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def published(task: Task) -> Mapping[str, Any]:
 
 
 def vectors(entries: list[Mapping[str, Any]]) -> Array:
-    """Estimates of a list of entries, shape (runs, n); NaN where one is missing."""
+    """Return the estimates of a list of entries, shape (runs, n); NaN where one is missing."""
     return np.array(
         [[math.nan if v is None else v for v in entry["vector"]] for entry in entries], dtype=float
     )

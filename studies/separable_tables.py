@@ -1,4 +1,4 @@
-"""The tables of the campaign `separable`: Tables 1 to 4 of the paper, and our own."""
+"""The tables of the campaign `separable`: Tables 1 to 4 of the paper, and others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOW, ABOVE = 1.5, 1.01
 by rounding."""
 
 SAME_ERROR = 1.02
-"""Times a mean squared error: nobody would choose a smoother for less."""
+"""Ratio of mean squared errors below which smoothers count as equal."""
 
 WORSE = 1.01
 """Times the loss of separable least squares: a search that ends above this is not at the same
@@ -34,7 +34,7 @@ minimum."""
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """All runs of a method in a setting.
+    """The runs of a method in a setting.
 
     Attributes
     ----------
@@ -61,17 +61,17 @@ class Group:
 
     @property
     def setting(self) -> dict[str, Any]:
-        """For rows of tables."""
+        """The setting, for rows of tables."""
         times = plan.MODELS[self.model].samples[self.size]
         return {"model": self.model, "times": times, "noise": self.noise}
 
     def mse(self, kind: str) -> float:
-        """Mean over the runs that gave an estimate."""
+        """Return the mean over the runs that gave an estimate."""
         return float(np.nanmean(self.errors[kind])) if len(self.losses) else np.nan
 
 
 def separable_tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Tables 1 to 4, and what they are made of."""
+    """Return Tables 1 to 4, and the figures of which they are made."""
     found = groups(records)
     tables = {}
     for number, (kind, size) in enumerate(paper.TABLES, 1):
@@ -87,7 +87,7 @@ def separable_tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
 
 
 def groups(records: Sequence[Record]) -> list[Group]:
-    """The runs of all records, by setting and method."""
+    """Return the runs of all records, by setting and method."""
     entries: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     truths: dict[str, tuple[list[str], Array]] = {}
     for record in records:
@@ -134,7 +134,7 @@ def _find(found: Sequence[Group], **wanted: Any) -> Group | None:
 
 
 def _pairs(found: Sequence[Group], part: str) -> Iterator[tuple[str, Group, Group]]:
-    """Quality of the prior, nonlinear and separable least squares on the same data."""
+    """Yield prior quality, nonlinear and separable least squares on the same data."""
     for group in found:
         if group.part == part and group.method.startswith("nls, "):
             same = _find(
@@ -150,7 +150,7 @@ def _pairs(found: Sequence[Group], part: str) -> Iterator[tuple[str, Group, Grou
 
 
 def ratios(found: Sequence[Group], kind: str, size: str) -> pd.DataFrame:
-    """A table of the paper: ours, those of the published program's optimisers, the paper's."""
+    """Return a table of the paper: our ratios, those with the published optimisers, the paper's."""
     import pandas as pd
 
     values = {
@@ -179,7 +179,7 @@ def ratios(found: Sequence[Group], kind: str, size: str) -> pd.DataFrame:
 
 
 def mse(found: Sequence[Group]) -> pd.DataFrame:
-    """Absolute errors and losses by method: the figures of the paper as numbers.
+    """Return absolute errors and losses by method: the figures of the paper as numbers.
 
     ``worse``: share of runs whose loss is more than one per cent above that of separable least
     squares on the same data.
@@ -213,7 +213,7 @@ def mse(found: Sequence[Group]) -> pd.DataFrame:
 
 
 def smoothers(found: Sequence[Group]) -> pd.DataFrame:
-    """Mean squared errors of separable least squares with the default smoother and others."""
+    """Return mean squared errors of separable least squares by smoother."""
     import pandas as pd
 
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -229,7 +229,7 @@ def smoothers(found: Sequence[Group]) -> pd.DataFrame:
 
 
 def seconds(found: Sequence[Group]) -> pd.DataFrame:
-    """Processor time of a fit, smoothing included, in milliseconds; and of the R package."""
+    """Return the processor time of a fit with smoothing in milliseconds, and of the R package."""
     import pandas as pd
 
     rows = []
@@ -259,7 +259,7 @@ def seconds(found: Sequence[Group]) -> pd.DataFrame:
 
 
 def polished(records: Sequence[Record]) -> pd.DataFrame:
-    """How often one start leads to the optimum on the true trajectories.
+    """Return how often one start leads to the optimum on the true trajectories.
 
     ``reached``: as low as a search from the true values, or lower. ``by default``: the same
     with as many starts as the method takes by itself. ``lower``: more than a millionth below.
@@ -297,7 +297,7 @@ def polished(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def targets(found: Sequence[Group], polish: pd.DataFrame) -> pd.DataFrame:
-    """What was aimed at, and how often it holds."""
+    """Return the targets, and how often they hold."""
     import pandas as pd
 
     rows = []

@@ -1,4 +1,4 @@
-"""Results on disk: an SQLite file that survives a kill at any moment."""
+"""The store of results: an SQLite file that survives a kill at any moment."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Store:
             )
 
     def records(self, tasks: Iterable[Task]) -> list[Record]:
-        """What is stored of `tasks`, in their order.
+        """Return what is stored of `tasks`, in their order.
 
         A result whose task has the same key and other entries belongs to an older list of
         tasks, and does not count.
@@ -147,7 +147,7 @@ class Store:
 
 
 def to_json(value: Any) -> str:
-    """JSON text; numbers that are not finite become null, NumPy's become plain.
+    """Return JSON text, in which numbers that are not finite are null and NumPy's are plain.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def _plain(value: Any) -> Any:
 
 
 def _locked(folder: Path) -> IO[str]:
-    """A lock that ends with this process, however that ends."""
+    """Return a lock that ends with this process, however that ends."""
     file = (folder / "running.lock").open("w", encoding="utf-8")
     with contextlib.suppress(ImportError):  # no such locks on this system
         import fcntl

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = dict(zip(SCHEMES, ("#E69F00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9"), strict=True))
-"""By scheme; from the palette of Okabe and Ito, which colour-blind readers can tell apart."""
+"""Colours by scheme, from Okabe and Ito's palette, which colour-blind readers can tell apart."""
 
 MARKERS = "os^Dvp*X"
-"""By solver, in their order."""
+"""Markers by solver, in their order."""
 
 LEAST_ERROR, LEAST_DISTANCE, LEAST_TIME = 1e-12, 1e-9, 1e-3
-"""What is smaller is drawn here: a logarithm has no zero."""
+"""Smallest value that is drawn; smaller ones are drawn here."""
 
 PANELS = (
     ("a", "global", "seconds", "time"),
@@ -30,11 +30,11 @@ PANELS = (
     ("d", "local", "nrmse", "error"),
     ("e", "global", "nrmse", 'error when "solved"'),
 )
-"""Letter, scope, what is on the vertical axis, and the title's end."""
+"""The panels: letter, scope, quantity on the vertical axis, and end of the title."""
 
 
 def study_figures(records: Sequence[Record]) -> Mapping[str, Figure]:
-    """A figure a problem, panels (a) to (e) as in appendix C, those that have runs."""
+    """Return a figure for each problem, with those panels of appendix C that have runs."""
     from studies.study_tables import frame
 
     runs = frame(records)
@@ -106,7 +106,7 @@ def _panel(
 
 
 def _scale(axes: Axes, vertical: str, points: pd.DataFrame) -> None:
-    """The same axes for all panels of a problem, so that they compare."""
+    """Give all panels of a problem the same axes, so that they compare."""
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(*_limits(points["max_re"].clip(lower=LEAST_DISTANCE), FOUND, NEAR))
@@ -117,7 +117,7 @@ def _scale(axes: Axes, vertical: str, points: pd.DataFrame) -> None:
 
 
 def _limits(values: pd.Series[float], *shown: float) -> tuple[float, float]:
-    """Of a logarithmic axis that has all values, and `shown` too."""
+    """Return limits of a logarithmic axis that has all values, and `shown` too."""
     every = [*values, *shown]
     return min(every) / 2.0, max(every) * 2.0
 

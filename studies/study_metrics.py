@@ -1,4 +1,4 @@
-"""What the study of Fernandez de Dios et al. measures of one answer (their section 3.3).
+"""The measures of one answer in the study of Fernandez de Dios et al. (section 3.3).
 
 A solution is compared with the reference by its parameters (MaxRE) and with the data by its
 observables (NRMSE); from both follows which of the tables' columns it counts in.
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from odefit.problem.problem import Problem
 
 FOUND = 0.1
-"""MaxRE up to which a solution is the reference."""
+"""Largest MaxRE of a solution that counts as the reference."""
 
 NEAR = 0.5
-"""MaxRE up to which it is near."""
+"""Largest MaxRE of a solution that counts as near."""
 
 ALTERNATIVE = 1e-4
 """NRMSE below which a solution that is farther away fits as well as the reference."""
 
 RELATIVE_GAP = 1e-3
-"""Between bound and objective, relative to the objective: global optimality is proved."""
+"""Gap between bound and objective, relative to the objective, that proves global optimality."""
 
 ABSOLUTE_GAP = 1e-6
-"""The same relative to the data's sum of squares about their means: an optimum of zero, as
+"""The same gap relative to the data's sum of squares about their means: an optimum of zero, as
 noiseless data have it, has no relative gap."""
 
 Place = Literal["found", "near", "alternative", "elsewhere"]
 
 
 def max_relative_error(problem: Problem, reference: Reference, unknowns: Array) -> float:
-    """MaxRE: the largest relative error of a parameter.
+    """Return MaxRE, the largest relative error of a parameter.
 
     The paper's formula runs over the n_p parameters. Unknown initial values, which its Table 1
     lists beside n_p in parentheses, do not count.
@@ -50,7 +50,7 @@ def max_relative_error(problem: Problem, reference: Reference, unknowns: Array) 
 
 
 def normalised_error(problem: Problem, predictions: Sequence[Mapping[str, Array]]) -> float:
-    """NRMSE: root mean square of the residuals over the range of all data.
+    """Return NRMSE, the root mean square of the residuals over the range of all data.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def normalised_error(problem: Problem, predictions: Sequence[Mapping[str, Array]
 
 
 def place(max_re: float | None, nrmse: float | None) -> Place:
-    """Which column a feasible point counts in: FOUND, NEAR, ALTERN or none."""
+    """Return the column in which a feasible point counts: FOUND, NEAR, ALTERN or none."""
     if max_re is None or not max_re < np.inf:
         return "elsewhere"
     if max_re <= FOUND:
@@ -88,7 +88,7 @@ def certified(cost: float, lower_bound: float | None, absolute_gap: float) -> bo
 
 
 def relative_gap(cost: float, lower_bound: float | None) -> float | None:
-    """Distance of bound and objective relative to the objective; None where there is none."""
+    """Return the gap of bound and objective relative to the objective; None where there is none."""
     if lower_bound is None or not np.isfinite(cost) or not np.isfinite(lower_bound) or not cost:
         return None
     return float((cost - lower_bound) / abs(cost))

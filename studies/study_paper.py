@@ -1,4 +1,4 @@
-"""What the study of Fernandez de Dios et al. published: its tables 3 to 6 and B.7 to B.12.
+"""Tables 3 to 6 and B.7 to B.12 as Fernandez de Dios et al. published them.
 
 Each entry has the columns SOLVED, FOUND, NEAR, ALTERN, TIME and SUCCESS. Names of problems are
 those of odefit's library. The tables of appendix B hold the ten best rows by FOUND only.
@@ -11,10 +11,10 @@ Figures = tuple[float, float, float, float, float, float]
 COLUMNS = ("SOLVED", "FOUND", "NEAR", "ALTERN", "TIME", "SUCCESS")
 
 GLOBAL_SOLVERS = ("Couenne", "BARON", "Octeract")
-"""The others are local."""
+"""Global solvers; all others are local."""
 
 EXECUTIONS = 5280
-"""In all: 660 for each of eight solvers."""
+"""Number of runs in all: 660 for each of eight solvers."""
 
 PROBLEMS: dict[str, Figures] = {
     "mammillary-3-f": (0.735, 0.885, 0.022, 0.002, 0.029, 0.965),
@@ -146,7 +146,7 @@ SCHEME_FORMULATION: dict[tuple[str, str], Figures] = {
 
 
 def scopes() -> dict[str, Figures]:
-    """Means of Table 4's rows over local and over global solvers, TIME the smallest.
+    """Return means of Table 4's rows over local and over global solvers, with the smallest TIME.
 
     The paper does not print them; all its solvers have the same number of runs.
     """

@@ -1,4 +1,4 @@
-"""The runs of the study of Fernandez de Dios et al. (their section 3.2), and how one is made."""
+"""The runs of the study of Fernandez de Dios et al. (section 3.2)."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ STEPS: dict[str, tuple[int, ...]] = {
 """Mesh sizes M by problem: Table 2 and footnote 9. The smallest is the coarse mesh."""
 
 FINAL = {"alpha-pinene": 36900.0}
-"""Where a mesh ends that goes on after the last measurement."""
+"""Ends of meshes that go on after the last measurement."""
 
 SCHEMES = ("Euler", "Trapezoid", "Adams-Moulton", "Simpson", "Runge-Kutta")
 
 TOLERANCES: tuple[float, ...] = (1e-4, 1e-6)
-"""eps of ExtraTol."""
+"""The values of eps in ExtraTol."""
 
 OTHER_TOLERANCES: dict[str, tuple[float, ...]] = {
     "lotka-volterra-p": (1e-5, 1e-6, 1e-8),
     "crauste-f": (1e-5, 1e-7, 1e-9),
     "crauste-p": (1e-5, 1e-7, 1e-9),
 }
-"""Those of footnote 8, in place of the two."""
+"""The values of eps by problem in footnote 8, in place of those."""
 
 PENALTIES: tuple[float, ...] = (1e3, 1e5)
-"""P of SoftCons."""
+"""The values of P in SoftCons."""
 
 LOCAL_SOLVERS = ("Ipopt", "Bonmin")
 """Solvers that come with odefit; others have tasks where they are installed."""
@@ -64,7 +64,7 @@ default and so the paper's; or observed states at their data."""
 
 @dataclass(frozen=True)
 class Configuration:
-    """One run.
+    """The configuration of one run.
 
     Attributes
     ----------
@@ -85,14 +85,14 @@ class Configuration:
 
     @property
     def key(self) -> str:
-        """All of it in words."""
+        """The configuration in words."""
         value = f" {self.value:g}" if self.value else ""
         form = f"{self.formulation}{value}"
         return f"{self.problem}, {self.scheme}, {form}, M = {self.steps}, {self.solver}"
 
     @staticmethod
     def of(key: str) -> Configuration:
-        """The run of that key."""
+        """Return the configuration of that key."""
         problem, scheme, form, steps, solver = key.split(", ")
         formulation, _, value = form.partition(" ")
         m = int(steps.removeprefix("M = "))
@@ -100,12 +100,12 @@ class Configuration:
 
     @property
     def mesh(self) -> str:
-        """Coarse or fine."""
+        """Whether the mesh is coarse or fine."""
         return "coarse" if self.steps == STEPS[self.problem][0] else "fine"
 
     @property
     def setting(self) -> str:
-        """The formulation, and on which side of the middle its value is."""
+        """The formulation, and the side of the middle on which its value is."""
         if self.formulation == "ExtraTol":
             first = self.value == tolerances(self.problem)[0]
             return "ExtraTol loose" if first else "ExtraTol tight"
@@ -115,7 +115,7 @@ class Configuration:
 
     @property
     def task(self) -> Task:
-        """Its key, and the factors over which a part of the campaign is spread.
+        """Return the task: its key, and the factors over which a part of the campaign is spread.
 
         M and eps are in the key alone: as factors, values that few problems have (M = 10000,
         eps = 1e-8) would bring these problems into every small part.
@@ -131,12 +131,12 @@ class Configuration:
 
 
 def tolerances(problem: str) -> tuple[float, ...]:
-    """The values of eps in ExtraTol for a problem."""
+    """Return the values of eps in ExtraTol for a problem."""
     return OTHER_TOLERANCES.get(problem, TOLERANCES)
 
 
 def configurations(solver: str, meshes: tuple[str, ...]) -> Iterator[Configuration]:
-    """All runs of a solver on the coarse meshes, the fine ones or both; coarse ones first."""
+    """Return all runs of a solver on coarse meshes, fine ones or both; coarse ones first."""
     for mesh in meshes:
         for problem, sizes in STEPS.items():
             forms = [("Baseline", 0.0)]
@@ -149,7 +149,7 @@ def configurations(solver: str, meshes: tuple[str, ...]) -> Iterator[Configurati
 
 
 def solvers() -> Mapping[str, Solver]:
-    """Those that can run here by name, and the local ones in any case; local ones first."""
+    """Return the solvers that can run here, and the local ones in any case, local ones first."""
     every = _registry()
     local = {n: s for n, s in every.items() if n in LOCAL_SOLVERS}
     rest = {n: s for n, s in every.items() if n not in local and s.missing() is None}
@@ -157,7 +157,7 @@ def solvers() -> Mapping[str, Solver]:
 
 
 def _registry() -> dict[str, Solver]:
-    """All solvers by name; one that comes with odefit is not run a second time over AMPL."""
+    """Return all solvers by name; one that comes with odefit is not run again over AMPL."""
     from odefit.methods.solvers.registry import SOLVERS
 
     every = [make() for name, make in SOLVERS.items() if ":" not in name and name not in LEFT_OUT]
@@ -165,7 +165,7 @@ def _registry() -> dict[str, Solver]:
 
 
 def instance_of(configuration: Configuration, start: StartKind = START) -> Instance:
-    """The discretised problem of a run, with its start."""
+    """Return the discretised problem of a run, with its start."""
     from odefit import library
     from odefit.discretisation import schemes
     from odefit.discretisation.discretisation import Discretisation
@@ -182,7 +182,7 @@ def instance_of(configuration: Configuration, start: StartKind = START) -> Insta
 def start_of(
     discretisation: Discretisation, kind: StartKind = START
 ) -> tuple[Array | None, Array | None]:
-    """Values at points and unknowns to start from; None where the solver's own zero will do.
+    """Return start values at points and of unknowns; None where the solver's own zero will do.
 
     From data: observed states on straight lines between measurements, other states at their
     initial value; unknown initial values as measured (at the first measurement) or in the middle
@@ -218,7 +218,7 @@ def _formulation(c: Configuration) -> Formulation:
 
 
 def solve(configuration: Configuration, seconds: float) -> dict[str, Any]:
-    """Make the run: the solver's answer, and what the study says of it.
+    """Make a run; return the solver's answer, and what the study measures of it.
 
     Parameters
     ----------

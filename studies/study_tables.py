@@ -1,4 +1,4 @@
-"""The tables of the study of Fernandez de Dios et al., ours beside the paper's."""
+"""The tables of the study of Fernandez de Dios et al., beside the paper's."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ BESIDE: dict[str, tuple[str, ...]] = {
     "conopt": ("CONOPT",),
     "snopt": ("SNOPT",),
 }
-"""The paper's solvers that stand beside ours, those by their name in small letters."""
+"""The paper's solvers that stand beside ours, by their names in small letters."""
 
 GLOBAL_SOLVERS = (
     *("scip", "maingo", "couenne", "baron", "octeract-engine"),
     *("gurobi", "gurobi_ampl"),
 )
-"""The others are local."""
+"""Global solvers; all others are local."""
 
 DIGITS = 3
-"""Of proportions, as in the paper."""
+"""Digits of proportions, as in the paper."""
 
 OURS = ("runs", *paper.COLUMNS, "CERTIFIED")
 
@@ -41,7 +41,7 @@ Group = tuple[str, ...]
 
 
 def study_tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Tables 3 to 6 and B.7 to B.12 in full, a summary of times, and every run.
+    """Return Tables 3 to 6 and B.7 to B.12 in full, a summary of times, and every run.
 
     A run without a result (stopped, crashed) counts in the denominators, and nowhere else.
     """
@@ -75,7 +75,7 @@ def scope_of(solver: str) -> str:
 
 
 def frame(records: Sequence[Record]) -> pd.DataFrame:
-    """A row a run."""
+    """Return a row for each run."""
     import pandas as pd
 
     rows = []
@@ -118,7 +118,7 @@ def frame(records: Sequence[Record]) -> pd.DataFrame:
 def compared(
     runs: pd.DataFrame, by: Sequence[str], published: Mapping[Any, paper.Figures]
 ) -> pd.DataFrame:
-    """A row a group, the paper's figures for it beside ours; the best by FOUND come first.
+    """Return a row for each group beside the paper's figures; the best by FOUND come first.
 
     Where `by` has solvers, a row has one of ours and one of the paper's (see `BESIDE`), named in
     the column ``paper solver``. The paper's other rows follow without ours.
@@ -169,7 +169,7 @@ def _row(
 
 
 def _beside(by: Sequence[str], group: Group) -> list[Group]:
-    """The paper's groups for one of ours."""
+    """Return the paper's groups that correspond to one of ours."""
     if "solver" not in by:
         return [group]
     at = list(by).index("solver")
@@ -177,7 +177,7 @@ def _beside(by: Sequence[str], group: Group) -> list[Group]:
 
 
 def proportions(part: pd.DataFrame) -> dict[str, float | None]:
-    """The columns of section 4, over all runs of a group.
+    """Return the columns of section 4, over all runs of a group.
 
     CERTIFIED, which the paper does not have: of the runs of global solvers, those whose bound
     and best point met; None where there are no such runs.
@@ -198,7 +198,7 @@ def proportions(part: pd.DataFrame) -> dict[str, float | None]:
 
 
 def _times(runs: pd.DataFrame) -> pd.DataFrame:
-    """How long runs took, and how many were stopped from outside."""
+    """Return how long runs took, and how many were stopped at their limit."""
     groups = runs.groupby(["solver", "mesh"], sort=False)
     return (
         groups.agg(

@@ -14,7 +14,7 @@ from studies.campaign import Task
 
 
 def balanced(tasks: Sequence[Task], limit: int | None) -> list[Task]:
-    """`limit` of the tasks, in their order, spread evenly over the levels of every factor.
+    """Return `limit` of the tasks, in their order, spread evenly over the levels of every factor.
 
     One task after the other is taken, each the one whose levels (and then pairs of levels) have
     been taken least often. So the part does not depend on chance, and that for a smaller limit
@@ -46,7 +46,7 @@ def balanced(tasks: Sequence[Task], limit: int | None) -> list[Task]:
 
 
 def _levels(tasks: Sequence[Task]) -> list[npt.NDArray[np.intp]]:
-    """For every factor, the number of its level in each task; shape (tasks,) each."""
+    """Return for every factor the number of its level in each task, shape (tasks,)."""
     names = dict.fromkeys(name for task in tasks for name in task if name != "key")
     columns = []
     for name in names:

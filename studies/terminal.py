@@ -1,4 +1,4 @@
-"""What a campaign shows: its progress on a terminal, a summary at the end."""
+"""The output of a campaign: its progress on a terminal, a summary at the end."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_ROWS = 40
-"""Of a table on the terminal; the files have all."""
+"""Largest number of rows of a table on the terminal; the files have all."""
 
 LONGEST = 16
-"""Columns that a text keeps, however narrow the terminal."""
+"""Least width of a text, however narrow the terminal."""
 
 WIDTH = 180
-"""Where no terminal says how wide it is."""
+"""Width that is assumed where there is no terminal."""
 
 
 class TerminalProgress:
-    """A line on standard error, if that is a terminal; silence elsewhere.
+    """A line of progress on standard error if that is a terminal, and nothing elsewhere.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def print_summary(
     total: int,
     tables: Mapping[str, pd.DataFrame],
 ) -> None:
-    """The tables, how the tasks ended, and where the files are, on standard output."""
+    """Print the tables, how the tasks ended, and where the files are, to standard output."""
     console = Console()
     if not console.is_terminal:
         console = Console(width=WIDTH)

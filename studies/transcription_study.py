@@ -1,4 +1,4 @@
-"""The study of Fernandez de Dios et al.: which discretised problems do which solvers solve?
+"""The study of Fernandez de Dios et al.: which solvers solve which discretised problems.
 
 Twelve problems, five schemes, three formulations in five settings, two meshes (Table 2), every
 solver that is installed. The parts: `study_plan` (the runs), `study_metrics` (what is measured of
@@ -16,21 +16,21 @@ from studies.study_plan import Configuration, configurations, solve, solvers
 from studies.study_tables import study_tables
 
 SECONDS = 600.0
-"""The paper's time limit of a solver."""
+"""The paper's time limit of a solver in seconds."""
 
 QUICK_SECONDS = 60.0
 
 MORE = 180.0
-"""Seconds that a task has beyond its solver's limit, to build the model and to come to an end."""
+"""Time in seconds beyond the solver's limit that a task has to build the model and to end."""
 
 
 def tasks() -> Sequence[Task]:
-    """All runs of the paper, local solvers first, each on coarse meshes and then on fine ones."""
+    """Return all runs of the paper, local solvers first, each on coarse and then on fine meshes."""
     return [c.task for name in solvers() for c in configurations(name, ("coarse", "fine"))]
 
 
 def quick_tasks() -> Sequence[Task]:
-    """Local solvers on all meshes, global ones on coarse meshes alone."""
+    """Return runs of local solvers on all meshes, of global ones on coarse meshes alone."""
     found: list[Task] = []
     for name, solver in solvers().items():
         meshes = ("coarse",) if solver.scope == "global" else ("coarse", "fine")
@@ -39,12 +39,12 @@ def quick_tasks() -> Sequence[Task]:
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """One run with the paper's time limit."""
+    """Make a run with the paper's time limit."""
     return solve(Configuration.of(task["key"]), SECONDS)
 
 
 def quick_run(task: Task) -> Mapping[str, Any]:
-    """One run with a time limit of a minute."""
+    """Make a run with a time limit of a minute."""
     return solve(Configuration.of(task["key"]), QUICK_SECONDS)
 
 
@@ -57,7 +57,7 @@ TRANSCRIPTION_STUDY = Campaign(
     study_figures,
     seconds=SECONDS + MORE,
 )
-"""The whole study with the paper's settings."""
+"""The campaign of the whole study with the paper's settings."""
 
 TRANSCRIPTION_STUDY_QUICK = Campaign(
     "transcription-study-quick",
@@ -68,4 +68,4 @@ TRANSCRIPTION_STUDY_QUICK = Campaign(
     study_figures,
     seconds=QUICK_SECONDS + MORE / 2,
 )
-"""The same in hours instead of days."""
+"""The same campaign in hours instead of days."""
