@@ -110,7 +110,7 @@ class _Run:
 
     @property
     def history(self) -> list[list[float]]:
-        """Return seconds, lower and upper bound of each step; the last has the time of its making."""
+        """Return seconds, lower and upper bound of each step; the last has the time it was made."""
         if not self.steps:
             return []
         before = max(self._told - self._began - self.steps[-1].seconds, 0.0)

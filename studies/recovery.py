@@ -135,7 +135,7 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
 
 
 def _scored(values: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Return whether the truth is in the interval, and the error, relative and in standard errors."""
+    """Return whether the truth is in the interval, and its relative and standardised error."""
     truth, estimate, error = values["truth"], values["estimate"], values["error"]
     low, high = values["low"], values["high"]
     if truth is None or estimate is None or error is None or low is None or high is None:
