@@ -10,8 +10,8 @@ import pytest
 
 from odefit.problem import Problem, load
 from odefit.problem.expressions import FUNCTIONS
-from odefit.problem.parameters import FIELDS
-from odefit.problem.reading import EVENT, EXPERIMENT, SECTIONS, TEXTS
+from odefit.problem.parameters import PARAMETER_FIELDS
+from odefit.problem.reading import EVENT_KEYS, EXPERIMENT_KEYS, SECTION_NAMES, TEXT_KEYS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "problem-file.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", PAGE, re.DOTALL))
@@ -43,7 +43,11 @@ def test_every_piece_of_toml_is_toml() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", [*SECTIONS, *TEXTS, *EXPERIMENT, *EVENT, *FIELDS, "relative", "transform"]
+    "key",
+    [
+        *(*SECTION_NAMES, *TEXT_KEYS, *EXPERIMENT_KEYS, *EVENT_KEYS, *PARAMETER_FIELDS),
+        *("relative", "transform"),
+    ],
 )
 def test_every_key_is_described(key: str) -> None:
     assert re.search(rf"`{key}`|`\[{key}\]`|`{key} = |\.{key}\]\]`", PAGE), key

@@ -27,22 +27,23 @@ class InputError(ValueError):
         return InputError, (self.messages,)
 
 
-LONGEST_HINT = 80
-"""Names longer than this are not compared: the comparison takes quadratic time."""
+MAX_SHOWN_LENGTH = 80
+"""Length in characters up to which a value is shown in full, and a name is compared with others;
+the comparison takes quadratic time."""
 
-MOST_CANDIDATES = 200
+MAX_CANDIDATES = 200
 """With more candidates than this, only some that begin alike and are as long are compared."""
 
 
 def closest(name: str, candidates: Iterable[str]) -> str | None:
     """Return the one of `candidates` that was most likely meant by `name`, if there is one."""
-    if not name or len(name) > LONGEST_HINT:
+    if not name or len(name) > MAX_SHOWN_LENGTH:
         return None
-    found = {c for c in candidates if 0 < len(c) <= LONGEST_HINT and c != name}
-    if len(found) > MOST_CANDIDATES:
+    found = {c for c in candidates if 0 < len(c) <= MAX_SHOWN_LENGTH and c != name}
+    if len(found) > MAX_CANDIDATES:
         first = name[0].casefold()
         found = {c for c in found if c[0].casefold() == first and abs(len(c) - len(name)) <= 3}
-    known = sorted(found)[:MOST_CANDIDATES]
+    known = sorted(found)[:MAX_CANDIDATES]
     for candidate in known:
         if _bare(candidate) == _bare(name):
             return candidate
@@ -79,8 +80,8 @@ def shown(value: Any) -> str:
         return "a list"
     if isinstance(value, (datetime.date, datetime.time)):
         return f"the date or time {value.isoformat()}"
-    text = repr(value[: LONGEST_HINT + 1]) if isinstance(value, str) else repr(value)
-    return text if len(text) <= LONGEST_HINT else f"{text[: LONGEST_HINT - 3]}..."
+    text = repr(value[: MAX_SHOWN_LENGTH + 1]) if isinstance(value, str) else repr(value)
+    return text if len(text) <= MAX_SHOWN_LENGTH else f"{text[: MAX_SHOWN_LENGTH - 3]}..."
 
 
 def _bare(name: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 from odefit.problem.errors import InputError, shown
 from odefit.problem.expressions import Expression, ExpressionError, as_expression
 
-LONGEST_PLACE = 250
-LONGEST_MESSAGE = 600
+MAX_PLACE_LENGTH = 250
+MAX_MESSAGE_LENGTH = 600
 """Lengths in characters; a name can be as long as a file, a message about it cannot."""
 
 
@@ -64,7 +64,9 @@ class Issues:
             raise InputError(self.errors)
 
     def _note(self, notes: list[str], place: str, message: str) -> None:
-        note = f"{self._prefix}{_line(place, LONGEST_PLACE)}: {_line(message, LONGEST_MESSAGE)}"
+        note = (
+            f"{self._prefix}{_line(place, MAX_PLACE_LENGTH)}: {_line(message, MAX_MESSAGE_LENGTH)}"
+        )
         if note not in self._seen:
             self._seen.add(note)
             notes.append(note)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from odefit.problem.errors import LONGEST_HINT, one_of, shown
+from odefit.problem.errors import MAX_SHOWN_LENGTH, one_of, shown
 from odefit.problem.expressions import (
     FUNCTIONS,
     NAME_PATTERN,
@@ -195,8 +195,10 @@ def check_name(name: object, section: str, issues: Issues) -> None:
             f"{section} {shown(name)}",
             "a name is letters without accents, digits and _, not starting with a digit",
         )
-    elif len(name) > LONGEST_HINT:
-        issues.error(f"{section} {shown(name)}", f"a name has at most {LONGEST_HINT} characters")
+    elif len(name) > MAX_SHOWN_LENGTH:
+        issues.error(
+            f"{section} {shown(name)}", f"a name has at most {MAX_SHOWN_LENGTH} characters"
+        )
     elif name.startswith("__"):
         issues.error(f"{section} {name}", "names that start with __ are reserved; choose another")
     elif name == TIME:

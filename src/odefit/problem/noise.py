@@ -35,17 +35,17 @@ class Noise:
     transform: Transform | None = None
 
 
-FIELDS = ("sd", "relative", "transform")
+NOISE_FIELDS = ("sd", "relative", "transform")
 
 
 def as_noise(value: Noise | Mapping[str, Any], place: str, issues: Issues) -> Noise:
     """Return `value` as a :class:`Noise` with a parsed `sd`; mistakes go to `issues`."""
     if isinstance(value, Noise):
-        given: dict[str, Any] = {name: getattr(value, name) for name in FIELDS}
+        given: dict[str, Any] = {name: getattr(value, name) for name in NOISE_FIELDS}
     elif isinstance(value, Mapping):
         given = dict(value)
-        for key in [k for k in given if k not in FIELDS]:
-            issues.error(f"{place}.{key}", f"unknown field{one_of(str(key), FIELDS)}")
+        for key in [k for k in given if k not in NOISE_FIELDS]:
+            issues.error(f"{place}.{key}", f"unknown field{one_of(str(key), NOISE_FIELDS)}")
     else:
         issues.error(place, f"expected a table such as {{ sd = 0.5 }}, got {shown(value)}")
         return Noise()

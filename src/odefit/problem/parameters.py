@@ -56,7 +56,7 @@ class Parameter:
     prior: Prior | None = None
 
 
-FIELDS = ("lower", "upper", "guess", "scale", "fixed", "per_experiment", "unit", "prior")
+PARAMETER_FIELDS = ("lower", "upper", "guess", "scale", "fixed", "per_experiment", "unit", "prior")
 
 
 def as_parameter(
@@ -64,11 +64,11 @@ def as_parameter(
 ) -> Parameter:
     """Return `value` as a :class:`Parameter` (a number is a fixed one); mistakes go to `issues`."""
     if isinstance(value, Parameter):
-        given: dict[str, Any] = {name: getattr(value, name) for name in FIELDS}
+        given: dict[str, Any] = {name: getattr(value, name) for name in PARAMETER_FIELDS}
     elif isinstance(value, Mapping):
         given = dict(value)
-        for key in [k for k in given if k not in FIELDS]:
-            issues.error(f"{place}.{key}", f"unknown field{one_of(str(key), FIELDS)}")
+        for key in [k for k in given if k not in PARAMETER_FIELDS]:
+            issues.error(f"{place}.{key}", f"unknown field{one_of(str(key), PARAMETER_FIELDS)}")
             del given[key]
     else:
         given = {"fixed": value}

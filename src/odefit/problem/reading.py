@@ -20,14 +20,14 @@ from odefit.problem.preparation import experiment_place
 from odefit.problem.problem import Problem
 from odefit.problem.table import read_table
 
-FORMAT = 1
+FORMAT_VERSION = 1
 
-SECTIONS = (
+SECTION_NAMES = (
     "ode", "algebraic", "observables", "constants", "inputs", "parameters", "initial", "noise",
 )  # fmt: skip
-TEXTS = ("name", "description", "time_unit")
-EXPERIMENT = ("name", "data", "t0", "initial", "constants", "event")
-EVENT = ("time", "times", "assign")
+TEXT_KEYS = ("name", "description", "time_unit")
+EXPERIMENT_KEYS = ("name", "data", "t0", "initial", "constants", "event")
+EVENT_KEYS = ("time", "times", "assign")
 
 
 def problem_from_mapping(
@@ -56,13 +56,13 @@ def problem_from_mapping(
         issues.raise_errors()
     _check_format(raw, issues)
     issues.raise_errors()  # another format may have other rules
-    known = ("format", *TEXTS, *SECTIONS, "experiment")
+    known = ("format", *TEXT_KEYS, *SECTION_NAMES, "experiment")
     raw = _known_keys(raw, known, "", issues)
-    tables = {name: _table(raw.get(name), f"[{name}]", issues) for name in SECTIONS}
+    tables = {name: _table(raw.get(name), f"[{name}]", issues) for name in SECTION_NAMES}
     listed = _list_of_tables(raw.get("experiment"), "[[experiment]]", issues)
     if any(table is None for table in tables.values()) or listed is None:
         issues.raise_errors()  # the rest would be consequences
-    texts = {name: _text(raw.get(name), name, issues) for name in TEXTS}
+    texts = {name: _text(raw.get(name), name, issues) for name in TEXT_KEYS}
     sections = {name: table or {} for name, table in tables.items()}
     model = Model(
         ode=sections["ode"],
@@ -96,13 +96,14 @@ def _check_format(raw: Mapping[str, Any], issues: Issues) -> None:
     if "format" not in raw:
         meant = closest("format", [k for k in raw if isinstance(k, str)])
         hint = f" (instead of '{meant}')" if meant else ""
-        issues.error("format", f"missing; write format = {FORMAT} at the top{hint}")
+        issues.error("format", f"missing; write format = {FORMAT_VERSION} at the top{hint}")
         return
     value = raw["format"]
-    if isinstance(value, bool) or not isinstance(value, int) or value != FORMAT:
+    if isinstance(value, bool) or not isinstance(value, int) or value != FORMAT_VERSION:
         issues.error(
             "format",
-            f"expected {FORMAT}, got {shown(value)}; this version of odefit reads format {FORMAT}",
+            f"expected {FORMAT_VERSION}, got {shown(value)}; "
+            f"this version of odefit reads format {FORMAT_VERSION}",
         )
 
 
@@ -210,7 +211,7 @@ def _experiment(
     place = experiment_place(name)
     if not isinstance(given, str):
         issues.error(f"{place} name", f"expected a text in quotes, got {shown(given)}")
-    known = _known_keys(raw, EXPERIMENT, place, issues)
+    known = _known_keys(raw, EXPERIMENT_KEYS, place, issues)
     events = _list_of_tables(known.get("event"), f"{place} [[experiment.event]]", issues) or []
     data, label = _data(known.get("data"), name, used, directory, issues)
     return Experiment(
@@ -263,7 +264,7 @@ def _column(values: Any, place: str, issues: Issues) -> Array | None:
 
 
 def _event(raw: Mapping[str, Any], place: str, issues: Issues) -> Event | None:
-    known = _known_keys(raw, EVENT, place, issues)
+    known = _known_keys(raw, EVENT_KEYS, place, issues)
     time, times = known.get("time"), known.get("times")
     if time is not None and times is not None:
         issues.error(f"{place} time", "time and times are both given; keep one of them")

@@ -12,7 +12,7 @@ from odefit.problem.expressions import as_expression
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
 
-DECADES = 2.0
+MAX_UNIFORM_DECADES = 2.0
 """Bounds that span more are sampled by order of magnitude."""
 
 
@@ -40,11 +40,11 @@ class Range:
 def ranges(problem: Problem) -> list[Range]:
     """Return the range of the start values of every unknown.
 
-    Bounds are kept to. Within them: a range that spans more than :data:`DECADES`, or that
-    begins at zero, is sampled by order of magnitude; where a bound is missing or zero, it is
+    The ranges keep to the bounds. A range that spans more than :data:`MAX_UNIFORM_DECADES`, or
+    that begins at zero, is sampled by order of magnitude; where a bound is missing or zero, it is
     replaced by what the data suggest: rates live between 1/(time span) and 1/(shortest
     sampling interval), with a decade to spare on either side; initial values, and parameters
-    that do not act in the equations of motion (scales, offsets), have the size of the data;
+    that do not occur in the right-hand sides (scales, offsets), have the size of the data;
     initial values that are measured are close to the measurement.
     """
     spans = [float(c.times[-1] - c.t0) for c in problem.conditions]
@@ -77,13 +77,13 @@ def _range(unknown: Unknown, rates: tuple[float, float], size: float, problem: P
     if p.scale == "log10":
         low = max(low, 0.0)
     if low > 0 and math.isfinite(high):
-        return Range(low, high, p.scale == "log10" or high / low > 10**DECADES)
+        return Range(low, high, p.scale == "log10" or high / low > 10**MAX_UNIFORM_DECADES)
     if low == 0 or (low > 0 and not math.isfinite(high)):
         # A rate, most likely; when it is not, the two decades below the bound are kept as well.
         top = min(high, max(typical[1], 100 * low)) if math.isfinite(high) else typical[1]
         top = max(top, 100 * low)
         bottom = low if low > 0 else min(typical[0], 1e-2 * top)
-        if math.isfinite(high) and high > top and high / top < 10**DECADES:
+        if math.isfinite(high) and high > top and high / top < 10**MAX_UNIFORM_DECADES:
             top = high
         return Range(bottom, top, True)
     if math.isfinite(low) and math.isfinite(high):
