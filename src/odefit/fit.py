@@ -1,4 +1,4 @@
-"""fit(): chooses, runs, polishes, verifies."""
+"""The verb ``fit``: run a method, polish its answer, and assess what the answer is worth."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from odefit.assessment.discretised import assess_agreement, assess_certificate
 from odefit.assessment.local import assess_local
 from odefit.assessment.parts import Assessment, Uncertainty
 from odefit.assessment.uncertainty import assess_uncertainty
-from odefit.methods.control import Control, Method, Progress, interruptible
+from odefit.methods.control import Control, Method, Progress
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Start, Status
-from odefit.methods.multi_start import MultiStart
-from odefit.methods.single_shooting import SingleShooting
+from odefit.methods.polish import polished
+from odefit.methods.registry import make_method
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
@@ -31,22 +31,20 @@ from odefit.result_data import values_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 
-MOST_SOLUTIONS = 20
-"""Distinct solutions that a result lists, the best first."""
+MAX_SOLUTIONS = 20
+"""Largest number of distinct solutions that a result lists, the best first."""
 
-SAME_VECTOR = 1e-2
-"""Relative difference up to which the ends of two starts are one solution."""
+SOLUTION_DISTANCE = 1e-2
+"""Relative difference of an unknown up to which the ends of two starts are one solution."""
 
-SAME_COUNTED = 1e-5
-"""The same where a method counts solutions: it tells them apart."""
+COUNTED_SOLUTION_DISTANCE = 1e-5
+"""The same difference where a method counts solutions and so tells them apart."""
 
-LEVEL = 0.95
-"""Of confidence intervals."""
-
-POLISH = SingleShooting(evaluations=3000)
-"""The last improvement of the best answer, on the integrated trajectories."""
+CONFIDENCE_LEVEL = 0.95
+"""Default level of the confidence intervals."""
 
 VERSIONS = ("odefit", "numpy", "heyoka", "casadi")
+"""Packages on which the numbers of a result depend, and whose versions it holds."""
 
 
 def fit(
@@ -59,7 +57,7 @@ def fit(
     jobs: int | None = None,
     progress: Callable[[Progress], None] | None = None,
     checkpoint: str | Path | None = None,
-    level: float = LEVEL,
+    level: float = CONFIDENCE_LEVEL,
     polish: bool | None = None,
 ) -> Result:
     """Estimate the unknowns of `problem`, and say what the answer is worth.
@@ -67,29 +65,29 @@ def fit(
     Parameters
     ----------
     problem
-        Model, data, and what is known of the unknowns.
+        The model, the data, and what is known of the unknowns.
     method
-        Without one: :class:`MultiStart` of :class:`SingleShooting`, with as many starts as
+        The method; None for :class:`MultiStart` of :class:`SingleShooting`, with as many starts as
         the evidence asks for.
     seed
-        Every random choice hangs on it; the same seed gives the same result.
+        The seed of every random choice; the same seed gives the same result.
     time_limit
-        Seconds, after which the best so far is returned, labelled as such.
+        The number of seconds after which the best answer so far is returned, labelled as such.
     executor
         Any :class:`concurrent.futures.Executor` for independent work; without one, local
         processes if they pay.
     jobs
-        Local processes at most; None for one a core.
+        The largest number of local processes; None for one a core.
     progress
-        Called with a :class:`Progress` now and then.
+        A function that is called with a :class:`Progress` now and then.
     checkpoint
         A file in which finished work is kept; a fit that finds its own goes on from there.
     level
-        Of the confidence intervals.
+        The level of the confidence intervals.
     polish
         Whether the best answer is improved once more on the integrated trajectories. If not,
-        the answer is the method's own, and so is the status. None for as the method is meant:
-        with ``IntegralMatching(polish=False)`` it is not, with all others it is.
+        the answer is the method's own, and so is the status. None leaves it to the method:
+        ``IntegralMatching(polish=False)`` is not polished, all others are.
 
     Raises
     ------
@@ -107,7 +105,7 @@ def fit(
     began = time.perf_counter()
     _check(problem, seed, time_limit, jobs, level)
     seed = int(seed)
-    method = method or MultiStart()
+    method = method or make_method()
     if polish is None:
         # A method says so where its own answer is the one that is wanted.
         polish = not getattr(method, "answer_is_final", False)
@@ -121,7 +119,7 @@ def fit(
     )
     estimate = method.solve(problem, control)
     forward = ForwardMap(problem)
-    best = _polished(forward, estimate, control) if polish else estimate.best
+    best = polished(forward, estimate, control) if polish else estimate.best
     solutions: Sequence[Solution] = ()
     equal: Sequence[Solution] = ()
     assessment = Assessment()
@@ -196,30 +194,18 @@ def _check(
         raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
 
 
-def _polished(forward: ForwardMap, estimate: Estimate, control: Control) -> Start | None:
-    """The best attempt, driven on until nothing is left to gain."""
-    best = estimate.best
-    # On nodes, a single integration would lead elsewhere.
-    if best is None or control.interrupted.is_set() or best.nodes is not None:
-        return best
-    with interruptible(control):
-        again = POLISH.run(forward, best.index, best.vector, control)
-    # A method's own cost may be another than that of the true trajectories.
-    return best if again.status is Status.FAILED else again
-
-
 def _solutions(
     forward: ForwardMap, best: Start, estimate: Estimate, uncertainty: Uncertainty
 ) -> tuple[Solution, ...]:
-    """Distinct ends of starts, the best first.
+    """Return the distinct ends of starts, the best first.
 
-    Where the data leave directions undetermined, all ends at one level are one solution: which
-    of them a start hits is chance; not so for a method that finds all solutions by itself.
+    Where the data leave directions undetermined, all ends of equal cost are one solution, since
+    it is chance which of them a start hits; not so for a method that counts the solutions.
     """
     tolerance = CostTolerance.of(forward)
     ridge = bool(uncertainty.directions) or "no effect" in uncertainty.trouble.values()
     ridge = ridge and estimate.completeness is None
-    closeness = SAME_VECTOR if estimate.completeness is None else SAME_COUNTED
+    closeness = SOLUTION_DISTANCE if estimate.completeness is None else COUNTED_SOLUTION_DISTANCE
     ends = sorted(
         (s for s in estimate.starts if s.status is Status.CONVERGED and math.isfinite(s.cost)),
         key=lambda s: (s.cost, s.index),
@@ -237,7 +223,7 @@ def _solutions(
             hits.append(1)
     found = []
     choice = UNDECIDED
-    for start, count in list(zip(distinct, hits, strict=True))[:MOST_SOLUTIONS]:
+    for start, count in list(zip(distinct, hits, strict=True))[:MAX_SOLUTIONS]:
         evaluation, _ = _evaluated(forward, start, estimate, choice)
         choice = evaluation.choice
         if isinstance(evaluation, Evaluation):
@@ -295,7 +281,7 @@ def _ambiguity(problem: Problem, equal: Sequence[Solution]) -> list[str]:
     if len(equal) < 2:
         return []
     vectors = np.array([s.vector for s in equal])
-    spread = np.ptp(vectors, axis=0) > SAME_VECTOR * np.abs(vectors).max(axis=0)
+    spread = np.ptp(vectors, axis=0) > SOLUTION_DISTANCE * np.abs(vectors).max(axis=0)
     names = ", ".join(k for k, differs in zip(problem.keys, spread, strict=True) if differs)
     if not names:
         return []
@@ -314,7 +300,7 @@ def _cost(forward: ForwardMap, solution: Solution) -> float:
 
 
 def _failed(estimate: Estimate) -> list[str]:
-    """A warning if some starts failed."""
+    """Return a warning if some starts failed."""
     failed = [s for s in estimate.starts if s.status is Status.FAILED]
     if not failed or len(failed) == len(estimate.starts):
         return []

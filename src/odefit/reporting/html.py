@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from odefit.problem.parameters import Unknown
@@ -78,35 +78,13 @@ def report_html(result: ResultData, date: str = "") -> str:
     date
         The date shown at the end; without it the page depends on the result alone.
     """
-    problem = result.problem
-    symbols = equations.symbols_of(problem)
-    write = equations.typeset_writer(symbols)
-    measured = {name for c in problem.conditions for name in c.series}
-    observables = problem.model.observables
-    special = [(e.name, equations.special_words(e, write)) for e in problem.experiments[:MAX_ROWS]]
-    return _template("report.html").render(
-        _values(result, symbols),
-        sections=[(k, v) for k, v in SECTIONS.items() if k != "trust" or result.solutions],
-        facts=_facts(result),
-        plots=PLOTS,
-        has_correlation=_has_correlation(result),
-        ending_rows=_ending_rows(sentences.endings(result.starts)),
-        solutions=_solutions(result, symbols),
-        unchanged=[name for name, e in observables.items() if e.name == name],
-        noise=[
-            (write.name(n), equations.noise_words(problem, n, write, "standard deviation"))
-            for n in observables
-            if n in measured
-        ],
-        special=[(name, pieces) for name, pieces in special if pieces],
-        date=date,
-    )
+    return environment().get_template("report.html").render(report_values(result), date=date)
 
 
 def summary_html(result: ResultData) -> str:
     """Return verdict and estimates, for a notebook cell."""
     symbols = equations.symbols_of(result.problem)
-    return _template("summary.html").render(_values(result, symbols), plots={})
+    return environment().get_template("summary.html").render(_values(result, symbols), plots={})
 
 
 @cache
@@ -143,10 +121,6 @@ def environment() -> Environment:
         "typeset": equations,
     }
     return made
-
-
-def _template(name: str) -> Template:
-    return environment().get_template(name)
 
 
 def printable(value: Any) -> Any:
@@ -200,6 +174,31 @@ def _values(result: ResultData, symbols: Symbols) -> dict[str, Any]:
         "groups": [(title, [r for r in rows if r.kind == k]) for k, title in kinds.items()],
         "level": level_words(result.uncertainty.level) if result.uncertainty else "95 %",
         "display_name": name,
+    }
+
+
+def report_values(result: ResultData) -> dict[str, Any]:
+    """Return what the sections of the report show."""
+    problem = result.problem
+    symbols = equations.symbols_of(problem)
+    write = equations.typeset_writer(symbols)
+    measured = {name for c in problem.conditions for name in c.series}
+    observables = problem.model.observables
+    special = [(e.name, equations.special_words(e, write)) for e in problem.experiments[:MAX_ROWS]]
+    return _values(result, symbols) | {
+        "sections": [(k, v) for k, v in SECTIONS.items() if k != "trust" or result.solutions],
+        "facts": _facts(result),
+        "plots": PLOTS,
+        "has_correlation": _has_correlation(result),
+        "ending_rows": _ending_rows(sentences.endings(result.starts)),
+        "solutions": _solutions(result, symbols),
+        "unchanged": [name for name, e in observables.items() if e.name == name],
+        "noise": [
+            (write.name(n), equations.noise_words(problem, n, write, "standard deviation"))
+            for n in observables
+            if n in measured
+        ],
+        "special": [(name, pieces) for name, pieces in special if pieces],
     }
 
 
