@@ -7,9 +7,8 @@ import pytest
 
 from odefit.structure.auxiliary_states import consistent_point, on_principal_branch
 from odefit.structure.comparison import OutputComparison
-from odefit.structure.counting import distinct_values
 from odefit.structure.differentiated_system import DifferentiatedSystem
-from odefit.structure.homotopy.distinct import distinct_rows
+from odefit.structure.homotopy.distinct import distinct_rows, distinct_values
 from odefit.structure.homotopy.tracker import track
 from odefit.structure.indistinguishable import MovingPointHomotopy, find_indistinguishable
 from odefit.structure.square import SquareSystem

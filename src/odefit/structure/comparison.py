@@ -1,4 +1,8 @@
-"""Do two solutions of a square system agree in the derivatives beyond it too?"""
+"""Which solutions of a square system agree in the derivatives beyond it too.
+
+A square system takes as many Taylor coefficients as there are unknowns, and most of its solutions
+differ in the next ones. Those that do not are indistinguishable.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import numpy as np
 from odefit.problem.arrays import Array, BoolArray, ComplexArray
 from odefit.problem.expressions import TIME
 from odefit.structure.expansion import Expansion, ExpansionPoint, random_complex, time_series
+from odefit.structure.homotopy.monodromy import GenericSolutions
 from odefit.structure.homotopy.tracker import solve
 from odefit.structure.series import COMPLEX
 from odefit.structure.square import SquareSystem
@@ -95,6 +100,13 @@ class OutputComparison:
         with np.errstate(all="ignore"):
             difference = np.abs(one - others) / scale
         return np.asarray(np.all(difference < SAME_COEFFICIENT, axis=1))
+
+
+def count_indistinguishable(square: SquareSystem, generic: GenericSolutions) -> int:
+    """Return how many of the generic solutions are indistinguishable from the first."""
+    compare = OutputComparison(square, generic.parameters)
+    coefficients = compare.coefficients(generic.solutions)
+    return int(compare.equal(coefficients[0], coefficients).sum())
 
 
 def _continued(

@@ -18,10 +18,9 @@ from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
 from odefit.structure.auxiliary_states import consistent_point, on_principal_branch, unknowns_in
 from odefit.structure.combinations import identifiable_combinations
-from odefit.structure.counting import distinct_values
 from odefit.structure.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
 from odefit.structure.expansion import Expansion
-from odefit.structure.homotopy.distinct import distinct_rows
+from odefit.structure.homotopy.distinct import distinct_rows, distinct_values
 from odefit.structure.indistinguishable import find_indistinguishable
 from odefit.structure.ranks import LocalRank, local_rank
 from odefit.structure.square import SquareSystem

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odefit import library
-from odefit.structure.counting import count_solutions
+from odefit.structure.comparison import count_indistinguishable
 from odefit.structure.differentiated_system import DifferentiatedSystem
 from odefit.structure.homotopy.monodromy import MISS_PROBABILITY, all_solutions, miss_probability
 from odefit.structure.indistinguishable import find_indistinguishable
@@ -27,18 +27,17 @@ COUNTS = {
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_all_solutions_are_found_and_structural_ones_are_told_apart(name: str) -> None:
-    total, structural = COUNTS[name]
+def test_all_solutions_are_found_and_indistinguishable_ones_are_counted(name: str) -> None:
+    total, indistinguishable = COUNTS[name]
     square = SquareSystem(DifferentiatedSystem(library.load(f"rational-{name}"), free_states=True))
     found = all_solutions(square)
     assert found.complete
     assert len(found.solutions) == total
-    counted = count_solutions(square, found)
-    assert (counted.total, counted.spurious) == (structural, total - structural)
+    assert count_indistinguishable(square, found) == indistinguishable
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_partners_are_as_many_without_all_solutions(name: str) -> None:
+def test_indistinguishable_solutions_are_as_many_without_all_solutions(name: str) -> None:
     square = SquareSystem(DifferentiatedSystem(library.load(f"rational-{name}"), free_states=True))
     point, parameters = square.generic_point(np.random.default_rng(1))
     found = find_indistinguishable(square, point, parameters)
@@ -71,7 +70,7 @@ def test_an_end_before_the_end_is_admitted() -> None:
     assert found.miss_probability > MISS_PROBABILITY
 
 
-def test_the_doubt_falls_with_arrivals_and_rises_with_solutions() -> None:
+def test_a_missed_solution_is_less_probable_after_more_arrivals_at_fewer_solutions() -> None:
     assert miss_probability(1, 0) == 1.0
     assert miss_probability(1, 20) == pytest.approx(0.5**20)
     assert miss_probability(3, 20) > miss_probability(1, 20) > miss_probability(1, 30)

@@ -11,7 +11,7 @@ import numpy as np
 from odefit.problem.arrays import ComplexArray
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
-from odefit.structure.counting import count_solutions
+from odefit.structure.comparison import count_indistinguishable
 from odefit.structure.differentiated_system import DifferentiatedSystem
 from odefit.structure.homotopy.monodromy import GenericSolutions
 from odefit.structure.square import SquareSystem
@@ -141,7 +141,7 @@ def prepare(
             "to solve; observe more, or fix some unknowns"
         )
     generic = stored_solutions(square, seed, stop=stop, report=report)
-    count = count_solutions(square, generic).total if generic.complete else None
+    count = count_indistinguishable(square, generic) if generic.complete else None
     one_time = Preparation(problem, square.system, square, generic, count)
     if points == 1 or not one_time.free_states or not generic.complete:
         return one_time

@@ -1,4 +1,4 @@
-"""How many solutions a structural problem has, exactly: a Groebner basis modulo a prime.
+"""The exact number of solutions for generic data, by a Groebner basis modulo a prime.
 
 The equations say that the Taylor coefficients of the outputs are those at a random point. Their
 solutions are counted in the algebraic closure of a prime field, where nothing is rounded and no
@@ -11,7 +11,6 @@ Pogudin and C. Yap, Global identifiability of differential models, Comm. Pure Ap
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -43,37 +42,28 @@ MAX_POINTS = 5
 
 @dataclass(frozen=True, eq=False)
 class ExactCount:
-    """The solutions of a structural problem for generic data.
+    """The number of solutions for generic data.
 
     The count is exact for the random point and the prime that were drawn. It is that for almost
     all parameters over the complex numbers unless the point lies on a certain hypersurface or the
     prime divides a certain number; both are unlikely (the number of points on a hypersurface of
     degree D is below a D/p-th of all, p being the prime), but neither is proved for the case at
-    hand. Counts with two seeds that agree leave little doubt.
+    hand. Counts with two seeds that agree are hardly wrong.
 
     Attributes
     ----------
     total
-        Distinct solutions, complex ones included, in all unknowns that are solved for.
+        Number of distinct solutions, complex ones included, in all unknowns that are solved for.
     values
-        By unknown that is solved for, how many distinct values it has among the solutions.
+        For each unknown that is solved for, its number of distinct values.
     dimension
-        Solutions counted with their multiplicities. It is `total` if no solution is multiple,
-        as it should be at a generic point.
-    structural
-        Whether all that the outputs ever say was used, or as many equations as unknowns.
-    prime
-        The characteristic of the field.
-    seconds
-        Spent on it.
+        Number of solutions counted with their multiplicities. It is `total` if no solution is
+        multiple, as it should be at a generic point.
     """
 
     total: int
     values: Mapping[str, int]
     dimension: int
-    structural: bool
-    prime: int
-    seconds: float
 
 
 def exact_count(
@@ -84,34 +74,34 @@ def exact_count(
     seed: int = 0,
     stop: Callable[[], bool] = lambda: False,
 ) -> ExactCount | None:
-    """Count the solutions of a square system, or of the whole structural problem.
+    """Count the solutions of a square system, or of all equations.
 
     Unknowns that are held are given random values; everything that is known (inputs, irrational
     numbers) is random too.
 
     Parameters
     ----------
+    square
+        The square system.
     structural
         False counts the solutions of the square system itself, which is what a homotopy has to
-        follow. True takes one more derivative of every output. No more are needed: the first
-        derivative that is not among the rows is algebraic over those that are, so that by
-        differentiating its minimal polynomial all later ones are rational in what is there.
+        track. True counts the indistinguishable ones, by one more derivative of every output. No
+        more are needed: the first derivative that is not among the rows is algebraic over those
+        that are, so that by differentiating its minimal polynomial all later ones are rational in
+        those that are used.
     time_limit
-        In seconds.
+        Time limit in seconds.
     seed
-        Of the random point.
+        Seed of the random point.
     stop
-        Asked now and then whether to give up, as if the time had passed.
+        Called now and then; the count is given up when it returns True.
 
     Returns
     -------
     ExactCount or None
-        None if the time has passed or the memory allowed does not suffice, or no random point
-        was found on the polynomial relations that the model comes with
-        (:func:`~odefit.structure.exact.points.random_point`), or the relations are such that the
-        solutions are not isolated.
+        None if the time has passed or the memory allowed does not suffice, if the equations
+        divide by zero at all random points, or if there are infinitely many solutions.
     """
-    began = time.perf_counter()
     deadline = Deadline(time_limit, stop)
     rows = _rows(square, structural)
     try:
@@ -125,9 +115,6 @@ def exact_count(
         total,
         {names[c]: n for c, n in values.items()},
         dimension,
-        structural,
-        PRIME,
-        time.perf_counter() - began,
     )
 
 
@@ -222,7 +209,7 @@ def _counted(
     seed: int,
     deadline: Deadline,
 ) -> tuple[int, int, dict[int, int]]:
-    """Number of solutions, with multiplicities too, and of values of the `wanted` variables."""
+    """Count the solutions, these with multiplicities, and the values of the `wanted` variables."""
     eliminated = without_linear(equations, depth, deadline)
     used = set().union(*(variables(f) for f in eliminated.equations))
     forms = {v: eliminated.forms.get(v, variable(v)) for v in wanted}

@@ -1,4 +1,4 @@
-"""A limit that long computations ask about."""
+"""A time limit that long computations check."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Callable
 
 
 class UnfinishedError(RuntimeError):
-    """The time allowed has passed, or the memory allowed would not suffice."""
+    """A computation was given up: the time has passed, or the memory would not suffice."""
 
 
 class Deadline:
-    """A moment after which to give up.
+    """A moment after which a computation is given up.
 
     Parameters
     ----------
     seconds
-        From now; None for never.
+        Seconds from now to that moment; None for no limit.
     stop
-        Asked as well whether to give up.
+        The computation is given up as well when this returns True.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Variables that an equation gives as a linear form of the others are put aside."""
+"""Elimination of variables that an equation gives as an affine form of the others."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Eliminated:
     Attributes
     ----------
     equations
-        What is left.
+        The equations that are left.
     forms
-        The variables that are gone, as affine forms of those that are left.
+        The variables that were eliminated, as affine forms of those that are left.
     """
 
     equations: list[Polynomial]
@@ -37,15 +37,19 @@ class Eliminated:
 def without_linear(
     equations: Sequence[Polynomial], depth: Sequence[int], deadline: Deadline | None = None
 ) -> Eliminated:
-    """Substitute by equations of degree 1 until there is none.
+    """Eliminate a variable by each equation of degree 1, until there is no such equation.
 
-    Short equations go first, since they fill the others least; of an equation the variable of
-    the greatest depth goes, and so what is wanted in the end stays if it can.
+    Short equations come first, since they lengthen the others least. Each eliminates its variable
+    of the greatest depth, so that the unknowns, whose depth is 0, are left if possible.
 
     Parameters
     ----------
+    equations
+        Polynomials that are zero.
     depth
-        By variable.
+        The depth of each variable.
+    deadline
+        When to give up.
     """
     left = [f for f in equations if f]
     forms: dict[int, Polynomial] = {}

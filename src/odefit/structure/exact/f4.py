@@ -18,10 +18,10 @@ from odefit.structure.exact.monomials import Packing
 from odefit.structure.series import PRIME, Residues
 
 Terms = Mapping[int, int]
-"""A polynomial: coefficients by packed monomials."""
+"""A polynomial: its coefficients by packed monomials."""
 
-ASKED = 64
-"""Rows of a matrix that are made between two looks at the clock."""
+CHECK_INTERVAL = 64
+"""Number of rows of a matrix that are made between two checks of the deadline."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +31,11 @@ class Element:
     Attributes
     ----------
     monomials
-        Packed, the leading one first, all others below it.
+        The packed monomials, the leading one first, all others below it.
     coefficients
-        As many.
+        The coefficients of the monomials, in their order.
     exponents
-        Of the leading monomial.
+        The integer of exponents of the leading monomial.
     """
 
     monomials: tuple[int, ...]
@@ -50,7 +50,15 @@ class Element:
 
 @dataclass(frozen=True, order=True)
 class _Pair:
-    """Two elements, and the least common multiple of their leading monomials (exponents)."""
+    """A critical pair of two elements.
+
+    Attributes
+    ----------
+    degree, lcm
+        Total degree and exponents of the least common multiple of the leading monomials.
+    first, second
+        Numbers of the elements.
+    """
 
     degree: int
     lcm: int
@@ -61,14 +69,16 @@ class _Pair:
 def groebner_basis(
     polynomials: Iterable[Terms], packing: Packing, deadline: Deadline | None = None
 ) -> list[Element]:
-    """The reduced basis of an ideal, by increasing leading monomials.
+    """Return the reduced Groebner basis of an ideal, by increasing leading monomials.
 
     Parameters
     ----------
     polynomials
-        Generators, modulo :data:`~odefit.structure.series.PRIME`.
+        Generators of the ideal, modulo :data:`~odefit.structure.series.PRIME`.
     packing
-        Their monomials, and so the order of monomials.
+        How monomials are packed, which says how they are ordered.
+    deadline
+        When to give up.
 
     Raises
     ------
@@ -79,16 +89,17 @@ def groebner_basis(
 
 
 class _Basis:
-    """The basis as it grows."""
+    """The basis as elements are added to it."""
 
     def __init__(self, packing: Packing, deadline: Deadline) -> None:
         self.packing = packing
         self.deadline = deadline
         self.elements: list[Element] = []
         self.pairs: list[_Pair] = []
-        self.alive: list[int] = []  # whose leading monomial no other one divides
+        self.minimal: list[int] = []  # elements whose leading monomial no other one divides
 
     def of(self, polynomials: Iterable[Terms]) -> list[Element]:
+        """Return the reduced basis of the ideal of these polynomials."""
         degree = self.packing.degree
         waiting = [{m: c % PRIME for m, c in f.items() if c % PRIME} for f in polynomials]
         waiting = [f for f in waiting if f]
@@ -110,18 +121,19 @@ class _Basis:
         return self._interreduced()
 
     def _element(self, row: Terms) -> Element:
+        """Return a polynomial as an element, with leading coefficient 1."""
         monomials = tuple(sorted(row, reverse=True))
         inverse = pow(row[monomials[0]], -1, PRIME)
         coefficients = np.array([row[m] * inverse % PRIME for m in monomials], dtype=np.int64)
         return Element(monomials, coefficients, self.packing.exponents(monomials[0]))
 
     def _insert(self, element: Element) -> None:
-        """Take in an element, and the pairs that are needed with it."""
+        """Add an element, and the critical pairs that are needed with it."""
         packing, e, new = self.packing, element.exponents, len(self.elements)
         divides, lcm = packing.divides, packing.lcm
         leads = [other.exponents for other in self.elements]
         fresh = []
-        for i in self.alive:
+        for i in self.minimal:
             both = lcm(e, leads[i])
             fresh.append((packing.degree(packing.sums(both)), e + leads[i] != both, both, i))
         fresh.sort()
@@ -144,22 +156,22 @@ class _Basis:
             or lcm(e, leads[pair.second]) == pair.lcm
         ]
         self.pairs += [_Pair(degree, both, i, new) for degree, linked, both, i in kept if linked]
-        self.alive = [i for i in self.alive if not divides(e, leads[i])]
-        self.alive.append(new)
+        self.minimal = [i for i in self.minimal if not divides(e, leads[i])]
+        self.minimal.append(new)
         self.elements.append(element)
 
     def _reducer(self, packed: int) -> Element | None:
-        """An element whose leading monomial divides the given one."""
+        """Return an element whose leading monomial divides the given one, if there is one."""
         guard = self.packing.guard
         guarded = self.packing.exponents(packed) | guard
-        for i in self.alive:
+        for i in self.minimal:
             element = self.elements[i]
             if (guarded - element.exponents) & guard == guard:
                 return element
         return None
 
     def _multiples(self, pairs: Sequence[_Pair]) -> list[Terms]:
-        """What is to be reduced for the pairs: differences of the members with one lcm."""
+        """Return the polynomials to be reduced for critical pairs: differences of multiples."""
         members: dict[int, set[int]] = {}
         for pair in pairs:
             members.setdefault(self.packing.sums(pair.lcm), set()).update((pair.first, pair.second))
@@ -181,7 +193,7 @@ class _Basis:
         return rows
 
     def _multiple(self, element: Element, lead: int) -> dict[int, int]:
-        """The element times what makes `lead` its leading monomial."""
+        """Return the multiple of an element whose leading monomial is `lead`."""
         shift = lead - element.lead
         return {
             m + shift: c
@@ -189,7 +201,7 @@ class _Basis:
         }
 
     def _reduced(self, rows: Sequence[Terms]) -> list[dict[int, int]]:
-        """A basis of what the rows are modulo the elements, by increasing leading monomials."""
+        """Return a basis of the rows modulo the elements, by increasing leading monomials."""
         if not rows:
             return []
         columns, left = self._remainders(rows)
@@ -201,7 +213,10 @@ class _Basis:
         return result
 
     def _remainders(self, rows: Sequence[Terms]) -> tuple[list[int], Residues]:
-        """Monomials that no leading one divides, decreasing, and the rows written in them."""
+        """Return the rows modulo the elements, as a matrix, and the monomials of its columns.
+
+        No leading monomial of an element divides these monomials, which decrease.
+        """
         columns, reducers = self._columns(rows)
         place = {m: k for k, m in enumerate(columns)}
         pivots = [self._row(element, lead, place) for lead, element in reducers]
@@ -216,7 +231,7 @@ class _Basis:
         return [columns[k] for k in free.tolist()], left
 
     def _columns(self, rows: Iterable[Terms]) -> tuple[list[int], list[tuple[int, Element]]]:
-        """All monomials that come up, decreasing, and the elements that reduce some of them."""
+        """Return all monomials that come up, decreasing, and the elements that reduce them."""
         seen = {m for row in rows for m in row}
         waiting = list(seen)
         reducers: list[tuple[int, Element]] = []
@@ -225,7 +240,7 @@ class _Basis:
             element = self._reducer(m)
             if element is None:
                 continue
-            if len(reducers) % ASKED == 0:
+            if len(reducers) % CHECK_INTERVAL == 0:
                 self.deadline.check()
             reducers.append((m, element))
             shift = m - element.lead
@@ -240,8 +255,8 @@ class _Basis:
         return at, element.coefficients
 
     def _interreduced(self) -> list[Element]:
-        """The elements that are needed, each without monomials that others reduce."""
-        minimal = sorted((self.elements[i] for i in self.alive), key=lambda f: f.lead)
+        """Return the minimal elements, each without monomials that others reduce."""
+        minimal = sorted((self.elements[i] for i in self.minimal), key=lambda f: f.lead)
         tails = [
             dict(zip(f.monomials[1:], f.coefficients[1:].tolist(), strict=True)) for f in minimal
         ]

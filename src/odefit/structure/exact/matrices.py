@@ -13,27 +13,31 @@ from odefit.structure.series import PRIME, Residues
 SparseRow = tuple[IntArray, Residues]
 """Columns, and the residues there."""
 
-CHUNK = 8_000_000
-"""Entries of the dense matrix that are worked on at once."""
+CHUNK_ENTRIES = 8_000_000
+"""Number of entries of the dense matrix that are reduced at once."""
 
-GREATEST = 60_000_000
-"""Entries of a dense matrix, at most: half a gigabyte."""
+MAX_ENTRIES = 60_000_000
+"""Largest number of entries of a dense matrix: half a gigabyte."""
 
-ASKED = 32
-"""Steps of elimination between two looks at the clock."""
+CHECK_INTERVAL = 32
+"""Number of steps of elimination between two checks of the deadline."""
 
 
 def reduced_by(
     pivots: Sequence[SparseRow], rows: Sequence[SparseRow], width: int, deadline: Deadline
 ) -> tuple[IntArray, Residues]:
-    """What `rows` are modulo `pivots`.
+    """Reduce `rows` by `pivots`.
 
     Parameters
     ----------
     pivots
         Rows that begin with 1, each in a column of its own, in the order of these columns.
+    rows
+        The rows that are reduced.
     width
         Number of columns.
+    deadline
+        When to give up.
 
     Returns
     -------
@@ -47,10 +51,10 @@ def reduced_by(
     """
     begins = np.array([at[0] for at, _ in pivots], dtype=np.intp)
     free = np.setdiff1d(np.arange(width), begins)
-    if len(rows) * len(free) > GREATEST or width > GREATEST:
+    if len(rows) * len(free) > MAX_ENTRIES or width > MAX_ENTRIES:
         raise UnfinishedError("a matrix is too large")
     result = np.zeros((len(rows), len(free)), dtype=np.int64)
-    size = max(1, CHUNK // max(width, 1))
+    size = max(1, CHUNK_ENTRIES // max(width, 1))
     for start in range(0, len(rows), size):
         some = rows[start : start + size]
         # Columns lie in memory one after the other: they are what is picked.
@@ -58,7 +62,7 @@ def reduced_by(
         for k, (at, values) in enumerate(some):
             dense[at, k] = values
         for k, (at, values) in enumerate(pivots):
-            if k % ASKED == 0:
+            if k % CHECK_INTERVAL == 0:
                 deadline.check()
             factors = PRIME - dense[at[0]]
             touched = np.flatnonzero(factors != PRIME)
@@ -74,10 +78,10 @@ def reduced_by(
 
 
 def echelon(matrix: Residues, deadline: Deadline) -> Residues:
-    """The reduced echelon form, without rows of zeros; `matrix` is used up."""
+    """Return the reduced echelon form, without rows of zeros; `matrix` is overwritten."""
     rank = 0
     for column in range(matrix.shape[1]):
-        if column % ASKED == 0:
+        if column % CHECK_INTERVAL == 0:
             deadline.check()
         if rank == len(matrix):
             break

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-BITS = 16
-"""Of each field, the highest of which stays free: degrees are below 2^15."""
+FIELD_BITS = 16
+"""Number of bits of each field, the highest of which stays free: degrees are below 2^15."""
 
 
 class Packing:
@@ -28,48 +28,48 @@ class Packing:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self._whole = (1 << (BITS * count)) - 1
-        self._ones = sum(1 << (BITS * i) for i in range(count))
-        self.guard = self._ones << (BITS - 1)
+        self._whole = (1 << (FIELD_BITS * count)) - 1
+        self._ones = sum(1 << (FIELD_BITS * i) for i in range(count))
+        self.guard = self._ones << (FIELD_BITS - 1)
         """The free bit of every field."""
         self.variables = tuple(self.pack([int(i == v) for i in range(count)]) for v in range(count))
         """Each variable, packed."""
 
     def pack(self, exponents: Sequence[int]) -> int:
-        """A monomial by its exponents."""
+        """Return the packed monomial with the given exponents."""
         total = result = 0
         for i, e in enumerate(exponents):
             total += e
-            result |= total << (BITS * i)
+            result |= total << (FIELD_BITS * i)
         return result
 
     def unpack(self, packed: int) -> tuple[int, ...]:
-        """Its exponents."""
+        """Return the exponents of a packed monomial."""
         return tuple(self._fields(self.exponents(packed)))
 
     def exponents(self, packed: int) -> int:
-        """Exponents from sums."""
-        return packed - ((packed << BITS) & self._whole)
+        """Return the integer of exponents of a packed monomial."""
+        return packed - ((packed << FIELD_BITS) & self._whole)
 
     def sums(self, exponents: int) -> int:
-        """Packed, from exponents."""
+        """Return the packed monomial of an integer of exponents."""
         # In the product with 1 + 2^16 + 2^32 + ... every field is the sum of those up to it.
         return (exponents * self._ones) & self._whole
 
     def _fields(self, integer: int) -> Iterator[int]:
-        mask = (1 << BITS) - 1
-        return ((integer >> (BITS * i)) & mask for i in range(self.count))
+        mask = (1 << FIELD_BITS) - 1
+        return ((integer >> (FIELD_BITS * i)) & mask for i in range(self.count))
 
     def divides(self, a: int, b: int) -> bool:
-        """Whether one divides the other, both as exponents."""
+        """Return whether `a` divides `b`, both given as integers of exponents."""
         return ((b | self.guard) - a) & self.guard == self.guard
 
     def lcm(self, a: int, b: int) -> int:
-        """The least common multiple, all as exponents."""
+        """Return the least common multiple, everything given as integers of exponents."""
         keep = ((a | self.guard) - b) & self.guard  # of the fields in which a is not smaller
-        mask = (keep - (keep >> (BITS - 1))) | keep
+        mask = (keep - (keep >> (FIELD_BITS - 1))) | keep
         return (a & mask) | (b & ~mask & self._whole)
 
     def degree(self, packed: int) -> int:
-        """The total degree."""
-        return packed >> (BITS * (self.count - 1))
+        """Return the total degree of a packed monomial."""
+        return packed >> (FIELD_BITS * (self.count - 1))

@@ -9,38 +9,42 @@ from __future__ import annotations
 from odefit.structure.series import PRIME
 
 Monomial = tuple[tuple[int, int], ...]
+"""The sorted pairs (variable, exponent) of a monomial."""
+
 Polynomial = dict[Monomial, int]
+"""The coefficients of a polynomial by its monomials."""
 
 ONE: Monomial = ()
+"""The monomial 1."""
 
 
 def constant(value: int) -> Polynomial:
-    """A number."""
+    """Return the polynomial that is a number."""
     return {ONE: value % PRIME} if value % PRIME else {}
 
 
 def variable(number: int) -> Polynomial:
-    """The variable of that number."""
+    """Return the variable of that number as a polynomial."""
     return {((number, 1),): 1}
 
 
 def is_constant(f: Polynomial) -> bool:
-    """Whether `f` is a number."""
+    """Return whether `f` is a number."""
     return not f or (len(f) == 1 and ONE in f)
 
 
 def degree(f: Polynomial) -> int:
-    """The total degree; -1 of zero."""
+    """Return the total degree; that of zero is -1."""
     return max((sum(e for _, e in m) for m in f), default=-1)
 
 
 def variables(f: Polynomial) -> set[int]:
-    """Numbers of the variables that appear."""
+    """Return the numbers of the variables in `f`."""
     return {v for m in f for v, _ in m}
 
 
 def add(a: Polynomial, b: Polynomial, factor: int = 1) -> Polynomial:
-    """``a + factor * b``."""
+    """Return ``a + factor * b``."""
     result = dict(a)
     for m, c in b.items():
         value = (result.get(m, 0) + factor * c) % PRIME
@@ -52,12 +56,12 @@ def add(a: Polynomial, b: Polynomial, factor: int = 1) -> Polynomial:
 
 
 def scale(a: Polynomial, factor: int) -> Polynomial:
-    """``factor * a``, the factor not being zero."""
+    """Return ``factor * a``; the factor must not be zero."""
     return {m: c * factor % PRIME for m, c in a.items()}
 
 
 def multiply(a: Polynomial, b: Polynomial) -> Polynomial:
-    """``a * b``."""
+    """Return ``a * b``."""
     result: Polynomial = {}
     for m, c in a.items():
         for n, d in b.items():
@@ -67,7 +71,7 @@ def multiply(a: Polynomial, b: Polynomial) -> Polynomial:
 
 
 def joined(m: Monomial, n: Monomial) -> Monomial:
-    """The product of two monomials."""
+    """Return the product of two monomials."""
     if not m or not n:
         return m or n
     exponents = dict(m)
@@ -77,7 +81,7 @@ def joined(m: Monomial, n: Monomial) -> Monomial:
 
 
 def substitute(f: Polynomial, number: int, value: Polynomial) -> Polynomial:
-    """`f` with a polynomial in the place of one variable."""
+    """Return `f` with one variable replaced by a polynomial."""
     powers = [constant(1), value]
     result: dict[Monomial, int] = {}
     for m, c in f.items():

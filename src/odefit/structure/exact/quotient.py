@@ -1,9 +1,9 @@
-"""What a Groebner basis says of the solutions: the quotient ring and its multiplications.
+"""The quotient ring of an ideal with finitely many zeros, and its multiplication matrices.
 
-For finitely many solutions the monomials that no leading monomial divides are a basis of the
-quotient ring (D. Cox, J. Little, D. O'Shea, Using Algebraic Geometry, chapter 2). The values of a
-linear form at the solutions are the roots of its minimal polynomial there, which is found from
-the powers of the form.
+The monomials that no leading monomial of a Groebner basis divides are a basis of the quotient
+ring (D. Cox, J. Little, D. O'Shea, Using Algebraic Geometry, chapter 2). The values of a linear
+form at the zeros are the roots of its minimal polynomial there, which is found from the powers of
+the form.
 """
 
 from __future__ import annotations
@@ -12,37 +12,40 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from odefit.structure.echelon import Echelon
 from odefit.structure.exact.deadline import Deadline, UnfinishedError
 from odefit.structure.exact.f4 import Element
 from odefit.structure.exact.monomials import Packing
 from odefit.structure.series import PRIME, Residues
 
-GREATEST = 3000
-"""Dimension, at most."""
+MAX_DIMENSION = 3000
+"""Largest dimension of the quotient ring."""
 
-MEMORY = 100_000_000
-"""Entries of all multiplication matrices, at most."""
+MAX_ENTRIES = 100_000_000
+"""Largest number of entries of all multiplication matrices."""
 
 
 class NotZeroDimensionalError(ValueError):
-    """There are infinitely many solutions."""
+    """An ideal has infinitely many zeros."""
 
 
 class Quotient:
-    """The polynomials modulo an ideal with finitely many zeros.
+    """The ring of polynomials modulo an ideal with finitely many zeros.
 
     Parameters
     ----------
     basis
-        The reduced Groebner basis.
+        The reduced Groebner basis of the ideal.
     packing
-        Of its monomials.
+        How the monomials are packed.
+    deadline
+        When to give up.
 
     Attributes
     ----------
     monomials
-        A basis of the quotient ring, packed, increasing. Their number is that of the solutions,
-        each counted with its multiplicity.
+        A basis of the quotient ring: packed monomials, in increasing order. Their number is that
+        of the zeros, each counted with its multiplicity.
 
     Raises
     ------
@@ -58,15 +61,16 @@ class Quotient:
         self._packing = packing
         self._deadline = deadline or Deadline()
         self._basis = basis
-        self.monomials = self._staircase()
+        self.monomials = self._standard_monomials()
         self._matrices = self._multiplications()
 
     @property
     def dimension(self) -> int:
-        """Of the quotient ring as a vector space."""
+        """The dimension of the quotient ring as a vector space."""
         return len(self.monomials)
 
-    def _staircase(self) -> list[int]:
+    def _standard_monomials(self) -> list[int]:
+        """Return the monomials that no leading monomial divides."""
         packing = self._packing
         leads = [f.exponents for f in self._basis]
         if any(f.lead == 0 for f in self._basis):
@@ -88,14 +92,14 @@ class Quotient:
                     if not any(packing.divides(lead, exponents) for lead in leads):
                         seen.add(n)
                         waiting.append(n)
-            if len(seen) > GREATEST:
-                raise UnfinishedError(f"more than {GREATEST} solutions")
+            if len(seen) > MAX_DIMENSION:
+                raise UnfinishedError(f"more than {MAX_DIMENSION} solutions")
         return sorted(seen)
 
     def _multiplications(self) -> Residues:
-        """By variable, the matrix whose row i has what the product with monomial i is."""
+        """Return each variable's multiplication matrix: row i is its product with monomial i."""
         count, size = self._packing.count, self.dimension
-        if count * size * size > MEMORY:
+        if count * size * size > MAX_ENTRIES:
             raise UnfinishedError("the multiplication matrices are too large")
         place = {m: i for i, m in enumerate(self.monomials)}
         rules = {f.lead: f for f in self._basis}
@@ -124,19 +128,21 @@ class Quotient:
         return matrices
 
     def _from_below(self, m: int, border: Mapping[int, Residues], matrices: Residues) -> Residues:
-        """A monomial on the border that is a variable times another one there."""
+        """Return a border monomial that is a variable times another border monomial."""
         v, form = next(
             (v, border[m - x]) for v, x in enumerate(self._packing.variables) if m - x in border
         )
         return _times(form, matrices[v])
 
     def minimal_polynomial(self, form: Mapping[int, int]) -> list[int]:
-        """The minimal polynomial of a linear form, lowest coefficient first, the highest 1.
+        """Return the minimal polynomial of a linear form, lowest coefficient first.
+
+        The highest coefficient is 1.
 
         Parameters
         ----------
         form
-            Coefficients by variable.
+            The coefficients of the form by the numbers of the variables.
         """
         size = self.dimension
         if not size:
@@ -146,29 +152,21 @@ class Quotient:
             matrix = (matrix + c % PRIME * self._matrices[v]) % PRIME
         power = np.zeros(size, dtype=np.int64)
         power[0] = 1  # the monomial 1
-        # Rows of the echelon form of the powers so far, each with how it was made of them.
-        rows = np.zeros((0, 2 * size + 1), dtype=np.int64)
-        pivots: list[int] = []
+        # Every power has a unit vector behind it, which tells how a row is made of the powers.
+        echelon = Echelon(2 * size + 1)
         for k in range(size + 1):
             self._deadline.check()
-            row = np.concatenate([power, np.zeros(size + 1, dtype=np.int64)])
-            row[size + k] = 1
-            if pivots:
-                row = (row - _times(row[pivots], rows)) % PRIME
-            found = np.flatnonzero(row[:size])
-            if not len(found):
-                return [int(c) for c in row[size : size + k + 1]]
-            pivot = int(found[0])
-            row = row * pow(int(row[pivot]), -1, PRIME) % PRIME
-            # Kept reduced, so that one product is enough above.
-            rows = (rows + (PRIME - rows[:, pivot, None]) * row) % PRIME
-            rows = np.vstack([rows, row])
-            pivots.append(pivot)
+            unit = np.zeros(size + 1, dtype=np.int64)
+            unit[k] = 1
+            echelon.add(np.concatenate([power, unit]))
+            if echelon.pivots[-1] >= size:  # the powers so far are dependent
+                relation = echelon.rows[-1, size : size + k + 1]
+                return [int(c) for c in relation * pow(int(relation[k]), -1, PRIME) % PRIME]
             power = _times(power, matrix)
         raise AssertionError("more independent powers than the dimension")
 
 
 def _times(row: Residues, matrix: Residues) -> Residues:
-    """A row vector times a matrix, modulo the prime."""
+    """Return a row vector times a matrix, modulo the prime."""
     used = np.flatnonzero(row)
     return np.asarray((row[used, None] * matrix[used] % PRIME).sum(axis=0) % PRIME)

@@ -1,4 +1,4 @@
-"""Taylor coefficients of a expansion's outputs as polynomials in unknowns and in new variables.
+"""Taylor coefficients of outputs as polynomials in the unknowns and in new variables.
 
 The new variables are the Taylor coefficients of the states, with ``(k + 1) x_(k+1) = f_k`` for a
 state with ``x' = f``, and those of the reciprocal ``w`` of every divisor ``b``, with ``w b = 1``.
@@ -30,53 +30,55 @@ Place = tuple[int, int]
 
 
 class Variables:
-    """The variables of a system, those of all its expansions.
+    """The variables of the polynomials of all expansions.
 
     Parameters
     ----------
     count
-        Of the unknowns, which are variables 0 to ``count - 1``.
+        Number of the unknowns, which are variables 0 to ``count - 1``.
 
     Attributes
     ----------
     depth
-        By variable, the order of the Taylor coefficient that it is; 0 of unknowns.
+        For each variable the order of the Taylor coefficient that it stands for; 0 for unknowns.
     """
 
     def __init__(self, count: int) -> None:
         self.depth = [0] * count
 
     def new(self, depth: int) -> Polynomial:
-        """Another variable."""
+        """Return a new variable."""
         self.depth.append(depth)
         return variable(len(self.depth) - 1)
 
 
 class SymbolicSeries:
-    """The Taylor coefficients of one expansion.
+    """The Taylor coefficients of one expansion, as polynomials.
 
     Parameters
     ----------
     equations
-        Of the expansion.
+        The equations of the expansion.
     variables
-        Where new ones are made.
+        The variables of all expansions, to which new ones are added.
     values
-        Of the unknowns and known numbers, by entry: a variable, or a number.
+        The unknowns and known numbers, by their entries: a variable, or a number.
     functions
-        Taylor coefficients of the known functions, by entry.
+        Taylor coefficients of the known functions, by their entries.
+    deadline
+        When to give up.
 
     Attributes
     ----------
     relations
-        Polynomials that are zero: what the new variables are.
+        Polynomials that are zero, and so define the new variables.
 
     Raises
     ------
     ZeroDivisionError
-        By its methods: a divisor is zero at this point.
+        A divisor is zero at this point; :meth:`coefficients` raises it.
     UnfinishedError
-        By its methods: the time allowed has passed.
+        The time allowed has passed; :meth:`coefficients` raises it.
     """
 
     def __init__(
@@ -96,20 +98,20 @@ class SymbolicSeries:
         self._rhs = {x.index: f.index for x, f in zip(e.states, e.rhs, strict=True)}
         self._initial = {x.index: f.index for x, f in zip(e.states, e.initial, strict=True)}
         self._moving = self._changing()
-        self._made: dict[Place, Polynomial] = {}
+        self._known: dict[Place, Polynomial] = {}
         self._reciprocals: dict[Place, Polynomial] = {}
         self.relations: list[Polynomial] = []
 
     def coefficients(self, places: Iterable[Place]) -> list[Polynomial]:
-        """Of the given entries, at the given orders."""
+        """Return the coefficients of the given entries, at the given orders."""
         wanted = list(places)
         for place in self._needed(wanted):
             self._deadline.check()
-            self._made[place] = self._coefficient(*place)
-        return [self._made[place] for place in wanted]
+            self._known[place] = self._coefficient(*place)
+        return [self._known[place] for place in wanted]
 
     def _changing(self) -> list[bool]:
-        """By entry, whether it may change in time."""
+        """Return for each entry whether it may change in time."""
         moving: list[bool] = []
         for i, (operation, a, b) in enumerate(self._tape.entries):
             if operation in ("number", "variable"):
@@ -119,7 +121,7 @@ class SymbolicSeries:
         return moving
 
     def _needed(self, places: Sequence[Place]) -> list[Place]:
-        """What is to be made for `places` and is not there, operands before their results."""
+        """Return the coefficients that `places` need and that are not known, operands first."""
         seen: set[Place] = set()
         order: list[Place] = []
         waiting = [(place, False) for place in places]
@@ -127,14 +129,14 @@ class SymbolicSeries:
             place, operands_done = waiting.pop()
             if operands_done:
                 order.append(place)
-            elif place not in seen and place not in self._made:
+            elif place not in seen and place not in self._known:
                 seen.add(place)
                 waiting.append((place, True))
                 waiting += [(operand, False) for operand in self._operands(*place)]
         return order
 
     def _operands(self, i: int, k: int) -> list[Place]:
-        """What coefficient `k` of entry `i` is made of."""
+        """Return the coefficients of which coefficient `k` of entry `i` is made."""
         operation, a, b = self._tape.entries[i]
         if i in self._rhs:
             return [(self._rhs[i], k - 1)] if k else [(self._initial[i], 0)]
@@ -146,6 +148,7 @@ class SymbolicSeries:
         return [(c, j) for c, j in pairs if j == 0 or self._moving[c]]
 
     def _coefficient(self, i: int, k: int) -> Polynomial:
+        """Return coefficient `k` of entry `i`, whose operands are known."""
         operation, a, b = self._tape.entries[i]
         if i in self._rhs:
             return self._state(i, k)
@@ -166,16 +169,17 @@ class SymbolicSeries:
         return total
 
     def _at(self, i: int, k: int) -> Polynomial:
-        """A coefficient that is there; those of constants are zero."""
-        return self._made[i, k] if k == 0 or self._moving[i] else {}
+        """Return a coefficient that is known; those of constants beyond the first are zero."""
+        return self._known[i, k] if k == 0 or self._moving[i] else {}
 
     def _state(self, i: int, k: int) -> Polynomial:
+        """Return coefficient `k` of a state, by its initial value or its right-hand side."""
         if k == 0:
-            return self._made[self._initial[i], 0]
+            return self._known[self._initial[i], 0]
         return self._named(self._at(self._rhs[i], k - 1), k, k)
 
     def _named(self, f: Polynomial, divisor: int, depth: int) -> Polynomial:
-        """A new variable for `f` over a number; a number stays one."""
+        """Return a new variable for `f` over a number, unless that is a number itself."""
         if is_constant(f):
             return scale(f, pow(divisor, -1, PRIME))
         new = self._variables.new(depth)
@@ -183,7 +187,7 @@ class SymbolicSeries:
         return new
 
     def _reciprocal(self, i: int, k: int) -> Polynomial:
-        """Coefficient `k` of one over entry `i`: that of their product is 1 or 0."""
+        """Return coefficient `k` of the reciprocal of entry `i`."""
         if k and not self._moving[i]:
             return {}
         for j in range(k + 1):
@@ -192,6 +196,7 @@ class SymbolicSeries:
         return self._reciprocals[i, k]
 
     def _new_reciprocal(self, i: int, k: int) -> Polynomial:
+        """Return this coefficient, given the lower ones: the product with the entry is 1."""
         first = self._at(i, 0)
         if not first:
             raise ZeroDivisionError("division by zero in the prime field")

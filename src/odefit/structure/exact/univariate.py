@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from odefit.structure.series import PRIME
 
 Univariate = list[int]
+"""The coefficients of a polynomial in one variable, the lowest first."""
 
 
 def trimmed(f: Sequence[int]) -> Univariate:
-    """Without leading zeros, coefficients in range."""
+    """Return a polynomial without leading zeros, its coefficients reduced modulo the prime."""
     result = [c % PRIME for c in f]
     while result and not result[-1]:
         result.pop()
@@ -18,7 +19,7 @@ def trimmed(f: Sequence[int]) -> Univariate:
 
 
 def remainder(f: Univariate, g: Univariate) -> Univariate:
-    """Of f by g, g not being zero."""
+    """Return the remainder of f divided by g, which is not zero."""
     left, inverse = list(f), pow(g[-1], -1, PRIME)
     while len(left) >= len(g):
         factor, shift = left[-1] * inverse % PRIME, len(left) - len(g)
@@ -29,7 +30,7 @@ def remainder(f: Univariate, g: Univariate) -> Univariate:
 
 
 def greatest_common_divisor(f: Univariate, g: Univariate) -> Univariate:
-    """With leading coefficient 1."""
+    """Return the greatest common divisor, with leading coefficient 1."""
     a, b = trimmed(f), trimmed(g)
     while b:
         a, b = b, remainder(a, b)
@@ -38,7 +39,10 @@ def greatest_common_divisor(f: Univariate, g: Univariate) -> Univariate:
 
 
 def distinct_roots(f: Sequence[int]) -> int:
-    """Number of distinct roots, in the algebraic closure; the degree is below the prime."""
+    """Return the number of distinct roots in the algebraic closure.
+
+    The degree of the polynomial must be below the prime.
+    """
     full = trimmed(f)
     derivative = [i * c for i, c in enumerate(full)][1:]
     return len(full) - len(greatest_common_divisor(full, derivative))

@@ -1,4 +1,4 @@
-"""When two numerical solutions are one."""
+"""Distinct numerical solutions, and distinct values of their unknowns."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from odefit.problem.arrays import ComplexArray
+from odefit.structure.square import SquareSystem
 
 SAME_SOLUTION = 1e-6
 """Relative difference up to which two solutions, or two values of an unknown, are one."""
@@ -30,3 +31,20 @@ def distinct_rows(points: ComplexArray) -> int:
         if index_of(point, seen) is None:
             seen.append(point)
     return len(seen)
+
+
+def distinct_values(
+    square: SquareSystem, solutions: ComplexArray, parameters: ComplexArray
+) -> dict[str, int]:
+    """Return the number of distinct values of each unknown of the system among `solutions`."""
+    counts = {}
+    unknowns = square.all_unknowns(solutions, parameters)
+    for name, column in zip(square.system.names, unknowns.T, strict=True):
+        seen: list[complex] = []
+        scale = 1e-6 * np.abs(column).max(initial=0.0)
+        for value in column:
+            size = max(abs(value), scale)
+            if all(abs(value - s) > SAME_SOLUTION * max(size, abs(s)) for s in seen):
+                seen.append(value)
+        counts[name] = len(seen)
+    return counts
