@@ -1,4 +1,4 @@
-"""New states and algebraic variables have the values that follow from the rest."""
+"""Auxiliary states and algebraic variables have the values that follow from the rest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.structure.models import problem
 
 
 def filled(given: Problem, values: Mapping[str, complex], time: float = 0.0) -> dict[str, complex]:
-    """By state, lifted ones included, its value after completion."""
+    """The value of each state, auxiliary ones included, after it was filled in."""
     system = DifferentiatedSystem(given, free_states=True)
     states = system.expansions[0].states
     vector: ComplexArray = np.full(len(system.names), 0.7, dtype=complex)
@@ -40,7 +40,7 @@ def filled(given: Problem, values: Mapping[str, complex], time: float = 0.0) -> 
         ("atan(k*x)", [cmath.atan(0.6)]),
     ],
 )
-def test_new_states_are_the_functions_they_stand_for(
+def test_auxiliary_states_are_the_functions_they_stand_for(
     term: str, expected: Sequence[complex]
 ) -> None:
     given = problem({"x": f"-x*{term}"}, {"y": "x"}, ["k"] if "k" in term else [])
@@ -86,7 +86,7 @@ def test_algebraic_variables_solve_their_equation(
     assert found["z"] == pytest.approx(expected, rel=1e-12)
 
 
-def test_new_states_follow_the_algebraic_variable() -> None:
+def test_auxiliary_states_follow_the_algebraic_variable() -> None:
     given = problem({"x": "-k*exp(z)"}, {"y": "x"}, ["k"], {"z": 0.5}, algebraic={"z": "z - x^2"})
     found = filled(given, {"x": 1.5, "k": 0.3, "z": 0.0})
     (new,) = (v for s, v in found.items() if s not in ("x", "z"))

@@ -56,13 +56,13 @@ def test_experiments_share_parameters_and_have_initial_values_of_their_own() -> 
     assert system.names == ["k", "x[one]", "x[two]"]
     assert [b.unknowns for b in system.expansions] == [("k", "x[one]"), ("k", "x[two]"), ("k",)]
     point = np.array([[2.0, 3.0, 5.0]], dtype=complex)
-    slopes = [
+    rates = [
         system.run(k, point, 1, NOTHING[:, :, 0], NOTHING).outputs[0, 1, 0].real for k in range(3)
     ]
-    assert slopes == [-6.0, -20.0, -2.0]
+    assert rates == [-6.0, -20.0, -2.0]
 
 
-def test_copies_are_blocks_with_states_of_their_own() -> None:
+def test_several_times_have_states_of_their_own() -> None:
     model = problem({"x": "-k*x"}, {"y": "x"}, ["k"])
     assert DifferentiatedSystem(model, free_states=True, times=2).names == ["k", "x@#1", "x@#2"]
 
@@ -85,18 +85,18 @@ def test_events_at_the_initial_time_count_and_later_ones_do_not() -> None:
     assert with_event(0.5).names == ["k"]
 
 
-def test_a_model_with_a_kink_has_no_structure_and_it_is_said_why() -> None:
+def test_a_model_with_a_kink_has_no_taylor_series_and_it_is_said_why() -> None:
     with pytest.raises(NoTaylorSeriesError) as caught:
         DifferentiatedSystem(problem({"x": "-k*abs(x)"}, {"y": "x"}, ["k"]), free_states=False)
     assert caught.value.reason.startswith("abs(...) has a kink")
 
 
-def test_a_generic_point_lies_on_the_relations() -> None:
+def test_a_generic_point_satisfies_the_constraints() -> None:
     model = problem({"x": "-k*z + sin(x)"}, {"y": "x"}, ["k"], algebraic={"z": "z^3 + z - sqrt(x)"})
     system = DifferentiatedSystem(model, free_states=False)
     values, around = system.generic_point(np.random.default_rng(0), 3)
     known, functions = around[0]
     expansion = system.expansions[0]
     taylor = system.run(0, values[None], 3, known[None], functions[None])
-    zeros = taylor.outputs[0, :, len(expansion.observables) : expansion.outputs]
-    assert np.abs(zeros).max() < 1e-10
+    constraints = taylor.outputs[0, :, len(expansion.observables) : expansion.outputs]
+    assert np.abs(constraints).max() < 1e-10

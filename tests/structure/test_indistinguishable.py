@@ -1,4 +1,4 @@
-"""Structural solutions from one of them."""
+"""Indistinguishable solutions from one of them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_exchanged_rates_are_found() -> None:
     assert values["z"] == 1
 
 
-def test_partners_stay_partners_along_the_way() -> None:
+def test_indistinguishable_solutions_stay_so_along_the_way() -> None:
     square = square_of()
     rng = np.random.default_rng(1)
     point, parameters = square.generic_point(rng)
