@@ -1,4 +1,4 @@
-"""Bounds shrink, and never past a solution that is under the cut."""
+"""Bounds shrink, and never past a solution that is under the cutoff."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SLACK = 1e-7
 """What the local solver leaves of equations."""
 
 
-def contraction(p: Planted) -> BoundTightening:
+def tightening(p: Planted) -> BoundTightening:
     planes = HyperPlanes.uniform(len(p.form.residuals), 5)
     return BoundTightening(p.form, FBBT(p.form), planes, lambda: False)
 
@@ -25,7 +25,7 @@ def holds(p: Planted, low: np.ndarray, high: np.ndarray) -> bool:
 
 
 @pytest.mark.parametrize("name", CHOICES)
-def test_propagation_keeps_the_solution(name: str) -> None:
+def test_fbbt_keeps_the_solution(name: str) -> None:
     p = planted(name)
     low, high = FBBT(p.form).tighten(p.form.lower, p.form.upper, p.objective * (1 + 1e-6))
     assert holds(p, low, high)
@@ -36,9 +36,9 @@ def test_propagation_keeps_the_solution(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CHOICES)
-def test_rounds_keep_the_solution_and_raise_the_bound(name: str) -> None:
+def test_obbt_and_probing_keep_the_solution_and_raise_the_bound(name: str) -> None:
     p = planted(name)
-    tools = contraction(p)
+    tools = tightening(p)
     cut = 1.1 * p.objective + 1e-6
     low, high = tools.fbbt.tighten(p.low, p.high, cut)
     first, _ = tools.relaxation_bound(low, high, cut)
@@ -53,7 +53,7 @@ def test_rounds_keep_the_solution_and_raise_the_bound(name: str) -> None:
 
 def test_nothing_is_left_far_below_the_optimum() -> None:
     p = planted("decay", noise=0.1)
-    tools = contraction(p)
+    tools = tightening(p)
     with pytest.raises(Infeasible):  # noqa: PT012 - any of the steps may find it
         low, high = tools.fbbt.tighten(p.low, p.high, 0.5 * p.objective)
         for _ in range(5):
@@ -64,7 +64,7 @@ def test_nothing_is_left_far_below_the_optimum() -> None:
 
 def test_a_round_stops_when_it_is_told() -> None:
     p = planted("predator")
-    tools = contraction(p)
+    tools = tightening(p)
     tools.stop = lambda: True
     low, high = tools.obbt(p.low, p.high, np.inf)
     assert holds(p, low, high)

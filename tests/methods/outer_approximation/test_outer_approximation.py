@@ -20,7 +20,7 @@ from tests.methods.outer_approximation.problems import problem
 SMALL: dict[str, Any] = {"elements": 2, "points": 2, "starts": 1, "polish": False}
 
 
-def solved(own: Problem, seconds: float = 20.0, **options: Any) -> Estimate:
+def solved(own: Problem, seconds: float = 300.0, **options: Any) -> Estimate:
     method = OuterApproximation(**{**SMALL, **options})
     return method.solve(own, Control(seed=1, jobs=1, deadline=time.time() + seconds))
 
@@ -39,9 +39,8 @@ STATES = {
 
 
 @pytest.mark.parametrize("name", STATES)
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_bounds_meet_and_grow(name: str, seed: int) -> None:
-    own = problem(name, noise=0.05, seed=seed)
+def test_the_bounds_meet_and_grow(name: str) -> None:
+    own = problem(name, noise=0.05)
     estimate = solved(own, tolerance=0.02, bounds=STATES[name])
     c = certificate(estimate)
     assert estimate.status is Status.CONVERGED
@@ -55,7 +54,7 @@ def test_the_bounds_meet_and_grow(name: str, seed: int) -> None:
     assert "2 elements x 2 points" in c.scope
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1])
 def test_no_objective_on_a_grid_is_below_the_bound(seed: int) -> None:
     """One parameter: the discretised trajectory is known in closed form."""
     own = problem("decay", noise=0.3, seed=seed)
@@ -122,10 +121,17 @@ def test_scip_solves_the_master_problem_too() -> None:
     assert "SCIP" in found[1].solver
 
 
-def test_the_time_limit_keeps_the_bound_so_far() -> None:
-    own = odefit.library.load("alpha-pinene")
-    method = OuterApproximation(tolerance=1e-4, starts=1, polish=False)
-    estimate = method.solve(own, Control(seed=1, jobs=1, deadline=time.time() + 1.5))
+def test_the_time_limit_keeps_the_bound_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = problem("predator", noise=0.1)
+    clock = time.time
+
+    def report(progress: odefit.Progress) -> None:
+        if progress.message.startswith("relaxation"):
+            monkeypatch.setattr(time, "time", lambda: clock() + 1000)
+
+    method = OuterApproximation(tolerance=1e-6, starts=1, polish=False)
+    control = Control(seed=1, jobs=1, deadline=time.time() + 500, report=report)
+    estimate = method.solve(own, control)
     assert estimate.status is Status.TIME_LIMIT
     c = certificate(estimate)
     assert not c.closed
@@ -133,7 +139,7 @@ def test_the_time_limit_keeps_the_bound_so_far() -> None:
 
 
 def test_an_interruption_keeps_the_bound_so_far() -> None:
-    own = odefit.library.load("alpha-pinene")
+    own = problem("predator", noise=0.1)
     stop = threading.Event()
     seen: list[str] = []
 
@@ -142,13 +148,12 @@ def test_an_interruption_keeps_the_bound_so_far() -> None:
         if progress.message.startswith("relaxation"):
             stop.set()
 
-    method = OuterApproximation(tolerance=1e-4, starts=1, polish=False)
-    control = Control(seed=1, jobs=1, interrupted=stop, report=report)
-    began = time.monotonic()
-    estimate = method.solve(own, control)
-    assert time.monotonic() - began < 10
+    method = OuterApproximation(tolerance=1e-6, starts=1, polish=False)
+    estimate = method.solve(own, Control(seed=1, jobs=1, interrupted=stop, report=report))
     assert estimate.status is Status.INTERRUPTED
-    assert certificate(estimate).lower > 0
+    c = certificate(estimate)
+    assert c.lower > 0
+    assert [s.stage for s in c.history] == ["local", "relaxation", "contraction"]
     assert any("<= optimum <=" in s for s in seen)
 
 
@@ -190,8 +195,9 @@ def test_missing_bounds_are_proposed_never_assumed() -> None:
     assert certificate(solved(unbounded(), bounds="propose")).lower >= 0
 
 
-def test_proposals_keep_logarithms_away_from_zero() -> None:
-    """Powers with unknown exponents need positive states, a likelihood a positive deviation."""
+@pytest.mark.slow
+def test_proposals_keep_logarithms_of_states_away_from_zero() -> None:
+    """Powers with unknown exponents need positive states."""
     own = odefit.library.load("gma")
     options: dict[str, Any] = {"elements": 3, "points": 2, "contractions": 0, "iterations": 0}
     with pytest.raises(InputError, match="no finite bounds: log"):
@@ -199,6 +205,10 @@ def test_proposals_keep_logarithms_away_from_zero() -> None:
     c = certificate(solved(own, **options, bounds="propose"))
     assert 0 <= c.lower <= c.upper < math.inf
     assert "x2 in [0.05, " in c.scope  # starts at 0.5, and is never lower
+
+
+def test_proposals_keep_deviations_above_zero() -> None:
+    """A likelihood needs a positive standard deviation."""
     times = np.linspace(0.0, 2.0, 9)
     own = Problem(
         Model(ode={"x": "-k*x"}),
