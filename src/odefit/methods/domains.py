@@ -1,4 +1,4 @@
-"""Names that the equations do not allow to be zero: what is divided by, or has a logarithm."""
+"""Names that the equations do not allow to be zero: divisors, and arguments of logarithms."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from odefit.problem.problem import Problem
 
 @dataclass(frozen=True)
 class Domains:
-    """Names of unknowns, states and constants.
+    """The names of unknowns, states and constants that must be positive, or not zero.
 
     Attributes
     ----------
     positive
-        Of which there is a logarithm, or a power with an exponent that is no number, or that is
-        negative and not whole.
+        Names that have a logarithm, or a power whose exponent is no number, or is negative and not
+        whole.
     nonzero
-        By which something is divided; those of `positive` too.
+        Names by which something is divided, and all of `positive`.
     """
 
     positive: frozenset[str]
@@ -27,8 +27,8 @@ class Domains:
 
     @classmethod
     def of(cls, problem: Problem) -> Domains:
-        """What all expressions of `problem` ask for; its noise needs positive deviations."""
-        algebra = _Factors()
+        """Return what all expressions of `problem` ask for; standard deviations are positive."""
+        algebra = _ProductAlgebra()
         for expression in _expressions(problem):
             expression.evaluate({name: algebra.name(name) for name in expression.names}, algebra)
         noise = {u.name for u in problem.unknowns if u.kind == "noise"}
@@ -37,6 +37,7 @@ class Domains:
 
 
 def _expressions(problem: Problem) -> Iterator[Expression]:
+    """Yield all expressions that are evaluated in a fit."""
     model = problem.model
     yield from model.ode.values()
     yield from model.algebraic.values()
@@ -51,9 +52,16 @@ def _expressions(problem: Problem) -> Iterator[Expression]:
 
 @dataclass(frozen=True)
 class _Product:
-    """A value that is zero where one of `factors` is; a number if `value` is one.
+    """A product, as far as it is known where it is zero.
 
-    What is divided by goes to `nonzero`.
+    Attributes
+    ----------
+    nonzero
+        Names by which something is divided, to which divisors are added.
+    factors
+        Names where the product is zero if one of them is.
+    value
+        The product if it is a number, else None.
     """
 
     nonzero: set[str]
@@ -76,23 +84,23 @@ class _Product:
         return _Product(self.nonzero, self.factors)
 
 
-class _Factors:
-    """Expressions over :class:`_Product`, collecting what is not allowed to be zero."""
+class _ProductAlgebra:
+    """The algebra of :class:`_Product`, which collects the names that must not be zero."""
 
     def __init__(self) -> None:
         self.positive: set[str] = set()
         self.nonzero: set[str] = set()
 
     def name(self, name: str) -> _Product:
-        """What stands for a name."""
+        """Return the product that a name is."""
         return _Product(self.nonzero, frozenset({name}))
 
     def number(self, text: str) -> _Product:
-        """A constant."""
+        """Return the product that a number is."""
         return _Product(self.nonzero, frozenset(), float(text))
 
     def power(self, base: _Product, exponent: _Product) -> _Product:
-        """``exp(exponent * log(base))`` unless the exponent is a number."""
+        """Return a power, which is ``exp(exponent * log(base))`` unless the exponent is a number."""
         n = exponent.value
         if n is None:
             self.positive |= base.factors
@@ -101,7 +109,7 @@ class _Factors:
         return _Product(self.nonzero, base.factors)
 
     def call(self, function: str, arguments: Sequence[_Product]) -> _Product:
-        """Functions; those of one argument are zero where it is, as far as is asked here."""
+        """Return a function; roots and magnitudes are zero where their argument is."""
         if function in ("log", "log10"):
             self.positive |= arguments[0].factors
         if function in ("sqrt", "abs"):
