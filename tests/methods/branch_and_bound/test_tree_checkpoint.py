@@ -7,20 +7,18 @@ from pathlib import Path
 import pytest
 
 import odefit
-from odefit.enclosure import Enclosure
 from odefit.methods.branch_and_bound.tree import Tree
 from odefit.methods.branch_and_bound.tree_checkpoint import TreeCheckpoint
 from odefit.methods.checkpoint import ForeignCheckpointError
 from odefit.problem.errors import InputError
+from tests.methods.branch_and_bound.quartic import BEST, LOWER, UPPER, Quartic
+from tests.methods.problems import decay
 
-PROBLEM = odefit.library.load("harmonic", noise=0.05, seed=1).with_parameters(
-    p1={"lower": 8.0, "upper": 12.0}, p2={"lower": 1.0, "upper": 1.7}
-)
-UPPER, TARGET = 0.0823, 0.08
+TARGET = 0.999 * BEST
 
 
 def tree() -> Tree:
-    return Tree(Enclosure(PROBLEM, 2), PROBLEM.lower, PROBLEM.upper, UPPER, TARGET)
+    return Tree(Quartic(), LOWER, UPPER, BEST, TARGET)
 
 
 def test_what_was_left_is_found_again_and_ends_alike(tmp_path: Path) -> None:
@@ -30,7 +28,7 @@ def test_what_was_left_is_found_again_and_ends_alike(tmp_path: Path) -> None:
     path = tmp_path / "boxes"
     begun = tree()
     for turn, _ in enumerate(begun.run(lambda: False)):
-        if turn == 4:
+        if turn == 2:
             break
     saved = TreeCheckpoint(path, "work")
     saved.save(begun, now=True)
@@ -47,7 +45,7 @@ def test_what_was_left_is_found_again_and_ends_alike(tmp_path: Path) -> None:
 def test_a_target_that_was_looked_for_before_is_not_exceeded(tmp_path: Path) -> None:
     begun = tree()
     TreeCheckpoint(tmp_path / "boxes", "work").save(begun, now=True)
-    higher = Tree(Enclosure(PROBLEM, 2), PROBLEM.lower, PROBLEM.upper, 0.2, 0.19)
+    higher = Tree(Quartic(), LOWER, UPPER, 2 * BEST, 1.9 * BEST)
     assert TreeCheckpoint(tmp_path / "boxes", "work").resume(higher)
     assert higher.target == TARGET
 
@@ -60,9 +58,11 @@ def test_it_is_not_written_at_every_turn(tmp_path: Path) -> None:
 
 def test_a_fit_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "boxes"
-    method = odefit.BranchAndBound(gap=0.05, starts=1)
-    first = odefit.fit(PROBLEM, method, seed=1, checkpoint=path)
-    again = odefit.fit(PROBLEM, method, seed=1, checkpoint=path)
+    bounds = {"k": {"lower": 0.0, "upper": 10.0}, "s": {"lower": 0.0, "upper": 20.0}}
+    problem = decay(0.05, parameters=bounds)
+    method = odefit.BranchAndBound(gap=0.1, starts=1)
+    first = odefit.fit(problem, method, seed=1, checkpoint=path)
+    again = odefit.fit(problem, method, seed=1, checkpoint=path)
     assert first.assessment.bounds is not None
     assert again.assessment.bounds is not None
     assert again.assessment.bounds.closed
