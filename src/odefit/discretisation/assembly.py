@@ -6,7 +6,7 @@ The variables w are those at points, the unknowns, and slack variables, as in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -111,12 +111,17 @@ class Assembly:
             ]
             yield float(c.lower[row]), float(c.upper[row]), terms
 
-    def objective_terms(self, w: Sequence[Any], algebra: Algebra[Any]) -> list[Any]:
+    def objective_terms(
+        self,
+        w: Sequence[Any],
+        algebra: Algebra[Any],
+        square: Callable[[Any], Any] = lambda residual: residual * residual,
+    ) -> list[Any]:
         """Return the terms whose sum is the formulation's objective, over an algebra."""
         terms: list[Any] = []
         for block in self.discretisation.residuals:
             for residual, *log_sd in self.evaluated(block, w, algebra):
-                terms.append(residual * residual)
+                terms.append(square(residual))
                 terms += [2.0 * s for s in log_sd]
         penalty = self.constraints.penalty
         return terms + [penalty * s for s in w[self.size - self.constraints.slacks :]]

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from operator import add
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.scales import data_variation
+from odefit.methods.solvers.bounding_algebra import BoundingAlgebra
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
 from odefit.problem.algebras import NUMPY
 from odefit.problem.arrays import Array, IntArray
@@ -33,28 +35,21 @@ OUTCOMES = {
     "BOUND_TARGETS": Outcome.LIMIT,
     "INFEASIBLE": Outcome.INFEASIBLE,
 }
-"""What MAiNGO's return codes mean; all others are failures."""
+"""Outcomes by MAiNGO's return code; all others are failures."""
 
 SMOOTH_FUNCTIONS = frozenset("exp log sqrt sin cos tan asin acos atan sinh cosh tanh".split())
+"""Functions that MAiNGO can bound."""
 
 
-class MaingoAlgebra:
+class MaingoAlgebra(BoundingAlgebra):
     """MAiNGO's variables, and floats where values are known."""
 
-    def number(self, text: str) -> float:
-        return float(text)
+    solver = "MAiNGO"
 
-    def power(self, base: Any, exponent: Any) -> Any:
+    def constant_power(self, base: Any, exponent: float) -> Any:
         import maingopy
 
-        if isinstance(exponent, float):
-            if isinstance(base, float):
-                return math.pow(base, exponent)  # ** would turn to complex numbers
-            whole = exponent == int(exponent)
-            return maingopy.pow(base, int(exponent) if whole else exponent)
-        if isinstance(base, float) and base == 0.0:
-            return 0.0  # as everywhere: 0^p is 0 for every positive p
-        return self.call("exp", [exponent * self.call("log", [base])])
+        return maingopy.pow(base, int(exponent) if exponent == int(exponent) else exponent)
 
     def call(self, function: str, arguments: Sequence[Any]) -> Any:
         import maingopy
@@ -62,16 +57,11 @@ class MaingoAlgebra:
         x = arguments[0]
         if function == "log10":
             return self.call("log", [x]) / math.log(10.0)
-        if function in SMOOTH_FUNCTIONS:
-            return (
-                float(NUMPY.call(function, [x]))
-                if isinstance(x, float)
-                else getattr(maingopy, function)(x)
-            )
-        raise InputError(
-            f"MAiNGO: the model uses {function}(), which a global solver cannot bound here; take "
-            "a local solver, or write the equations without it"
-        )
+        if function not in SMOOTH_FUNCTIONS:
+            self.refuse(function)
+        if isinstance(x, float):
+            return float(NUMPY.call(function, [x]))
+        return getattr(maingopy, function)(x)
 
 
 @dataclass(frozen=True)
@@ -93,13 +83,13 @@ class Maingo:
     scope: Literal["global"] = "global"
 
     def missing(self) -> str | None:
-        """Without the package maingopy."""
+        """Return what to install if the package maingopy is missing."""
         if importlib.util.find_spec("maingopy") is None:
             return 'MAiNGO is not installed: pip install "odefit[maingo]"'
         return None
 
     def solve(self, instance: Instance, limits: Limits) -> Answer:
-        """Search all of the space that the bounds leave.
+        """Return the global optimum within the bounds.
 
         Raises
         ------
@@ -116,9 +106,9 @@ class Maingo:
         if isinstance(instance.formulation, Baseline):
             order = explicit_order(instance.discretisation)
         if order is None:
-            space: _Reduced | _Full = _Full(a, instance)
+            space: _ReducedSpace | _FullSpace = _FullSpace(a, instance)
         else:
-            space = _Reduced(a, order, instance)
+            space = _ReducedSpace(a, order, instance)
         scale = data_variation(instance.discretisation)
         model = _model(maingopy, space, scale)  # MAiNGO does not keep it alive
         run = maingopy.MAiNGO(model)
@@ -163,7 +153,7 @@ class Maingo:
 
 
 def _bound(bound: float, resolution: float, scale: float, likelihood: bool) -> float | None:
-    """In units of the objective, less what MAiNGO takes for nothing."""
+    """Return a lower bound of the objective, less what MAiNGO counts as no difference."""
     proved = math.isfinite(bound) and abs(bound) < 1e50
     bound = (bound - resolution) * scale if proved else -math.inf
     if not likelihood:
@@ -171,7 +161,7 @@ def _bound(bound: float, resolution: float, scale: float, likelihood: bool) -> f
     return bound if proved else None
 
 
-def _model(maingopy: Any, space: _Reduced | _Full, scale: float) -> Any:
+def _model(maingopy: Any, space: _ReducedSpace | _FullSpace, scale: float) -> Any:
     class Model(maingopy.MAiNGOmodel):  # type: ignore[misc]
         def get_variables(self) -> list[Any]:
             continuous = maingopy.VT_CONTINUOUS
@@ -199,14 +189,22 @@ def _model(maingopy: Any, space: _Reduced | _Full, scale: float) -> Any:
 
 
 class _Space:
-    """What both spaces share: variables `own` of the assembly are MAiNGO's."""
+    """The variables `own` of the assembly as MAiNGO's variables.
+
+    Attributes
+    ----------
+    refusal
+        The exception with which the last evaluation ended.
+    likelihood
+        Whether the objective may be negative.
+    """
 
     def __init__(self, a: Assembly, own: IntArray, instance: Instance) -> None:
         self._a = a
         self._own: list[int] = own.tolist()
         self._start = a.start(instance)
         self.refusal: Exception | None = None
-        self.likelihood = any(b.outputs > 1 for b in a.discretisation.residuals)
+        self.likelihood = a.likelihood
         open_ends = [
             k for k in self._own if not (np.isfinite(a.lower[k]) and np.isfinite(a.upper[k]))
         ]
@@ -233,18 +231,11 @@ class _Space:
         return [float(self._start[k]) for k in self._own]
 
     def objective(self, w: Sequence[Any]) -> Any:
-        a = self._a
-        terms: list[Any] = []
-        for block in a.discretisation.residuals:
-            for residual, *log_sd in a.evaluated(block, w, MaingoAlgebra()):
-                terms.append(residual * residual)
-                terms += [2.0 * s for s in log_sd]
-        terms += [a.constraints.penalty * s for s in w[a.size - a.constraints.slacks :]]
-        return reduce(lambda x, y: x + y, terms)
+        return reduce(add, self._a.objective_terms(w, MaingoAlgebra()))
 
 
-class _Full(_Space):
-    """All variables that are not known are MAiNGO's."""
+class _FullSpace(_Space):
+    """The full space: every variable that is not known is one of MAiNGO's."""
 
     def __init__(self, a: Assembly, instance: Instance) -> None:
         super().__init__(a, np.flatnonzero(a.lower != a.upper), instance)
@@ -265,7 +256,7 @@ class _Full(_Space):
                 for found, (numbers, weights) in zip(outputs, parts, strict=True)
                 for number, weight in zip(numbers, weights, strict=True)
             ]
-            row = reduce(lambda x, y: x + y, terms)
+            row = reduce(add, terms)
             if isinstance(row, float):
                 continue  # all is known
             if low == high:
@@ -283,8 +274,8 @@ class _Full(_Space):
         return self._a.unpack(w)
 
 
-class _Reduced(_Space):
-    """Only the unknowns are MAiNGO's; `order` says which row gives which variable at a point."""
+class _ReducedSpace(_Space):
+    """The reduced space: only unknowns are MAiNGO's; rows in `order` give the values at points."""
 
     def __init__(self, a: Assembly, order: list[tuple[int, int]], instance: Instance) -> None:
         super().__init__(a, np.arange(a.at_points, a.size), instance)
@@ -319,13 +310,13 @@ class _Reduced(_Space):
                     if (k, instance) not in found:
                         found[k, instance] = a.evaluated_at(blocks[k], instance, w, algebra)
                     terms.append(weight * found[k, instance][output])
-            total = reduce(lambda x, y: x + y, terms)
+            total = reduce(add, terms)
             w[target] = total * (-1.0 / own)
         return w
 
 
 def explicit_order(d: Discretisation) -> list[tuple[int, int]] | None:
-    """Rows and the variables at points that they give, in an order in which each is known in time.
+    """Return rows, and the variables at points that they give, in an order of evaluation.
 
     None if the equations are implicit.
     """

@@ -1,92 +1,22 @@
-"""Solvers with an AMPL interface: a ``.nl`` file goes in, a ``.sol`` file comes out.
+"""AMPL's file formats: a problem is written as a ``.nl`` file, a ``.sol`` file is read.
 
-BARON, Couenne, Knitro, CONOPT, SNOPT, BONMIN, Octeract and others of the paper's solvers have one.
+Pyomo has the writer.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import re
-import shutil
-import subprocess
-import tempfile
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from odefit.discretisation.assembly import Assembly, assemble
-from odefit.discretisation.instance import Instance
-from odefit.methods.process import ONE_THREAD, OUTPUT_TAIL, exit_reason
-from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
+from odefit.discretisation.assembly import Assembly
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 
-GRACE_PERIOD = 10.0
-"""Seconds past the time limit after which a solver is ended from outside."""
-
-NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
-
 SMOOTH_FUNCTIONS = frozenset("exp log log10 sqrt sin cos tan asin acos atan sinh cosh tanh".split())
-
-
-@dataclass(frozen=True)
-class Executable:
-    """What is known of one executable.
-
-    Attributes
-    ----------
-    scope
-        Whether it proves bounds.
-    seconds, threads
-        Words of the command line, with ``{}`` for the value; None where the solver has none that
-        we know of: it is then ended from outside.
-    file
-        Name and text of an options file in the working directory instead, with ``{}`` for the
-        time limit.
-    bound
-        Where its output tells the lower bound; the last match counts.
-    """
-
-    scope: Literal["local", "global"] = "local"
-    seconds: str | None = None
-    threads: str | None = None
-    file: tuple[str, str] | None = None
-    bound: str | None = None
-
-
-_GUROBI = Executable("global", "timelim={}", "threads={}", bound=rf"best bound {NUMBER}")
-_KNITRO = Executable("local", "maxtime_real={}", "numthreads={}")
-
-KNOWN_EXECUTABLES: Mapping[str, Executable] = {
-    # CPU time, which all versions of IPOPT know; on one thread it is the wall time.
-    "ipopt": Executable("local", "max_cpu_time={}"),
-    "bonmin": Executable("local", "bonmin.time_limit={}"),
-    "knitro": _KNITRO,
-    "knitroampl": _KNITRO,
-    "conopt": Executable(),
-    "snopt": Executable(),
-    "couenne": Executable(
-        "global", file=("couenne.opt", "time_limit {}\n"), bound=rf"Lower bound:\s+{NUMBER}"
-    ),
-    "baron": Executable("global", "maxtime={}", "threads={}"),
-    "octeract-engine": Executable("global"),
-    "scip": Executable(
-        "global", file=("scip.set", "limits/time = {}\n"), bound=rf"Dual Bound\s*:\s*{NUMBER}"
-    ),
-    "gurobi": _GUROBI,
-    "gurobi_ampl": _GUROBI,
-}
-"""Executables by name. Any other is taken for a local solver without a time limit of its own."""
-
-
-def available() -> tuple[str, ...]:
-    """Those of :data:`KNOWN_EXECUTABLES` that are on the PATH."""
-    return tuple(name for name in KNOWN_EXECUTABLES if shutil.which(name) is not None)
+"""Functions that the ``.nl`` format knows and that have no corners."""
 
 
 class PyomoAlgebra:
@@ -97,7 +27,7 @@ class PyomoAlgebra:
     whose
         Name of the solver, for refusals.
     smooth
-        Refuse functions with corners.
+        Whether functions with corners are refused.
     """
 
     def __init__(self, whose: str, smooth: bool) -> None:
@@ -129,146 +59,6 @@ class PyomoAlgebra:
         return best
 
 
-@dataclass(frozen=True)
-class AmplSolver:
-    """A solver with an AMPL interface that is on this machine.
-
-    Attributes
-    ----------
-    executable
-        Its name on the PATH, or a path; see :data:`KNOWN_EXECUTABLES` for those whose time limit,
-        threads and bound are known.
-    options
-        Words ``name=value`` of its command line.
-    """
-
-    executable: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """The executable's."""
-        return Path(self.executable).name
-
-    @property
-    def scope(self) -> Literal["local", "global"]:
-        """Whether it proves bounds."""
-        return self._known.scope
-
-    @property
-    def _known(self) -> Executable:
-        return KNOWN_EXECUTABLES.get(self.name, Executable())
-
-    def missing(self) -> str | None:
-        """Without the executable, or without Pyomo, which writes the ``.nl`` file."""
-        if importlib.util.find_spec("pyomo") is None:
-            return f'{self.name} needs Pyomo, which is not installed: pip install "odefit[ampl]"'
-        if shutil.which(self.executable) is None:
-            return (
-                f"{self.name} is not on the PATH: install its AMPL version and add the folder of "
-                f"the executable with export PATH=/folder/of/{self.name}:$PATH"
-            )
-        return None
-
-    def solve(self, instance: Instance, limits: Limits) -> Answer:
-        """Write the problem, run the executable, read its answer.
-
-        Raises
-        ------
-        InputError
-            Something is missing, or the solver is global and the model has corners.
-        """
-        if (reason := self.missing()) is not None:
-            raise InputError(reason)
-        a = assemble(instance.discretisation, instance.formulation)
-        with tempfile.TemporaryDirectory(prefix="odefit-") as folder:
-            path = Path(folder) / "problem.nl"
-            smooth = self.scope == "global"
-            columns = write_nl(a, a.start(instance), path, PyomoAlgebra(self.name, smooth))
-            began = time.perf_counter()
-            code, words = self._run(path, limits)
-            seconds = time.perf_counter() - began
-            if code is None:
-                words = f"{self.name} was ended after {seconds:.1f} s, at its time limit"
-                return make_answer(instance, Outcome.LIMIT, None, None, None, seconds, words)
-            found = self._read(instance, a, path.with_suffix(".sol"), columns, code, words, seconds)
-        late = limits.seconds is not None and seconds >= limits.seconds
-        if found.solved and self.scope == "global" and late:
-            return replace(found, outcome=Outcome.LIMIT)  # Couenne calls that optimal
-        return found
-
-    def _run(self, path: Path, limits: Limits) -> tuple[int | None, str]:
-        """Exit status, None if it had to be ended, and what it wrote."""
-        known = self._known
-        arguments = [f"{name}={value}" for name, value in self.options.items()]
-        timeout = None
-        if limits.seconds is not None:
-            seconds = f"{max(limits.seconds, 0.01):g}"
-            # with a time limit of its own it can give its best point
-            timeout = limits.seconds
-            if known.seconds is not None:
-                arguments.append(known.seconds.format(seconds))
-            if known.file is not None:
-                name, text = known.file
-                (path.parent / name).write_text(text.format(seconds), encoding="utf-8")
-            if known.seconds is not None or known.file is not None:
-                timeout += GRACE_PERIOD
-        if known.threads is not None:
-            arguments.append(known.threads.format(limits.threads))
-        environment = dict(os.environ) | dict.fromkeys(ONE_THREAD, str(limits.threads))
-        log = path.with_suffix(".log")
-        with log.open("wb") as stream:
-            try:
-                code: int | None = subprocess.run(
-                    [shutil.which(self.executable) or self.executable, path, "-AMPL", *arguments],
-                    cwd=path.parent,
-                    env=environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=stream,
-                    stderr=stream,
-                    timeout=timeout,
-                    check=False,
-                ).returncode
-            except subprocess.TimeoutExpired:
-                code = None
-        return code, log.read_text(encoding="utf-8", errors="replace")
-
-    def _read(
-        self,
-        instance: Instance,
-        a: Assembly,
-        path: Path,
-        columns: Array,
-        code: int,
-        words: str,
-        seconds: float,
-    ) -> Answer:
-        try:
-            message, x, result = read_sol(path.read_text(encoding="utf-8", errors="replace"))
-        except (OSError, ValueError) as error:
-            message = exit_reason(code, self.name) if code else f"{self.name} gave no solution"
-            if isinstance(error, ValueError):
-                message += f" ({error})"
-            if words.strip():
-                message += f"; it wrote: {' '.join(words.split())[-OUTPUT_TAIL:]}"
-            return make_answer(instance, Outcome.FAILED, None, None, None, seconds, message)
-        outcome = _outcome(result, message)
-        values = unknowns = None
-        if len(x) == len(columns):
-            w = a.start(instance)
-            w[columns] = x
-            values, unknowns = a.unpack(w)
-        elif outcome is Outcome.SOLVED:
-            outcome, message = Outcome.FAILED, f"{message} (without a point)"
-        bound = self._bound(f"{words}\n{message}")
-        return make_answer(instance, outcome, values, unknowns, bound, seconds, message)
-
-    def _bound(self, words: str) -> float | None:
-        pattern = self._known.bound
-        found = re.findall(pattern, words) if pattern is not None else []
-        return float(found[-1]) if found else None
-
-
 def write_nl(a: Assembly, start: Array, path: Path, algebra: PyomoAlgebra) -> Array:
     """Write the problem as a ``.nl`` file.
 
@@ -291,7 +81,12 @@ def write_nl(a: Assembly, start: Array, path: Path, algebra: PyomoAlgebra) -> Ar
         variable.setub(high if np.isfinite(high) else None)
         variable.set_value(value, skip_validation=True)
     known = a.known(w)
-    evaluated = [o for b in a.discretisation.blocks for o in _flat(a, b, known, algebra)]
+    evaluated = [
+        output
+        for block in a.discretisation.blocks
+        for instance in a.evaluated(block, known, algebra)
+        for output in instance
+    ]
     # One named expression for each output, which is written once.
     model.f = pyo.Expression(range(len(evaluated)), initialize=dict(enumerate(evaluated)))
     outputs = list(model.f.values())
@@ -319,31 +114,21 @@ def write_nl(a: Assembly, start: Array, path: Path, algebra: PyomoAlgebra) -> Ar
             rows[k][1] if np.isfinite(rows[k][1]) else None,
         ),
     )
-    total: list[Any] = []
-    for block in a.discretisation.residuals:
-        found = _flat(a, block, known, algebra)
-        total += [r**2 for r in found[:: block.outputs]]
-        if block.outputs > 1:
-            total += [2.0 * s for s in found[1 :: block.outputs]]
-    total += [a.constraints.penalty * s for s in w[a.size - a.constraints.slacks :]]
-    model.objective = pyo.Objective(expr=pyo.quicksum(total))
+    terms = a.objective_terms(known, algebra, lambda residual: residual**2)
+    model.objective = pyo.Objective(expr=pyo.quicksum(terms))
     with path.open("w", encoding="utf-8") as stream:
         written = NLWriter().write(model, stream, linear_presolve=False, scale_model=False)
     number = {id(variable): k for k, variable in enumerate(w)}
     return np.array([number[id(v)] for v in written.variables], dtype=np.intp)
 
 
-def _flat(a: Assembly, block: Any, known: Any, algebra: PyomoAlgebra) -> list[Any]:
-    return [output for outputs in a.evaluated(block, known, algebra) for output in outputs]
-
-
 def read_sol(text: str) -> tuple[str, Array, int | None]:
-    """Message, variables (none, if the solver gives none) and result code of a ``.sol`` file.
+    """Return message, variables (none, if there are none) and result code of a ``.sol`` file.
 
     Raises
     ------
     ValueError
-        It is not one.
+        The text is not that of a ``.sol`` file.
     """
     lines = [line.strip() for line in text.splitlines()]
     try:
@@ -365,20 +150,3 @@ def read_sol(text: str) -> tuple[str, Array, int | None]:
             code = int(line.split()[2])
     message = " ".join(line for line in lines[: lines.index("Options")] if line)
     return message, x, code
-
-
-def _outcome(code: int | None, message: str) -> Outcome:
-    """What AMPL's result code means, or else the message."""
-    if code is not None:
-        ranges = [Outcome.SOLVED] * 2 + [Outcome.INFEASIBLE] * 2 + [Outcome.LIMIT]
-        return ranges[code // 100] if 0 <= code < 500 else Outcome.FAILED
-    words = message.lower()
-    for word, outcome in (
-        ("infeasible", Outcome.INFEASIBLE),
-        ("unbounded", Outcome.INFEASIBLE),
-        ("limit", Outcome.LIMIT),
-        ("optimal", Outcome.SOLVED),
-    ):
-        if word in words:
-            return outcome
-    return Outcome.FAILED

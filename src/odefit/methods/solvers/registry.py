@@ -1,12 +1,12 @@
-"""The solvers by name."""
+"""The names of the solvers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from odefit.methods.solvers.ampl import KNOWN_EXECUTABLES, AmplSolver
 from odefit.methods.solvers.maingo import Maingo
-from odefit.methods.solvers.nl import KNOWN_EXECUTABLES, AmplSolver
 from odefit.methods.solvers.nlpsol import Bonmin, Ipopt, Uno
 from odefit.methods.solvers.scip import Scip
 from odefit.methods.solvers.solver import Solver
@@ -26,17 +26,17 @@ SOLVERS: Mapping[str, Callable[[], Solver]] = {
     **{name: partial(AmplSolver, name) for name in KNOWN_EXECUTABLES if name not in SHIPPED},
     **{f"ampl:{name}": partial(AmplSolver, name) for name in KNOWN_EXECUTABLES},
 }
-"""All by name. ``ampl:NAME`` is the executable NAME with an AMPL interface; so is NAME alone where
-it is not a solver that ships with odefit or one of its extras."""
+"""All solvers by name. ``ampl:NAME`` is the executable NAME with an AMPL interface; so is NAME
+alone where it is not a solver that ships with odefit or one of its extras."""
 
 
 def solver(name: str) -> Solver:
-    """The solver `name` with its default options.
+    """Return the solver `name` with its default options.
 
     Raises
     ------
     InputError
-        There is none of this name, or it is not installed; the message says what to do.
+        No solver has this name, or it is not installed; the message says what to do.
 
     Examples
     --------
@@ -55,5 +55,5 @@ def solver(name: str) -> Solver:
 
 
 def available() -> tuple[str, ...]:
-    """Names of the solvers that can run here."""
+    """Return the names of the solvers that can run here."""
     return tuple(name for name, make in SOLVERS.items() if make().missing() is None)

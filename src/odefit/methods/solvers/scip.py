@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -19,6 +19,7 @@ import numpy as np
 from odefit.discretisation.assembly import assemble
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.scales import data_variation
+from odefit.methods.solvers.bounding_algebra import BoundingAlgebra
 from odefit.methods.solvers.isolation import Progress
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
 from odefit.problem.arrays import Array
@@ -40,26 +41,19 @@ OUTCOMES = {
     "unbounded": Outcome.INFEASIBLE,
     "inforunbd": Outcome.INFEASIBLE,
 }
-"""What SCIP's words mean; all others are failures."""
+"""Outcomes by SCIP's status; all others are failures."""
 
 REPORT_INTERVAL = 0.5
 """Seconds between reports of a bound; a new best point is reported at once."""
 
 
-class ScipAlgebra:
+class ScipAlgebra(BoundingAlgebra):
     """SCIP expressions, and floats where values are known."""
 
-    def number(self, text: str) -> float:
-        return float(text)
+    solver = "SCIP"
 
-    def power(self, base: Any, exponent: Any) -> Any:
-        if isinstance(exponent, float):
-            if isinstance(base, float):
-                return math.pow(base, exponent)  # ** would turn to complex numbers
-            return base**exponent if exponent else 1.0
-        if isinstance(base, float) and base == 0.0:
-            return 0.0  # as everywhere: 0^p is 0 for every positive p
-        return self.call("exp", [exponent * self.call("log", [base])])
+    def constant_power(self, base: Any, exponent: float) -> Any:
+        return base**exponent if exponent else 1.0
 
     def call(self, function: str, arguments: Sequence[Any]) -> Any:
         import pyscipopt
@@ -77,10 +71,7 @@ class ScipAlgebra:
         if function in {"sinh", "cosh"}:
             up, down = self.call("exp", [x]), self.call("exp", [-x])
             return (up - down if function == "sinh" else up + down) / 2.0
-        raise InputError(
-            f"SCIP: the model uses {function}(), for which a global solver has no bounds here; "
-            "take a local solver, or write the equations without it"
-        )
+        self.refuse(function)
 
 
 @dataclass(frozen=True)
@@ -90,8 +81,8 @@ class Scip:
     Attributes
     ----------
     lift
-        Give every slope a variable of its own, instead of writing its expression into each row
-        that uses it (measured on harmonic, 10 steps: 1.0 s instead of 7.2 s).
+        Whether every right-hand side is a variable of its own, instead of an expression in each
+        row that uses it (measured on harmonic, 10 steps: 1.0 s instead of 7.2 s).
     resolution
         Differences of the objective below this fraction of its scale count as none; SCIP's own
         tolerances are of this size. The scale is the data's sum of squares about their means, or
@@ -107,13 +98,13 @@ class Scip:
     scope: Literal["global"] = "global"
 
     def missing(self) -> str | None:
-        """Without the package PySCIPOpt."""
+        """Return what to install if the package PySCIPOpt is missing."""
         if importlib.util.find_spec("pyscipopt") is None:
             return 'SCIP is not installed: pip install "odefit[global]"'
         return None
 
     def solve(self, instance: Instance, limits: Limits) -> Answer:
-        """Search all of the space that the bounds leave.
+        """Return the global optimum within the bounds.
 
         Raises
         ------
@@ -124,7 +115,7 @@ class Scip:
         return self.follow(instance, limits, None)
 
     def follow(self, instance: Instance, limits: Limits, progress: Progress | None) -> Answer:
-        """As :meth:`solve`, telling `progress` of every best point and of the bound."""
+        """Solve as :meth:`solve` does, calling `progress` with every best point and bound."""
         if (reason := self.missing()) is not None:
             raise InputError(reason)
         model = _Model(self, instance, progress)
@@ -145,13 +136,14 @@ class Scip:
 
 
 HARMLESS_WARNING = "without GMP"
-"""In what SoPlex, SCIP's linear solver, writes whenever SCIP asks for more than it has."""
+"""Part of a warning that SoPlex, SCIP's linear solver, writes for options that it lacks."""
 
 
-class _Diversion:
-    """Standard error without the lines that are harmless; only the file itself can be diverted.
+class _StandardErrorFilter:
+    """A context in which harmless warnings do not reach standard error.
 
-    Solves in several threads share one.
+    They come from compiled code, so that the file descriptor itself is redirected. Solves in
+    several threads share one filter.
     """
 
     def __init__(self) -> None:
@@ -181,18 +173,18 @@ class _Diversion:
             sys.stderr.write("".join(line for line in lines if HARMLESS_WARNING not in line))
 
 
-_DIVERSION = _Diversion()
+_FILTER = _StandardErrorFilter()
 
 
 def _undecided(found: Answer, limits: Limits) -> bool:
-    """Whether the bounds are further apart than they may be."""
+    """Return whether the bounds are further apart than the limits ask for."""
     if not found.solved or found.lower_bound is None:
         return False
     return math.isfinite(found.objective) and not limits.met(found.objective, found.lower_bound)
 
 
 def _together(first: Answer, second: Answer) -> Answer:
-    """`second` went on where `first` ended."""
+    """Return the answer of two solves, the second of which went on where the first ended."""
     seconds, iterations = first.seconds + second.seconds, first.iterations + second.iterations
     if not second.success:
         words = f"gap limit on a coarse scale, then {second.message}"
@@ -211,16 +203,16 @@ def _together(first: Answer, second: Answer) -> Answer:
 
 
 class _Model:
-    """The instance in SCIP.
+    """The instance as a SCIP model.
 
     Attributes
     ----------
     model
-        SCIP's.
+        The model of PySCIPOpt.
     scale
-        Of the objective; SCIP sees objective / scale.
+        Scale of the objective; SCIP minimises objective / scale.
     proved
-        A lower bound from before.
+        Lower bound that an earlier solve has proved.
     """
 
     def __init__(self, solver: Scip, instance: Instance, progress: Progress | None) -> None:
@@ -278,7 +270,9 @@ class _Model:
             self.model.addCons(row <= high)
 
     def _outputs(self, block: Any, known: list[Any]) -> list[Any]:
-        found = self._evaluated(block, known)
+        a = self._assembly
+        found = self._defined(lambda: a.evaluated(block, known, ScipAlgebra()))
+        found = [output for outputs in found for output in outputs]
         if not self._solver.lift:
             return found
         values = self._values(block)
@@ -294,20 +288,19 @@ class _Model:
                 self._given.append((variable, float(values[number])))
         return lifted
 
-    def _evaluated(self, block: Any, known: list[Any]) -> list[Any]:
-        """All outputs, instance by instance."""
+    def _defined(self, evaluate: Callable[[], list[Any]]) -> list[Any]:
+        """Return expressions, or refuse a model that is not defined at its known values."""
         try:
-            found = self._assembly.evaluated(block, known, ScipAlgebra())
+            return evaluate()
         except (ZeroDivisionError, ValueError, OverflowError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(
                 f"SCIP: the model is not defined at its known values ({error})"
             ) from error
-        return [output for outputs in found for output in outputs]
 
     def _values(self, block: Any) -> Array | None:
-        """The outputs at the start."""
+        """Return the outputs of a block at the start."""
         if self._start is None:
             return None
         values, unknowns = self._assembly.unpack(self._start)
@@ -315,21 +308,12 @@ class _Model:
         return np.column_stack(d.outputs(block, values, unknowns)).ravel()
 
     def _minimise(self, known: list[Any]) -> None:
-        """The sum of squares lies below a variable, whose values are near one."""
-        a, quicksum = self._assembly, self._scip.quicksum
-        total: list[Any] = []
-        self._likelihood = False
-        for block in a.discretisation.residuals:
-            outputs = self._evaluated(block, known)
-            squared = outputs[:: block.outputs]
-            total += [r * r for r in squared]
-            if block.outputs > 1:
-                self._likelihood = True
-                total += [2.0 * s for s in outputs[1 :: block.outputs]]
-        slacks = self._w[a.size - a.constraints.slacks :]
-        total += [a.constraints.penalty * s for s in slacks]
+        """Bound the objective from above by a variable near one, and minimise that."""
+        a = self._assembly
+        total = self._defined(lambda: a.objective_terms(known, ScipAlgebra()))
+        self._likelihood = a.likelihood
         top = self.model.addVar(lb=None if self._likelihood else 0.0, ub=None)
-        self.model.addCons(quicksum(t / self.scale for t in total) <= top)
+        self.model.addCons(self._scip.quicksum(t / self.scale for t in total) <= top)
         self.model.setObjective(top)
         if self._start is not None:
             self._given.append((top, self._start_objective() / self.scale * (1 + 1e-9)))
@@ -345,7 +329,7 @@ class _Model:
         return self._assembly.start(i)
 
     def _start_objective(self) -> float:
-        """With penalties."""
+        """Return the objective at the start, with penalties."""
         assert self._start is not None
         a = self._assembly
         values, unknowns = a.unpack(self._start)
@@ -365,7 +349,7 @@ class _Model:
     # The run ----------------------------------------------------------------------------------
 
     def run(self, limits: Limits) -> Answer:
-        """Solve."""
+        """Solve within the limits."""
         model = self.model
         if limits.seconds is not None:
             model.setParam("limits/time", max(limits.seconds, 1e-3))
@@ -379,11 +363,11 @@ class _Model:
                 model.setSolVal(solution, variable, value)
             model.addSol(solution)
         if self._progress is not None:
-            _watch(self, self._scip, self._progress)
+            _report_progress(self, self._scip, self._progress)
         began = time.perf_counter()
         try:
             # Whoever listens runs us in a process of our own, whose log keeps last words.
-            with _DIVERSION if self._progress is None else contextlib.nullcontext():
+            with _FILTER if self._progress is None else contextlib.nullcontext():
                 model.optimize()
         except Exception as error:  # noqa: BLE001 - PySCIPOpt raises Exception itself
             seconds = time.perf_counter() - began
@@ -404,7 +388,7 @@ class _Model:
         )
 
     def best(self) -> tuple[Array | None, Array | None]:
-        """The best point so far."""
+        """Return the best point so far."""
         model = self.model
         if model.getNSols() == 0:
             return None, None
@@ -414,7 +398,7 @@ class _Model:
         return self._assembly.unpack(np.clip(w, self._assembly.lower, self._assembly.upper))
 
     def bound(self) -> float | None:
-        """The lower bound so far, in units of the objective, less what SCIP takes for nothing."""
+        """Return the lower bound so far, less what SCIP counts as no difference."""
         bound = float(self.model.getDualbound())
         proved = abs(bound) < float(self.model.infinity())
         bound = (bound - self._solver.resolution) * self.scale if proved else -math.inf
@@ -425,14 +409,14 @@ class _Model:
         return bound if proved else None
 
 
-def _watch(run: _Model, scip: Any, progress: Progress) -> None:
-    """Report during the solve."""
+def _report_progress(run: _Model, scip: Any, progress: Progress) -> None:
+    """Make SCIP report best points and bounds during the solve."""
     kinds = scip.SCIP_EVENTTYPE
     watched = [kinds.BESTSOLFOUND, kinds.NODESOLVED]
     if hasattr(kinds, "DUALBOUNDIMPROVED"):  # not in older versions
         watched.append(kinds.DUALBOUNDIMPROVED)
 
-    class Watch(scip.Eventhdlr):  # type: ignore[misc]
+    class Reporter(scip.Eventhdlr):  # type: ignore[misc]
         def eventinit(self) -> None:
             self.last, self.told = 0.0, False
             for kind in watched:
@@ -452,7 +436,7 @@ def _watch(run: _Model, scip: Any, progress: Progress) -> None:
                 self.last = now
                 progress(None, None, run.bound())
 
-    run.model.includeEventhdlr(Watch(), "odefit", "reports best points and bounds")
+    run.model.includeEventhdlr(Reporter(), "odefit", "reports best points and bounds")
 
 
 def _finite(bound: float) -> float | None:

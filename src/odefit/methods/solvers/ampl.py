@@ -1,0 +1,243 @@
+"""Solvers with an AMPL interface, which read a ``.nl`` file and write a ``.sol`` file.
+
+BARON, Couenne, Knitro, CONOPT, SNOPT, BONMIN, Octeract and others of the paper's solvers have one.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from odefit.discretisation.assembly import Assembly, assemble
+from odefit.discretisation.instance import Instance
+from odefit.methods.process import ONE_THREAD, OUTPUT_TAIL, exit_reason
+from odefit.methods.solvers.nl import PyomoAlgebra, read_sol, write_nl
+from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
+from odefit.problem.arrays import Array
+from odefit.problem.errors import InputError
+
+GRACE_PERIOD = 10.0
+"""Seconds past the time limit after which a solver is ended from outside."""
+
+NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+
+
+@dataclass(frozen=True)
+class Executable:
+    """How one executable is told its limits, and how it tells its bound.
+
+    Attributes
+    ----------
+    scope
+        Whether the solver is local, or global and proves bounds.
+    seconds, threads
+        Options of the command line, with ``{}`` for the value. None where no option is known: the
+        solver is then ended from outside.
+    file
+        Name and text of an options file in the working directory instead, with ``{}`` for the
+        time limit.
+    bound
+        Regular expression of the lower bound in the output; the last match counts.
+    """
+
+    scope: Literal["local", "global"] = "local"
+    seconds: str | None = None
+    threads: str | None = None
+    file: tuple[str, str] | None = None
+    bound: str | None = None
+
+
+_GUROBI = Executable("global", "timelim={}", "threads={}", bound=rf"best bound {NUMBER}")
+_KNITRO = Executable("local", "maxtime_real={}", "numthreads={}")
+
+KNOWN_EXECUTABLES: Mapping[str, Executable] = {
+    # CPU time, which all versions of IPOPT know; on one thread it is the wall time.
+    "ipopt": Executable("local", "max_cpu_time={}"),
+    "bonmin": Executable("local", "bonmin.time_limit={}"),
+    "knitro": _KNITRO,
+    "knitroampl": _KNITRO,
+    "conopt": Executable(),
+    "snopt": Executable(),
+    "couenne": Executable(
+        "global", file=("couenne.opt", "time_limit {}\n"), bound=rf"Lower bound:\s+{NUMBER}"
+    ),
+    "baron": Executable("global", "maxtime={}", "threads={}"),
+    "octeract-engine": Executable("global"),
+    "scip": Executable(
+        "global", file=("scip.set", "limits/time = {}\n"), bound=rf"Dual Bound\s*:\s*{NUMBER}"
+    ),
+    "gurobi": _GUROBI,
+    "gurobi_ampl": _GUROBI,
+}
+"""Executables by name. Any other counts as a local solver without a time limit of its own."""
+
+
+def available() -> tuple[str, ...]:
+    """Return those of :data:`KNOWN_EXECUTABLES` that are on the PATH."""
+    return tuple(name for name in KNOWN_EXECUTABLES if shutil.which(name) is not None)
+
+
+@dataclass(frozen=True)
+class AmplSolver:
+    """A solver with an AMPL interface that is on this machine.
+
+    Attributes
+    ----------
+    executable
+        Its name on the PATH, or a path; see :data:`KNOWN_EXECUTABLES` for those whose time limit,
+        threads and bound are known.
+    options
+        Options ``name=value`` of its command line.
+    """
+
+    executable: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Name of the executable."""
+        return Path(self.executable).name
+
+    @property
+    def scope(self) -> Literal["local", "global"]:
+        """Whether the solver is local, or global and proves bounds."""
+        return self._known.scope
+
+    @property
+    def _known(self) -> Executable:
+        return KNOWN_EXECUTABLES.get(self.name, Executable())
+
+    def missing(self) -> str | None:
+        """Return what to install if the executable is missing, or Pyomo, which writes its file."""
+        if importlib.util.find_spec("pyomo") is None:
+            return f'{self.name} needs Pyomo, which is not installed: pip install "odefit[ampl]"'
+        if shutil.which(self.executable) is None:
+            return (
+                f"{self.name} is not on the PATH: install its AMPL version and add the folder of "
+                f"the executable with export PATH=/folder/of/{self.name}:$PATH"
+            )
+        return None
+
+    def solve(self, instance: Instance, limits: Limits) -> Answer:
+        """Write the problem, run the executable, read its answer.
+
+        Raises
+        ------
+        InputError
+            Something is missing, or the solver is global and the model has corners.
+        """
+        if (reason := self.missing()) is not None:
+            raise InputError(reason)
+        a = assemble(instance.discretisation, instance.formulation)
+        with tempfile.TemporaryDirectory(prefix="odefit-") as folder:
+            path = Path(folder) / "problem.nl"
+            smooth = self.scope == "global"
+            columns = write_nl(a, a.start(instance), path, PyomoAlgebra(self.name, smooth))
+            began = time.perf_counter()
+            code, words = self._run(path, limits)
+            seconds = time.perf_counter() - began
+            if code is None:
+                words = f"{self.name} was ended after {seconds:.1f} s, at its time limit"
+                return make_answer(instance, Outcome.LIMIT, None, None, None, seconds, words)
+            found = self._read(instance, a, path.with_suffix(".sol"), columns, code, words, seconds)
+        late = limits.seconds is not None and seconds >= limits.seconds
+        if found.solved and self.scope == "global" and late:
+            return replace(found, outcome=Outcome.LIMIT)  # Couenne calls that optimal
+        return found
+
+    def _run(self, path: Path, limits: Limits) -> tuple[int | None, str]:
+        """Return the exit status, None if the solver had to be ended, and what it wrote."""
+        known = self._known
+        arguments = [f"{name}={value}" for name, value in self.options.items()]
+        timeout = None
+        if limits.seconds is not None:
+            seconds = f"{max(limits.seconds, 0.01):g}"
+            # with a time limit of its own it can give its best point
+            timeout = limits.seconds
+            if known.seconds is not None:
+                arguments.append(known.seconds.format(seconds))
+            if known.file is not None:
+                name, text = known.file
+                (path.parent / name).write_text(text.format(seconds), encoding="utf-8")
+            if known.seconds is not None or known.file is not None:
+                timeout += GRACE_PERIOD
+        if known.threads is not None:
+            arguments.append(known.threads.format(limits.threads))
+        environment = dict(os.environ) | dict.fromkeys(ONE_THREAD, str(limits.threads))
+        log = path.with_suffix(".log")
+        with log.open("wb") as stream:
+            try:
+                code: int | None = subprocess.run(
+                    [shutil.which(self.executable) or self.executable, path, "-AMPL", *arguments],
+                    cwd=path.parent,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=stream,
+                    stderr=stream,
+                    timeout=timeout,
+                    check=False,
+                ).returncode
+            except subprocess.TimeoutExpired:
+                code = None
+        return code, log.read_text(encoding="utf-8", errors="replace")
+
+    def _read(
+        self,
+        instance: Instance,
+        a: Assembly,
+        path: Path,
+        columns: Array,
+        code: int,
+        words: str,
+        seconds: float,
+    ) -> Answer:
+        try:
+            message, x, result = read_sol(path.read_text(encoding="utf-8", errors="replace"))
+        except (OSError, ValueError) as error:
+            message = exit_reason(code, self.name) if code else f"{self.name} gave no solution"
+            if isinstance(error, ValueError):
+                message += f" ({error})"
+            if words.strip():
+                message += f"; it wrote: {' '.join(words.split())[-OUTPUT_TAIL:]}"
+            return make_answer(instance, Outcome.FAILED, None, None, None, seconds, message)
+        outcome = _outcome(result, message)
+        values = unknowns = None
+        if len(x) == len(columns):
+            w = a.start(instance)
+            w[columns] = x
+            values, unknowns = a.unpack(w)
+        elif outcome is Outcome.SOLVED:
+            outcome, message = Outcome.FAILED, f"{message} (without a point)"
+        bound = self._bound(f"{words}\n{message}")
+        return make_answer(instance, outcome, values, unknowns, bound, seconds, message)
+
+    def _bound(self, words: str) -> float | None:
+        pattern = self._known.bound
+        found = re.findall(pattern, words) if pattern is not None else []
+        return float(found[-1]) if found else None
+
+
+def _outcome(code: int | None, message: str) -> Outcome:
+    """Return what AMPL's result code means, or without one the message."""
+    if code is not None:
+        ranges = [Outcome.SOLVED] * 2 + [Outcome.INFEASIBLE] * 2 + [Outcome.LIMIT]
+        return ranges[code // 100] if 0 <= code < 500 else Outcome.FAILED
+    words = message.lower()
+    for word, outcome in (
+        ("infeasible", Outcome.INFEASIBLE),
+        ("unbounded", Outcome.INFEASIBLE),
+        ("limit", Outcome.LIMIT),
+        ("optimal", Outcome.SOLVED),
+    ):
+        if word in words:
+            return outcome
+    return Outcome.FAILED
