@@ -29,62 +29,65 @@ from odefit.simulation.engines import EngineName
 
 
 class LocalMethod(Protocol):
-    """A method that goes from one start to one end."""
+    """A method that searches locally from one start."""
 
     @property
     def name(self) -> str:
-        """For results."""
+        """The name that results show."""
 
     @property
     def engine(self) -> EngineName:
-        """Of the forward map."""
+        """The engine of the forward map."""
 
     def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
-        """Start number `index` from `start`, natural units, to its end; never raises for it."""
+        """Return the end of start number `index` from `start`, in natural units.
+
+        A search that fails is a value with its reason and raises nothing.
+        """
 
 
 STARTS_PER_DESIGN = 4
-"""Starts that are designed together."""
+"""Number of starts whose points belong to one space-filling design."""
 
 RESERVE_DESIGN = 10**6
-"""Number of the first block of points for starts that fail; of multiples, for further chances."""
+"""Number of the first design for starts that fail; from its multiples on they are for retries."""
 
 MAX_RETRIES = 3
-"""Further chances of a start that ends at bounds."""
+"""Largest number of retries of a start that ends at bounds."""
 
 SEARCH_TOLERANCE = 1e-6
-"""Of the stiff engine while basins are searched: twice as fast as its default, and the basins
-are the same. The best answer is improved at full accuracy afterwards."""
+"""Tolerance of the stiff engine during the search: twice as fast as its default, and with the same
+local optima. The best one is improved at full accuracy afterwards."""
 
 
 @dataclass(frozen=True)
 class MultiStart:
-    """Starts of a local method from points spread over the range of the unknowns.
+    """A local method started from many points in the range of the unknowns.
 
     Attributes
     ----------
     method
         The local method.
     starts
-        How many; None for as many as the evidence asks for. Where the best cost is zero but
-        for rounding, and so cannot be beaten: until it has been reached `zero_hits` times.
-        Elsewhere until it has been reached `hits` times (a better basin at least as large then
-        remains unseen with a probability below exp(-hits)), and the next start is expected to
-        find a better one with a probability below `chance`.
+        Number of starts; None for as many as the evidence asks for. A lowest cost that is zero
+        but for rounding cannot be beaten: the search ends when it has been reached `zero_hits`
+        times. Any other has to be reached `hits` times (a better local optimum with as large a
+        basin of attraction then remains unseen with a probability below exp(-hits)), and the
+        next start has to find a better one with a probability below `chance`.
     hits, zero_hits
-        See `starts`.
+        Number of starts that have to reach the lowest cost, see `starts`.
     chance
-        See `starts`. The next start ends at a new cost with the probability of Good and
-        Turing, the share of starts whose cost was reached only once; of the costs seen so
-        far and the new one, any may be the lowest.
+        Largest probability that the next start finds a better local optimum, see `starts`. By
+        Good and Turing it finds a new one with a probability that is the share of starts whose
+        cost was reached only once; of those seen so far and the new one, any may be the lowest.
     most
-        Starts at most, if the evidence never suffices.
+        Largest number of starts, if the evidence never suffices.
     screening
-        Each start is the best of so many points.
+        Number of points of which each start takes the best.
     design
-        ``"latin"`` hypercube or ``"sobol"``.
+        Space-filling design of the points, ``"latin"`` hypercube or ``"sobol"``.
     first
-        Where start number 0 begins, natural units; None for the problem's guess, if it has one.
+        Point of start number 0 in natural units; None for the problem's guess, if it has one.
     """
 
     method: LocalMethod = field(
@@ -103,11 +106,11 @@ class MultiStart:
 
     @property
     def name(self) -> str:
-        """For results."""
+        """The name that results show."""
         return f"MultiStart({self.method.name})"
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
-        """Estimate; results depend on the seed, never on the number of workers."""
+        """Return the estimate, which depends on the seed, never on the number of workers."""
         forward = self.forward(problem)
         tolerance = CostTolerance.of(forward)
         checkpoint = None
@@ -134,24 +137,25 @@ class MultiStart:
         return self._estimate(list(finished.values()), tolerance, control)
 
     def forward(self, problem: Problem) -> ForwardMap:
-        """The forward map for the search."""
+        """Return the forward map for the search."""
         return ForwardMap(problem, self.method.engine, SEARCH_TOLERANCE)
 
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
-        """Start number `index` from its point to its end.
+        """Return the end of start number `index`.
 
-        An end at a bound is often a trap: a rate that has run to its bound can no longer turn
-        back. Such unknowns, with those that belong to the same experiment, are drawn anew, the
-        others kept, and the start gets another chance, up to :data:`MAX_RETRIES` while that helps.
+        A search that ends at a bound often cannot get away from it, as a rate that has run to its
+        bound. Such unknowns, with those that belong to the same experiment, are then drawn anew,
+        the others kept, and the search is repeated up to :data:`MAX_RETRIES` times while that
+        helps.
         """
         best = self.method.run(forward, index, self.start_point(forward, index, control), control)
-        for chance in range(MAX_RETRIES):
-            loose = _trapped(forward.problem, best)
+        for retry in range(MAX_RETRIES):
+            loose = _at_bounds(forward.problem, best)
             if best.exact or best.status is Status.FAILED or not loose.any():
                 break
             if control.should_stop():
                 break
-            points = self._sample(forward.problem, RESERVE_DESIGN * (2 + chance) + index, control)
+            points = self._sample(forward.problem, RESERVE_DESIGN * (2 + retry) + index, control)
             points[:, ~loose] = best.vector[~loose]
             point, _ = self._screen(forward, points, control)
             again = self.method.run(forward, index, point, control)
@@ -171,7 +175,7 @@ class MultiStart:
         return sample(problem, block, self.screening, control.seed, self.design)
 
     def start_point(self, forward: ForwardMap, index: int, control: Control) -> Array:
-        """Where start number `index` begins: the guess first, then the best of a few points."""
+        """Return the point of start `index`: the guess first, then the best of a few points."""
         problem = forward.problem
         given = guess(problem) if self.first is None else np.array(self.first)
         if given is not None:
@@ -190,7 +194,7 @@ class MultiStart:
         return best
 
     def _screen(self, forward: ForwardMap, points: Array, control: Control) -> tuple[Array, float]:
-        """The point of the lowest cost (the first if all fail), and its cost."""
+        """Return the point of the lowest cost (the first if all fail), and its cost."""
         if len(points) == 1:
             return points[0], 0.0  # nothing to choose
         best, lowest = points[0], math.inf
@@ -207,7 +211,7 @@ class MultiStart:
     def _run(
         self, forward: ForwardMap, control: Control, checkpoint: Checkpoint | None
     ) -> Iterator[Start]:
-        """Starts in the order in which they finish."""
+        """Yield starts in the order in which they finish."""
         stored = checkpoint.starts if checkpoint is not None else {}
         total = self.most if self.starts is None else self.starts
         yield from (stored[i] for i in sorted(stored) if i < total)
@@ -323,14 +327,14 @@ class MultiStart:
 def _run_remotely(
     method: MultiStart, problem: Problem, index: int, seed: int, deadline: float | None
 ) -> Start:
-    """:meth:`MultiStart.run` in a worker process, which keeps the compiled model."""
+    """Run :meth:`MultiStart.run` in a worker process, which keeps the compiled model."""
     key = pickle.dumps((problem, method.method.engine))
     forward = remembered(key, partial(method.forward, problem))
     return method.run(forward, index, Control(seed=seed, deadline=deadline))
 
 
-def _trapped(problem: Problem, end: Start) -> BoolArray:
-    """Unknowns at a bound, and those that belong to the same experiment as one."""
+def _at_bounds(problem: Problem, end: Start) -> BoolArray:
+    """Return which unknowns are at a bound, or belong to the same experiment as one that is."""
     if not math.isfinite(end.cost):
         return np.zeros(len(problem.unknowns), dtype=bool)
     touched = bounds_touched(problem, end.vector)
@@ -340,7 +344,7 @@ def _trapped(problem: Problem, end: Start) -> BoolArray:
 
 
 def _prefix(finished: dict[int, Start]) -> list[Start]:
-    """Starts 0, 1, 2, ... as far as none is missing."""
+    """Return starts 0, 1, 2, ... as far as none is missing."""
     found: list[Start] = []
     while len(found) in finished:
         found.append(finished[len(found)])

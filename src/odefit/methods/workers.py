@@ -1,4 +1,4 @@
-"""Local worker processes, started only when the work is long enough to pay for them."""
+"""Pools of local worker processes, started only when the work is long enough to pay for them."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ IDLE_SECONDS = 30.0
 """Seconds without work after which a worker process ends."""
 
 POOL_AFTER_SECONDS = 3.0
-"""Seconds of work in this process after which more processes are started (each costs one)."""
+"""Seconds of work in this process after which more are started; each start takes about a second."""
 
 
 class Workers:
-    """The executor for independent work, when there is one.
+    """A context in which independent work may go to an executor.
 
     Parameters
     ----------
     control
-        With a user's executor it is used from the start and left open; otherwise processes
-        are started once the work in this process has taken :data:`POOL_AFTER_SECONDS` seconds.
+        How the method is run. An executor of the user is used from the start and left open;
+        otherwise processes are started once the work in this process has taken
+        :data:`POOL_AFTER_SECONDS` seconds.
     """
 
     def __init__(self, control: Control) -> None:
@@ -45,12 +46,12 @@ class Workers:
 
     @property
     def slots(self) -> int:
-        """Pieces of work to keep under way."""
+        """Number of tasks to keep under way."""
         workers = getattr(self._given, "_max_workers", None) if self._given else self._jobs
         return 2 * int(workers or self._jobs)
 
     def executor(self) -> Executor | None:
-        """Where the next piece of work should go; None for this process."""
+        """Return where the next task should go; None for this process."""
         if self._given is not None:
             return self._given
         if self._own is None and self._jobs > 1 and self._spent > POOL_AFTER_SECONDS:
@@ -63,7 +64,7 @@ class Workers:
         return self._own
 
     def timed(self, work: Callable[[], T]) -> T:
-        """Do a piece of work here, and remember how long it took."""
+        """Do a task in this process, and add up how long tasks have taken."""
         began = time.perf_counter()
         result = work()
         self._spent += time.perf_counter() - began
@@ -84,13 +85,13 @@ class Workers:
 
 
 def _leave_interrupts() -> None:
-    """Ctrl-C goes to every process of the terminal; only the parent is to act on it."""
+    """Ignore Ctrl-C, which goes to every process of the terminal: the parent acts on it."""
     with suppress(ValueError):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class _Memory(threading.local):
-    """What one thread made last, and from what."""
+    """The object that a thread made last, and its key."""
 
     key: bytes | None = None
     made: Any = None

@@ -101,7 +101,7 @@ def test_its_minimum_is_that_of_the_whole_program(name: str) -> None:
     problem = PROBLEMS[name]()
     forward, d, own = reduced(problem)
     vector = np.linspace(0.6, 0.8, len(problem.unknowns))
-    found = own.refined(vector, None, lambda: False)
+    found = own.minimise(vector, None, lambda: False)
     values = guess_states(d, forward, vector)
     whole = WARM_START_IPOPT.solve(Instance(d, Baseline(), values, vector), Limits())
     assert found.success
@@ -112,7 +112,7 @@ def test_its_minimum_is_that_of_the_whole_program(name: str) -> None:
 
 def test_a_start_without_a_solution_gives_nothing() -> None:
     own = reduced(decay())[2]
-    assert own.refined(np.full(4, np.nan), None, lambda: False) is None
+    assert own.minimise(np.full(4, np.nan), None, lambda: False) is None
 
 
 def search(problem: Problem, **control: Any) -> tuple[Any, Any]:

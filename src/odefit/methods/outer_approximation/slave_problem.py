@@ -53,7 +53,7 @@ class SlaveProblem:
         at_points, n = d.points * len(d.variables), len(d.problem.unknowns)
         values = w[:at_points].reshape(d.points, len(d.variables))
         unknowns = w[at_points : at_points + n]
-        first = self._reduced.refined(unknowns, values, control.should_stop)
+        first = self._reduced.minimise(unknowns, values, control.should_stop)
         known = first is not None and first.success
         seconds = max((control.deadline or math.inf) - time.time(), LEAST_SECONDS)
         limits = Limits(

@@ -21,10 +21,10 @@ START_UP_SECONDS = 120.0
 """Seconds that the process has to import what it needs and to discretise the problem."""
 
 GRACE_PERIOD = 30.0
-"""Seconds past the time limit, for a solver's preparation and its farewell."""
+"""Seconds past its time limit after which a solver is ended from outside."""
 
 LEAST_RETRY_SECONDS = 1.0
-"""Seconds that must be left for another attempt after a crash."""
+"""Seconds of the time limit that must be left for another attempt after a crash."""
 
 Progress = Callable[[Array | None, Array | None, float | None], None]
 """A function that is called with the best point so far (values at points and unknowns, None if it

@@ -1,4 +1,4 @@
-"""The best answer of a discretised problem that is quickly found: an upper bound for its proofs.
+"""A quick local search of a discretised problem: an upper bound for global methods.
 
 The optimum on a mesh is mostly next to an optimum of the true trajectories, which a search of these
 finds in far less time than a general solver of the discretised problem needs. On a coarse mesh it
@@ -28,20 +28,20 @@ from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap
 
 SHOOTING_SHARE = 0.55
-"""Of the time, for starts on the true trajectories."""
+"""Share of the time for starts on the true trajectories."""
 
 TRANSCRIPTION_SHARE = 0.2
-"""The same of starts of the discretised problem, with improvement on the true trajectories and
-without."""
+"""Share of the time for starts of the discretised problem, once with improvement on the true
+trajectories and once without."""
 
 TRANSCRIPTION_STARTS = 5
-"""Starts of the discretised problem alone."""
+"""Number of starts of the discretised problem without improvement on the true trajectories."""
 
 NLP_SHARE = 0.1
-"""The same of the general solver, from what these find."""
+"""Share of the time for the nonlinear program, from the local minima that these starts find."""
 
 MAX_MINIMA = 6
-"""Different levels of each search, from the lowest, that are followed on the mesh."""
+"""Local minima of each search, those of lowest cost, from which the mesh is searched."""
 
 
 def mesh_search(
@@ -78,7 +78,7 @@ def mesh_search(
 
 
 class _Search:
-    """One search, and what it has found."""
+    """A search and what it has found so far."""
 
     def __init__(
         self,
@@ -98,10 +98,10 @@ class _Search:
         assert control.deadline is not None, "a search needs a deadline"
         self._deadline = control.deadline
         self._seconds = max(control.deadline - time.time(), LEAST_SECONDS)
-        self._general = NLP_SHARE * self._seconds
+        self._nlp_seconds = NLP_SHARE * self._seconds
 
     def run(self) -> tuple[Answer | None, Start | None]:
-        """All phases."""
+        """Run all phases; return the best on the mesh and the best on the true trajectories."""
         problem = self._forward.problem
         one = replace(POLISHING, engine=self._local.engine)
         starts = self._search.starts
@@ -120,7 +120,7 @@ class _Search:
             ends = search.solve(problem, self._limited(TRANSCRIPTION_SHARE)).starts
             self._follow(ends, true=polish)
         if self._best is None and self._true is not None:
-            self._best = self._as_it_is(self._true.vector)
+            self._best = self._unsolved(self._true.vector)
         return self._best, self._true
 
     def _limited(self, share: float) -> Control:
@@ -128,7 +128,7 @@ class _Search:
         return replace(self._control, checkpoint=None, deadline=deadline)
 
     def _follow(self, ends: Sequence[Start], true: bool) -> None:
-        """Bring the lowest of every level to the mesh."""
+        """Search the mesh from ends of lowest cost, one of each local minimum."""
         usable = [s for s in ends if s.status is not Status.FAILED]
         usable.sort(key=lambda s: (s.cost, s.index))
         if true and usable and (self._true is None or usable[0].cost < self._true.cost):
@@ -146,10 +146,10 @@ class _Search:
             self._on_mesh(end.vector)
 
     def _on_mesh(self, vector: Array) -> None:
-        """The local minima on the mesh next to a vector."""
+        """Note the local minima on the mesh next to a vector."""
         stop = self._control.should_stop
-        self._note(self._reduced.refined(vector, None, stop))
-        if stop() or self._general <= 0.0:
+        self._note(self._reduced.minimise(vector, None, stop))
+        if stop() or self._nlp_seconds <= 0.0:
             return
         # With the states free it may come to another minimum, on meshes that are very coarse.
         began = time.monotonic()
@@ -157,14 +157,14 @@ class _Search:
             self._d, Baseline(), guess_states(self._d, self._forward, vector), vector
         )
         left = max(self._deadline - time.time(), LEAST_SECONDS)
-        found = WARM_START_IPOPT.solve(instance, Limits(min(self._general, left), stop=stop))
+        found = WARM_START_IPOPT.solve(instance, Limits(min(self._nlp_seconds, left), stop=stop))
         self._note(found)
         if found is self._best and found.unknowns is not None:
-            self._note(self._reduced.refined(found.unknowns, found.values, stop))
-        self._general -= time.monotonic() - began
+            self._note(self._reduced.minimise(found.unknowns, found.values, stop))
+        self._nlp_seconds -= time.monotonic() - began
 
-    def _as_it_is(self, vector: Array) -> Answer:
-        """No answer of the discretised problem, but where one may be near."""
+    def _unsolved(self, vector: Array) -> Answer:
+        """Return the true trajectories as an answer, where no better one is known."""
         instance = Instance(self._d, Baseline())
         values = guess_states(self._d, self._forward, vector)
         return make_answer(instance, Outcome.LIMIT, values, vector, None, 0.0, "interrupted")

@@ -36,7 +36,8 @@ OUTCOMES = {
     "Converged with feasible KKT point": Outcome.SOLVED,
     "Converged with infeasible stationary point": Outcome.INFEASIBLE,
 }
-"""What the solvers' words mean; all others are failures, but for limits that CasADi knows."""
+"""Outcomes by the status that a solver returns; all others are failures, but for limits that CasADi
+recognises."""
 
 
 @dataclass(frozen=True)
@@ -46,19 +47,19 @@ class Ipopt:
     Attributes
     ----------
     tolerance
-        Of the optimality conditions, IPOPT's ``tol``.
+        Tolerance of the optimality conditions, IPOPT's ``tol``.
     iterations
-        At most.
+        Largest number of iterations.
     scaled
         Whether variables, constraints and objective are first brought to similar sizes, known
         from the data and the bounds.
     options
-        Any others, without the prefix ``ipopt.``.
+        Any other options, without the prefix ``ipopt.``.
 
     Raises
     ------
     InputError
-        When it is used with an option that IPOPT does not know.
+        An option is used that IPOPT does not know.
     """
 
     tolerance: float = 1e-8
@@ -69,11 +70,11 @@ class Ipopt:
     scope: Literal["local"] = "local"
 
     def missing(self) -> str | None:
-        """It comes with CasADi."""
+        """Return None: the solver comes with CasADi."""
         return None
 
     def solve(self, instance: Instance, limits: Limits) -> Answer:
-        """Improve the instance's start (all zero, moved within bounds, without one)."""
+        """Return the local optimum that is found from the start, or from zero without one."""
         nlp = nonlinear_program(instance.discretisation, instance.formulation, self.scaled)
         options: dict[str, Any] = {
             "tol": self.tolerance,
@@ -88,17 +89,17 @@ class Ipopt:
         if limits.seconds is not None:
             options["max_wall_time"] = max(limits.seconds, 1e-3)
         settings = _derivatives(nlp) | _prefixed("ipopt", options)
-        watch = None if limits.stop is None else _Watch(nlp, limits.stop)
-        if watch is not None:
-            settings["iteration_callback"] = watch
+        callback = None if limits.stop is None else _StopCallback(nlp, limits.stop)
+        if callback is not None:
+            settings["iteration_callback"] = callback
         return _run("ipopt", self.name, settings, nlp, instance)
 
 
 WARM_START_IPOPT = Ipopt(
     iterations=300, options={"mu_init": 1e-7, "bound_push": 1e-9, "bound_frac": 1e-9}
 )
-"""From a start that is next to the solution: IPOPT's default barrier would push it away, and on
-FitzHugh-Nagumo into another basin."""
+"""IPOPT for a warm start, next to the solution: its default barrier would push it away, and on
+FitzHugh-Nagumo to another local optimum."""
 
 
 @dataclass(frozen=True)
@@ -110,12 +111,12 @@ class Bonmin:
     Attributes
     ----------
     options
-        BONMIN's and IPOPT's, without the prefix ``bonmin.``.
+        Options of BONMIN and its IPOPT, without the prefix ``bonmin.``.
 
     Raises
     ------
     InputError
-        When it is used with an option that BONMIN does not know.
+        An option is used that BONMIN does not know.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -123,11 +124,11 @@ class Bonmin:
     scope: Literal["local"] = "local"
 
     def missing(self) -> str | None:
-        """It comes with CasADi."""
+        """Return None: the solver comes with CasADi."""
         return None
 
     def solve(self, instance: Instance, limits: Limits) -> Answer:
-        """Improve the instance's start (all zero, moved within bounds, without one)."""
+        """Return the local optimum that is found from the start, or from zero without one."""
         nlp = nonlinear_program(instance.discretisation, instance.formulation)
         options: dict[str, Any] = {"print_level": 0, "sb": "yes", **self.options}
         if limits.seconds is not None:
@@ -150,7 +151,7 @@ class Uno:
     Attributes
     ----------
     options
-        Uno's, which itself overlooks those that it does not know.
+        Options of Uno, which ignores those that it does not know.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -158,11 +159,11 @@ class Uno:
     scope: Literal["local"] = "local"
 
     def missing(self) -> str | None:
-        """It comes with CasADi."""
+        """Return None: the solver comes with CasADi."""
         return None
 
     def solve(self, instance: Instance, limits: Limits) -> Answer:
-        """Improve the instance's start (all zero, moved within bounds, without one)."""
+        """Return the local optimum that is found from the start, or from zero without one."""
         nlp = nonlinear_program(instance.discretisation, instance.formulation)
         options: dict[str, Any] = {"logger": "SILENT", **self.options}
         if limits.seconds is not None:
@@ -170,15 +171,15 @@ class Uno:
         return _run("uno", self.name, _prefixed("uno", options), nlp, instance)
 
 
-class _Watch(ca.Callback):
-    """Asks between iterations whether to stop; Python then also sees Ctrl-C."""
+class _StopCallback(ca.Callback):
+    """A callback between iterations that may stop IPOPT; Python then also sees Ctrl-C."""
 
     def __init__(self, nlp: NonlinearProgram, stop: Callable[[], bool]) -> None:
         ca.Callback.__init__(self)
         w, g = nlp.size, len(nlp.lower_g)
         self._sizes = {"x": w, "f": 1, "g": g, "lam_x": w, "lam_g": g, "lam_p": 0}
         self._stop = stop
-        self.construct("watch", {})
+        self.construct("stop", {})
 
     def get_n_in(self) -> int:
         return int(ca.nlpsol_n_out())
@@ -194,7 +195,7 @@ class _Watch(ca.Callback):
 
 
 def _derivatives(nlp: NonlinearProgram) -> dict[str, Any]:
-    """Those of the program, in place of what CasADi would derive."""
+    """Return the options by which CasADi takes the derivatives of the nonlinear program."""
     return {
         "grad_f": nlp.gradient,
         "jac_g": nlp.jacobian,
@@ -250,7 +251,7 @@ def _run(
 
 @contextlib.contextmanager
 def _silence(plugin: str) -> Iterator[None]:
-    """Others have messages that no option turns off; CasADi sends them to Python's stream."""
+    """Hide what solvers but IPOPT write through Python, which no option turns off."""
     if plugin == "ipopt":
         yield
         return

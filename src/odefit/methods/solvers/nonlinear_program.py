@@ -25,24 +25,25 @@ from odefit.simulation.casadi_engine import CasadiAlgebra
 
 @dataclass(frozen=True, eq=False)
 class NonlinearProgram:
-    """min f(w) subject to lower_g <= g(w) <= upper_g, lower <= w <= upper.
+    """A nonlinear program: min f(w) subject to lower_g <= g(w) <= upper_g, lower <= w <= upper.
 
     The variables w are those at points, the unknowns, and slack variables.
 
     Attributes
     ----------
     assembly
-        What it is made of, in natural units.
+        The constraints in natural units.
     scale
         Natural values of w over scaled ones, shape (size,). All that follows is scaled.
     objective_scale
-        The same of the objective.
+        Natural value of the objective over the scaled one.
     lower, upper
         Bounds of the variables, shape (size,).
     lower_g, upper_g
         Bounds of the constraints.
     objective, gradient, equations, jacobian, hessian
-        CasADi functions of w (and of the multipliers, for the Hessian's upper triangle).
+        CasADi functions of w (and of the multipliers, for the upper triangle of the Hessian of
+        the Lagrangian).
     """
 
     assembly: Assembly
@@ -64,18 +65,18 @@ class NonlinearProgram:
         return self.assembly.size
 
     def pack(self, values: Array, unknowns: Array) -> Array:
-        """W from values at points, shape (P, v), and unknowns; slacks are those needed."""
+        """Return w from values at points, shape (P, v), and unknowns; slacks are those needed."""
         return self.assembly.pack(values, unknowns) / self.scale
 
     def unpack(self, w: Array) -> tuple[Array, Array]:
-        """Values at points and unknowns."""
+        """Return values at points and unknowns from `w`."""
         return self.assembly.unpack(w * self.scale)
 
 
 def nonlinear_program(
     discretisation: Discretisation, formulation: Formulation, scaled: bool = True
 ) -> NonlinearProgram:
-    """The program of `discretisation` under `formulation`, built once and kept with it."""
+    """Return the program of `discretisation` under `formulation`, built once and kept with it."""
     key = formulation, scaled
     if key not in discretisation.programs:
         scales = (Scales.of if scaled else Scales.none)(discretisation)
@@ -105,8 +106,8 @@ def _built(d: Discretisation, formulation: Formulation, scales: Scales) -> Nonli
     jacobian.constant(linear)
     for block, weight in zip(blocks, weights, strict=True):
         g += _matrix(weight) @ block.outputs(w)
-        jacobian.add(block.jacobian(w), *block.jacobian_places(weight))
-        hessian.add(block.hessian(w, _matrix(csr_array(weight.T)) @ lam_g), *block.hessian_places)
+        jacobian.add(block.jacobian(w), *block.jacobian_entries(weight))
+        hessian.add(block.hessian(w, _matrix(csr_array(weight.T)) @ lam_g), *block.hessian_entries)
     unit = 1.0 / scales.objective
     f = constraints.penalty * ca.sum(w[hard:]) if constraints.slacks else ca.MX(0)
     gradient = _Entries(scale, np.array([unit]))
@@ -115,13 +116,13 @@ def _built(d: Discretisation, formulation: Formulation, scales: Scales) -> Nonli
         penalties = np.full(len(places), constraints.penalty)
         gradient.constant(csr_array((penalties, (places, 0 * places)), (size, 1)))
     for residual in d.residuals:
-        block = _Compiled(residual, d, cost=True)
+        block = _Compiled(residual, d, residuals=True)
         f += ca.sum(block.outputs(w))
         ones = csr_array(np.ones((1, residual.instances)))
-        _, columns, source, factor = block.jacobian_places(ones)
+        _, columns, source, factor = block.jacobian_entries(ones)
         gradient.add(block.jacobian(w), columns, 0 * columns, source, factor)
         multipliers = ca.repmat(unit * lam_f, residual.instances)
-        hessian.add(block.hessian(w, multipliers), *block.hessian_places)
+        hessian.add(block.hessian(w, multipliers), *block.hessian_entries)
     p = ca.MX.sym("p", 0)
     grad = ca.densify(gradient.matrix())
     return NonlinearProgram(
@@ -147,17 +148,17 @@ def _built(d: Discretisation, formulation: Formulation, scales: Scales) -> Nonli
 
 
 class _Compiled:
-    """A block's values and derivatives at all its points, as functions of w.
+    """The values and derivatives of a block at all its points, as functions of w.
 
     Parameters
     ----------
     block, d
-        What, and of which discretisation.
-    cost
-        The block holds residuals: its only output is then their contribution to the objective.
+        The block and its discretisation.
+    residuals
+        Whether the block holds residuals: its only output is then what they add to the objective.
     """
 
-    def __init__(self, block: Block, d: Discretisation, cost: bool = False) -> None:
+    def __init__(self, block: Block, d: Discretisation, residuals: bool = False) -> None:
         self._block = block
         v = ca.SX.sym("v", len(block.variables))
         q = ca.SX.sym("q", len(block.unknowns))
@@ -168,7 +169,7 @@ class _Compiled:
         at = {n: v[k] for k, n in enumerate(block.variables)}
         known = {n: data[k] for k, n in enumerate(block.columns)}
         outputs = block.evaluate(at, unknowns, known, CasadiAlgebra())
-        if cost:
+        if residuals:
             outputs = [outputs[0] ** 2 + (2 * outputs[1] if len(outputs) > 1 else 0)]
         out = ca.vertcat(*outputs)
         local = ca.vertcat(v, q)
@@ -209,20 +210,20 @@ class _Compiled:
         return [v, w[self._unknowns], self._data]
 
     def outputs(self, w: Any) -> Any:
-        """Instance by instance, a column."""
+        """Return the outputs, instance by instance, as a column."""
         return ca.vec(self._functions["outputs"](*self._arguments(w)))
 
     def jacobian(self, w: Any) -> Any:
-        """Nonzeros, instance by instance."""
+        """Return the nonzeros of the Jacobians, instance by instance."""
         return ca.vec(self._functions["first"](*self._arguments(w)))
 
     def hessian(self, w: Any, multipliers: Any) -> Any:
-        """Nonzeros of the upper triangles, instance by instance, `multipliers` by output."""
+        """Return the nonzeros of the Hessians' upper triangles; `multipliers` weigh the outputs."""
         shaped = ca.reshape(multipliers, self._outputs, self._count)
         return ca.vec(self._functions["second"](*self._arguments(w), shaped))
 
-    def jacobian_places(self, weights: csr_array) -> tuple[IntArray, IntArray, IntArray, Array]:
-        """Row, column, source and factor of every entry of ``weights @ jacobian``."""
+    def jacobian_entries(self, weights: csr_array) -> tuple[IntArray, IntArray, IntArray, Array]:
+        """Return row, column, source and factor of every entry of ``weights @ jacobian``."""
         rows, columns = (np.array(part, dtype=np.intp) for part in self._first.get_triplet())
         w = coo_array(weights)
         instance, output = np.divmod(w.coords[1], self._outputs)
@@ -241,8 +242,8 @@ class _Compiled:
         )
 
     @property
-    def hessian_places(self) -> tuple[IntArray, IntArray, IntArray, Array]:
-        """Row, column, source and factor of every entry of the Hessian."""
+    def hessian_entries(self) -> tuple[IntArray, IntArray, IntArray, Array]:
+        """Return row, column, source and factor of every entry of the Hessian."""
         rows, columns = (np.array(part, dtype=np.intp) for part in self._second.get_triplet())
         source = np.arange(self._count * len(rows))
         return (
@@ -258,13 +259,13 @@ def _column(entries: Any) -> Any:
 
 
 def _mapped(name: str, arguments: list[Any], result: Any, count: int) -> Any:
-    """A function of one instance, called on all of them; the unknowns are the same in each."""
+    """Return a function of one instance mapped over all; the unknowns are the same in each."""
     one = ca.Function(name, arguments, [result])
     return one.map(name, "serial", count, [1], [])
 
 
 def _by_rows(matrix: csr_array, sizes: Array) -> csr_array:
-    """`matrix` with each row over its size."""
+    """Return `matrix` with each row divided by its size."""
     return csr_array(matrix.multiply(1.0 / sizes[:, None]))
 
 
@@ -274,7 +275,7 @@ class _Entries:
     Parameters
     ----------
     rows, columns
-        Scales of the rows and the columns.
+        Scales of the rows and of the columns.
     """
 
     def __init__(self, rows: Array, columns: Array) -> None:
@@ -330,7 +331,7 @@ class _Entries:
 
 
 def _matrix(matrix: csr_array | csc_array) -> Any:
-    """As a CasADi constant."""
+    """Return a sparse matrix as a CasADi constant."""
     m = csc_array(matrix)
     m.sum_duplicates()
     sparsity = ca.Sparsity(*m.shape, m.indptr.tolist(), m.indices.tolist())
@@ -338,7 +339,7 @@ def _matrix(matrix: csr_array | csc_array) -> Any:
 
 
 def _index(numbers: IntArray) -> Any:
-    """Consecutive numbers as a slice, which CasADi copies faster."""
+    """Return consecutive numbers as a slice, which CasADi copies faster."""
     if len(numbers) and (np.diff(numbers) == 1).all():
         return slice(int(numbers[0]), int(numbers[-1]) + 1)
     return numbers.tolist()

@@ -1,4 +1,4 @@
-"""A discretised problem in the space of its unknowns: the states follow by Newton's method.
+"""The reduced-space (sequential) approach: states follow from the unknowns by Newton's method.
 
 A general solver of the discretised problem has every state at every point among its variables. Here
 the equations hold at each step, and a Gauss-Newton method on the unknowns alone is left: faster by
@@ -29,16 +29,16 @@ from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.trajectory import Trajectory
 
 MAX_NEWTON_STEPS = 25
-"""Of Newton's method, at most."""
+"""Largest number of steps of Newton's method."""
 
 NEWTON_TOLERANCE = 1e-10
-"""Step of Newton's method, relative to the sizes of the variables, that is the last."""
+"""Newton's method ends at a step of this length, relative to the sizes of the variables."""
 
 MAX_HALVINGS = 6
-"""Of a step that does not lessen the defects."""
+"""Largest number of times that a Newton step is halved which does not lessen the defects."""
 
 TOLERANCES = Tolerances(cost=1e-9, step=1e-9, evaluations=200, patience=30)
-"""When to end."""
+"""When the Gauss-Newton method ends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +48,11 @@ class _Stage:
     Attributes
     ----------
     rows, columns
-        Numbers.
+        Numbers of the equations and of the variables.
     own, unknowns, before
-        Parts of the Jacobian of these rows: their own variables, the unknowns, and the variables
-        of the stage before. Of each, the pattern of a matrix whose data are places in the
-        nonzeros of the whole.
+        Parts of the Jacobian of these equations: by their own variables, by the unknowns, and by
+        the variables of the stage before. The data of each are positions in the nonzeros of the
+        whole Jacobian.
     """
 
     rows: IntArray
@@ -69,11 +69,11 @@ class DiscreteSolution:
     Attributes
     ----------
     unknowns
-        Shape (n,).
+        The unknowns, shape (n,).
     values
-        Of the variables at points, shape (P, v).
+        Values of the variables at points, shape (P, v).
     sensitivities
-        Their derivatives by the unknowns, shape (P, v, n).
+        Derivatives of `values` by the unknowns, shape (P, v, n).
     """
 
     unknowns: Array
@@ -89,7 +89,7 @@ class ReducedSpace:
     Parameters
     ----------
     forward
-        Of the same problem: it weighs the residuals.
+        The forward map of the same problem, which weighs the residuals.
     d
         The discretised problem.
 
@@ -144,9 +144,9 @@ class ReducedSpace:
         return csc_array((places[inside][order], r[order], starts), shape=(len(chosen), len(mine)))
 
     def solve(self, unknowns: Array, values: Array) -> DiscreteSolution | None:
-        """The states for some unknowns, by Newton's method from `values`, shape (P, v).
+        """Return the states for some unknowns by Newton's method from `values`, shape (P, v).
 
-        None where that does not converge.
+        The result is None where that does not converge.
         """
         d = self._d
         values = np.where(d.lower < d.upper, values, d.lower)
@@ -168,11 +168,13 @@ class ReducedSpace:
         values, _ = self._program.unpack(w)
         at_points, n = d.points * len(d.variables), len(d.problem.unknowns)
         scale = self._program.scale
-        slopes = sensitivities[:at_points] * scale[:at_points, None]
-        slopes /= scale[at_points : at_points + n]
-        if not (np.isfinite(values).all() and np.isfinite(slopes).all()):
+        derivatives = sensitivities[:at_points] * scale[:at_points, None]
+        derivatives /= scale[at_points : at_points + n]
+        if not (np.isfinite(values).all() and np.isfinite(derivatives).all()):
             return None
-        return DiscreteSolution(unknowns, values, slopes.reshape(d.points, len(d.variables), n))
+        return DiscreteSolution(
+            unknowns, values, derivatives.reshape(d.points, len(d.variables), n)
+        )
 
     def _newton(self, stage: _Stage, w: Array) -> tuple[Array, Array, SuperLU] | None:
         w = w.copy()
@@ -209,16 +211,16 @@ class ReducedSpace:
         return np.asarray(defects).ravel()[stage.rows], np.asarray(jacobian.nonzeros())
 
     def evaluate(self, solved: DiscreteSolution) -> Evaluation | None:
-        """Residuals and their derivatives."""
+        """Return residuals and their derivatives; None if they are not defined."""
         d = self._d
         n = len(d.field.states)
         a = len(d.field.algebraic)
         own = tuple(range(len(d.problem.unknowns)))
         trajectories = []
         for condition, points in zip(d.problem.conditions, d.measured, strict=True):
-            values, slopes = solved.values[points], solved.sensitivities[points]
+            values, derivatives = solved.values[points], solved.sensitivities[points]
             switched = {
-                name: (values[:, n + a + k], slopes[:, n + a + k])
+                name: (values[:, n + a + k], derivatives[:, n + a + k])
                 for k, name in enumerate(d.switched)
             }
             trajectories.append(
@@ -227,39 +229,40 @@ class ReducedSpace:
                     values[:, :n],
                     values[:, n : n + a],
                     own,
-                    slopes[:, :n],
-                    slopes[:, n : n + a],
+                    derivatives[:, :n],
+                    derivatives[:, n : n + a],
                     switched,
                 )
             )
         found = self._forward.assemble(solved.unknowns, trajectories)
         return found[0] if isinstance(found, tuple) else None
 
-    def refined(
+    def minimise(
         self, unknowns: Array, values: Array | None, stop: Callable[[], bool]
     ) -> Answer | None:
-        """A local minimum next to `unknowns`, shape (n,).
+        """Return a local minimum next to `unknowns`, shape (n,).
 
         Parameters
         ----------
         values
-            Where the states begin, shape (P, v); None for the true trajectories.
+            Initial guess of the states, shape (P, v); None for the true trajectories.
         stop
-            Asked before each evaluation; True ends with the best so far.
+            A function that is called before each evaluation; true ends with the best so far.
 
         Returns
         -------
-        None where not even the start can be evaluated.
+        Answer or None
+            None if not even the start can be evaluated.
         """
         began = time.perf_counter()
         if not self.determined:
             return None
-        walk = _Walk(self, self._forward, self._d, values)
-        scaling = walk.scaling
+        cost = _Cost(self, self._forward, self._d, values)
+        scaling = cost.scaling
         inside = np.clip(unknowns, self._d.problem.lower, self._d.problem.upper)
         with np.errstate(all="ignore"):
             found = minimise(
-                walk,
+                cost,
                 scaling.coordinates(inside),
                 scaling.lower,
                 scaling.upper,
@@ -283,7 +286,7 @@ class ReducedSpace:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """The cost at one vector, in the coordinates of the method."""
+    """The cost at one vector with residuals and Jacobian, in the coordinates of the method."""
 
     cost: float
     residuals: Array
@@ -291,8 +294,8 @@ class _Point:
     solved: DiscreteSolution
 
 
-class _Walk:
-    """The cost as the method goes along: each solution begins at that of a neighbour."""
+class _Cost:
+    """The cost as a function of the unknowns; a solution starts from that of the last vector."""
 
     def __init__(
         self, reduced: ReducedSpace, forward: ForwardMap, d: Discretisation, values: Array | None

@@ -1,4 +1,4 @@
-"""What a solver of discretised problems is given, and what it answers."""
+"""The limits that a solver of discretised problems is given, and its answer."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from odefit.methods.control import Control
 from odefit.problem.arrays import Array
 
 FEASIBILITY_TOLERANCE = 1e-5
-"""Violation of a constraint, relative to the size of its variable, that counts as none."""
+"""Constraint violation, relative to the size of the variable, that counts as none."""
 
 
 SLACK_TOLERANCE = 1e-6
-"""A violation of a soft constraint up to which no slack is charged: solvers take as much for
+"""Violation of a soft constraint up to which no penalty is charged: solvers take as much for
 feasible in the other formulations, and P = 1e5 times their rounding errors is not small."""
 
 
@@ -36,14 +36,14 @@ class Limits:
     Attributes
     ----------
     seconds
-        Wall time; None for no limit.
+        Wall time in seconds; None for no limit.
     threads
-        At most.
+        Largest number of threads.
     gap, absolute_gap
         A global solver stops when upper and lower bound of the objective differ by less than
         `gap` times the upper one, or by less than `absolute_gap`.
     stop
-        Asked now and then whether to end early, by solvers that run in this process.
+        A function that solvers in this process call now and then; true ends them early.
     """
 
     seconds: float | None = None
@@ -61,7 +61,7 @@ class Limits:
         return cls(seconds, stop=control.interrupted.is_set)
 
     def met(self, upper: float, lower: float) -> bool:
-        """Whether bounds of the objective are as close as was asked."""
+        """Return whether bounds of the objective are as close as they have to be."""
         return upper - lower <= max(self.gap * abs(upper), self.absolute_gap)
 
 
@@ -76,7 +76,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a solver found.
+    """The result of a solver.
 
     Attributes
     ----------
@@ -86,8 +86,8 @@ class Answer:
     values, unknowns
         The best point found, feasible or (local solvers) the last; None if there is none.
     objective
-        What is minimised there, slacks not counted: the sum of squared weighted residuals, and
-        twice the logarithms of unknown standard deviations; NaN without a point.
+        The objective there without penalties: the sum of squared weighted residuals, and twice
+        the logarithms of unknown standard deviations; NaN without a point.
     lower_bound
         No feasible point has a lower value of the formulation's objective; None if the solver
         proves no bounds.
@@ -96,9 +96,9 @@ class Answer:
     seconds
         Wall time of the solver, without building its model.
     message
-        The solver's own words.
+        The solver's own message.
     iterations
-        Or nodes; -1 if the solver does not say.
+        Number of iterations, or of nodes of its tree; -1 if the solver does not say.
     """
 
     outcome: Outcome
@@ -113,36 +113,36 @@ class Answer:
 
     @property
     def solved(self) -> bool:
-        """The paper's SOLVED: the solver's own final status."""
+        """Whether the solver itself says that it has succeeded, the paper's SOLVED."""
         return self.outcome is Outcome.SOLVED
 
     @property
     def success(self) -> bool:
-        """The paper's SUCCESS: no trouble, and a feasible point."""
+        """Whether nothing failed and the point is feasible, the paper's SUCCESS."""
         fine = self.outcome in (Outcome.SOLVED, Outcome.LIMIT)
         return fine and self.values is not None and self.violation <= FEASIBILITY_TOLERANCE
 
 
 Report = Callable[[float, float], None]
-"""Called with the best objective and the lower bound so far."""
+"""A function that is called with the best objective and the lower bound so far."""
 
 
 class Solver(Protocol):
-    """One solver, with its options as fields."""
+    """A solver of discretised problems, with its options as fields."""
 
     @property
     def name(self) -> str:
-        """For results."""
+        """The name that results show."""
 
     @property
     def scope(self) -> Literal["local", "global"]:
-        """Whether it proves bounds."""
+        """Whether the solver is local, or global and proves bounds."""
 
     def missing(self) -> str | None:
-        """Why it cannot run here, in one sentence with the remedy; None if it can."""
+        """Return why it cannot run here, in a sentence with the remedy; None if it can."""
 
     def solve(self, instance: Instance, limits: Limits) -> Answer:
-        """Solve; never raises for what the solver does."""
+        """Return the solver's answer; a solver that fails raises nothing."""
 
 
 def make_answer(
@@ -155,7 +155,7 @@ def make_answer(
     message: str,
     iterations: int = -1,
 ) -> Answer:
-    """An :class:`Answer` with objective and violation computed here, not by the solver."""
+    """Return an :class:`Answer` with objective and violation computed here, not by the solver."""
     objective, violation = float("nan"), float("inf")
     if values is not None and unknowns is not None:
         d = instance.discretisation
@@ -170,7 +170,7 @@ def make_answer(
 
 
 def penalised_objective(instance: Instance, values: Array, unknowns: Array) -> float:
-    """What the formulation minimises: the objective, and P times the sum of the slacks."""
+    """Return what the formulation minimises: the objective and P times the sum of slacks."""
     d = instance.discretisation
     total = d.objective(values, unknowns)
     constraints = instance.formulation.constraints(d.rows.dynamic)
@@ -181,7 +181,7 @@ def penalised_objective(instance: Instance, values: Array, unknowns: Array) -> f
 
 
 def constraint_violation(instance: Instance, values: Array, unknowns: Array) -> float:
-    """Largest violation of constraints and bounds, each relative to the size of its variable."""
+    """Return the largest violation of constraints and bounds, relative to sizes of variables."""
     d = instance.discretisation
     scales = Scales.of(d)
     constraints = instance.formulation.constraints(d.rows.dynamic)
@@ -199,7 +199,7 @@ def constraint_violation(instance: Instance, values: Array, unknowns: Array) -> 
 
 
 def row_magnitudes(d: Discretisation, values: Array) -> Array:
-    """Largest value of the variable that each row is about."""
+    """Return the largest value of the variable that each row belongs to."""
     top = np.empty(values.shape)
     for number in range(len(d.problem.conditions)):
         own = d.condition_of == number

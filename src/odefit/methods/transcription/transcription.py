@@ -35,7 +35,7 @@ from odefit.simulation.engines import EngineName
 
 @dataclass(frozen=True)
 class Transcription:
-    """The discretised problem, solved by a local or a global solver.
+    """A method that discretises the problem and solves it by a local or a global solver.
 
     Attributes
     ----------
@@ -50,12 +50,12 @@ class Transcription:
     solver
         By name (``"ipopt"``, ``"scip"``, ...) or an object such as ``Ipopt(tolerance=1e-10)``.
     states
-        Where the states start: at interpolated ``"data"`` (but for a first start that somebody
-        gave, which begins with its simulation), at a ``"simulation"`` from the
-        unknowns' own start (data where it fails), or at ``"zero"``.
+        Initial guess of the states: interpolated ``"data"`` (but for a first start that the user
+        gave, which begins with its simulation), a ``"simulation"`` with the start values of the
+        unknowns (data where it fails), or ``"zero"``.
     start
-        Values of unknowns by name to start from, such as those of another method's result;
-        names that are no unknowns are ignored, others come from the problem's guesses.
+        Start values of unknowns by name, such as those of another method's result. Names that are
+        no unknowns are ignored; unknowns without a value have the problem's guess.
     polish
         Whether each answer is improved on the true (integrated) trajectories. Without it, the
         answers and costs are those of the discretised problem.
@@ -63,18 +63,18 @@ class Transcription:
         Whether each start is also improved on the true trajectories straight from its own
         point, and the better of the two ends kept: they fail at different problems.
     starts
-        How many starts of a local solver; None for as many as the evidence asks for, see
+        Number of starts of a local solver; None for as many as the evidence asks for, see
         :class:`MultiStart`.
     screening
-        Each start is the best of so many points, judged by their true trajectories; with 1,
-        nothing is integrated before the solver is at work.
+        Number of points of which each start takes the best, judged by their true trajectories;
+        with 1, nothing is integrated before the solver begins.
     seconds
-        Limit of a global solver, where the fit has no time limit of its own.
+        Time limit of a global solver, where the fit has none of its own.
     gap, absolute_gap
         When a global solver may stop: relative difference of its bounds, or absolute
         difference over the sum of squares of the data about their means.
     engine
-        Of the true trajectories: ``"auto"`` recognises stiffness.
+        Integrator of the true trajectories: ``"auto"`` recognises stiffness.
 
     Raises
     ------
@@ -148,11 +148,11 @@ class Transcription:
 
     @property
     def name(self) -> str:
-        """For results."""
+        """The name that results show."""
         return f"Transcription({self._local.name})"
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
-        """Estimate; results depend on the seed, never on the number of workers."""
+        """Return the estimate, which depends on the seed, never on the number of workers."""
         local = self._local
         absent = local.solver.missing()
         if absent is not None:
@@ -173,7 +173,7 @@ class Transcription:
 
     @property
     def _local(self) -> LocalSearch:
-        """One start of this method."""
+        """The local search of one start."""
         assert not isinstance(self.scheme, str)
         assert not isinstance(self.mesh, int)
         assert not isinstance(self.solver, str)
