@@ -107,7 +107,7 @@ def _by_multiple_shooting(
 def _errors(problem: Problem, history: History) -> Array | None:
     """Return the standard errors as a result has them."""
     from odefit.assessment.uncertainty import assess_uncertainty
-    from odefit.methods.multiple_shooting.node_evaluation import evaluate_nodes
+    from odefit.methods.shooting.node_evaluation import evaluate_nodes
     from odefit.simulation import Failure, ForwardMap
 
     found = evaluate_nodes(problem, history.vector, history.nodes())

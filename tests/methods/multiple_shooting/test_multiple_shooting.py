@@ -30,12 +30,13 @@ from odefit import (
     library,
 )
 from odefit.methods.estimate import Start
+from odefit.methods.shooting.search import ShootingSearch
 from odefit.reporting.figures.residuals import residuals_of
 from odefit.simulation import Failure, residual_table
 from odefit.simulation.nodes import Nodes
-from tests.methods.multiple_shooting.instances import LORENZ, bock, columns, exchange, lorenz
-from tests.methods.multiple_shooting.test_node_evaluation import noisy, scaled, switched
 from tests.methods.problems import decay, explosive, oscillator
+from tests.methods.shooting.instances import LORENZ, bock, columns, exchange, lorenz
+from tests.methods.shooting.test_node_evaluation import noisy, scaled, switched
 from tests.methods.test_multi_start import essence
 from tests.simulation.numerics import simulated
 from tests.simulation.zoo import ZOO
@@ -136,7 +137,7 @@ def test_the_voltage_alone_tells_all_from_twenty_far_starts() -> None:
     for index in range(20):
         start = {k: reference.parameters[k] * 5 ** random.uniform(-1, 1) for k in "abc"}
         vector = problem.vector({**start, "V": -1.0, "R": 0.0})
-        end = MultipleShooting().run(forward, index, vector, Control())
+        end = ShootingSearch().run(forward, index, vector, Control())
         assert end.status is Status.CONVERGED
         assert "then single shooting" not in end.message
         objectives.append(end.objective)

@@ -9,8 +9,8 @@ import odefit
 from odefit import Experiment, Failure, Model, MultipleShooting, Problem, library
 from odefit.methods.multiple_shooting import History
 from odefit.simulation.intervals import IntervalMap
-from tests.methods.multiple_shooting.instances import exchange
 from tests.methods.problems import explosive
+from tests.methods.shooting.instances import exchange
 
 
 @pytest.fixture(scope="module")

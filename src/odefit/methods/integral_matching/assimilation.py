@@ -9,10 +9,10 @@ import numpy as np
 from scipy.interpolate import make_interp_spline
 
 from odefit.methods.integral_matching.segments import Segment
-from odefit.methods.multiple_shooting.multiple_shooting import MultipleShooting
-from odefit.methods.multiple_shooting.node_evaluation import units
-from odefit.methods.multiple_shooting.relaxation import relaxed
-from odefit.methods.multiple_shooting.shooting import Point
+from odefit.methods.shooting.node_evaluation import typical_sizes
+from odefit.methods.shooting.relaxation import relax
+from odefit.methods.shooting.search import ShootingSearch
+from odefit.methods.shooting.shooting_problem import Point
 from odefit.problem.arrays import Array, BoolArray
 from odefit.simulation import Failure, ForwardMap
 
@@ -28,7 +28,7 @@ def assimilated(
     """Return the segments with the hidden states that data and equations together suggest.
 
     Shooting nodes at the times of measurement follow the data and, softly, the equations with
-    their parameters held (:mod:`odefit.methods.multiple_shooting.relaxation`); hidden states are
+    their parameters held (:mod:`odefit.methods.shooting.relaxation`); hidden states are
     splines through them.
 
     Parameters
@@ -49,10 +49,10 @@ def assimilated(
     tuple or Failure
         The segments, and the unknowns, of which those that are not held have changed.
     """
-    shooting, nodes = MultipleShooting().on_data(forward, vector)
+    shooting, nodes = ShootingSearch().with_data(forward, vector)
     start = Point(shooting.scaling.coordinates(vector), nodes)
-    sizes = units(shooting, start.coordinates, start.coordinates, 0.1)
-    found = relaxed(shooting, start, sizes, held, stop, free=())
+    sizes = typical_sizes(shooting, start.coordinates, start.coordinates, 0.1)
+    found = relax(shooting, start, sizes, held, stop, free=())
     if isinstance(found, Failure):
         return found
     completed = []

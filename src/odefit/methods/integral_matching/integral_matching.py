@@ -19,7 +19,7 @@ from odefit.methods.integral_matching.bootstrap import MIN_SAMPLES, MatchErrors,
 from odefit.methods.integral_matching.matching import Match, Matching
 from odefit.methods.integral_matching.separation import Penalty
 from odefit.methods.multi_start import MultiStart
-from odefit.methods.multiple_shooting import MultipleShooting
+from odefit.methods.shooting.search import ShootingSearch
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.smoothing import SplineByNoise
 from odefit.methods.smoothing.smoother import Smoother
@@ -119,7 +119,7 @@ class IntegralMatching:
     @property
     def evaluate_nodes(self) -> NodeEvaluator:
         """What evaluates an end on nodes, to which :attr:`polish` may lead."""
-        return MultipleShooting().evaluate_nodes
+        return ShootingSearch().evaluate_nodes
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
         """Estimate the unknowns; results depend on the seed, never on the number of workers."""
@@ -249,7 +249,7 @@ class IntegralMatching:
         single = replace(single, message=f"single shooting: {single.message}")
         if single.exact or control.should_stop():
             return single
-        multiple = MultipleShooting().run(forward, index, vector, control)
+        multiple = ShootingSearch().run(forward, index, vector, control)
         better = multiple.status is not Status.FAILED and multiple.cost < single.cost
         best = multiple if better else single
         return replace(best, evaluations=single.evaluations + multiple.evaluations)

@@ -1,7 +1,7 @@
 """Multiple shooting, after Bock, and Carbonell, Iturria-Medina and Jimenez."""
 
-from odefit.methods.multiple_shooting.constraints import Constraint
 from odefit.methods.multiple_shooting.history import History
 from odefit.methods.multiple_shooting.multiple_shooting import MultipleShooting
+from odefit.methods.shooting.constraints import Constraint
 
 __all__ = ["Constraint", "History", "MultipleShooting"]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from odefit.methods.multiple_shooting.gauss_newton import Iteration
-from odefit.methods.multiple_shooting.shooting import Shooting
+from odefit.methods.shooting.gauss_newton import Iteration
+from odefit.methods.shooting.shooting_problem import ShootingProblem
 from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap, Simulation, simulate
@@ -44,7 +44,7 @@ class History:
     message: str
     vector: Array
     objective: float
-    shooting: Shooting
+    shooting: ShootingProblem
 
     def table(self) -> pd.DataFrame:
         """A row for each iteration.

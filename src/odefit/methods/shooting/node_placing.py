@@ -14,7 +14,7 @@ from odefit.problem.option_checks import whole
 from odefit.problem.problem import Problem
 from odefit.problem.state_guesses import data_size, states_from_data
 
-Given = int | Sequence[float] | Mapping[str, Sequence[float]] | None
+GivenNodes = int | Sequence[float] | Mapping[str, Sequence[float]] | None
 """How nodes can be given: see :class:`MultipleShooting`."""
 
 REDUNDANCY = 2.0
@@ -27,7 +27,7 @@ LEAST_INTERVALS = 10
 """Intervals that are not given up for that, as long as the data times suffice."""
 
 
-def check(nodes: Given) -> None:
+def check(nodes: GivenNodes) -> None:
     """Refuse what can never be nodes.
 
     Raises
@@ -58,7 +58,7 @@ def _array(times: object) -> Array | None:
     return given if given.ndim == 1 else None
 
 
-def place_nodes(problem: Problem, condition: Condition, nodes: Given, size: int) -> Array:
+def place_nodes(problem: Problem, condition: Condition, nodes: GivenNodes, size: int) -> Array:
     """Times of the nodes of a condition, the first at t0.
 
     Parameters

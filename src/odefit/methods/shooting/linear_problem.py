@@ -6,14 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.methods.multiple_shooting.condensed import Inequalities, Inverse, active_set
-from odefit.methods.multiple_shooting.condensing import Condensed, Sides
-from odefit.methods.multiple_shooting.shooting import Linearised, Point, Shooting
+from odefit.methods.shooting.condensing import CondensedProblem, CondensedRightHandSides
+from odefit.methods.shooting.constrained_least_squares import (
+    GeneralisedInverse,
+    Inequalities,
+    active_set,
+)
+from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
 from odefit.problem.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Conditions:
+class LinearisedConstraints:
     """Equations or inequalities of the user, linearised in unknowns and kept nodes.
 
     Attributes
@@ -37,7 +41,7 @@ class Conditions:
         return all(np.isfinite(part).all() for part in parts)
 
     @classmethod
-    def none(cls, unknowns: int) -> Conditions:
+    def none(cls, unknowns: int) -> LinearisedConstraints:
         """No conditions."""
         return cls(np.zeros(0), np.zeros((0, unknowns)), {})
 
@@ -69,17 +73,17 @@ class LinearProblem:
 
     def __init__(
         self,
-        shooting: Shooting,
-        at: Linearised,
+        shooting: ShootingProblem,
+        at: Linearisation,
         sizes: Array,
-        equations: Conditions,
-        inequalities: Conditions,
+        equations: LinearisedConstraints,
+        inequalities: LinearisedConstraints,
     ) -> None:
         self._shooting = shooting
         chains = shooting.chains
         self._n, self._size = chains.unknowns, chains.size
         self.unit = sizes
-        self._condensed = Condensed(
+        self._condensed = CondensedProblem(
             chains, at.by_node, at.by_unknown, at.rows_by_node, at.rows_by_unknown
         )
         self._first = {
@@ -89,17 +93,25 @@ class LinearProblem:
         self._place = {k: self._n + i * self._size for i, k in enumerate(self._free)}
         self._scale = np.concatenate([sizes, np.tile(shooting.sizes, len(self._free))])
         c = self._condensed
-        ends = [self._columns(m, a, b) for m, (a, b) in zip(c.conditions, chains.runs, strict=True)]
-        rows = [self._columns(m, a, b) for m, (a, b) in zip(c.rows, chains.runs, strict=True)]
+        ends = [
+            self._columns(m, a, b)
+            for m, (a, b) in zip(c.conditions, chains.kept_pairs, strict=True)
+        ]
+        rows = [self._columns(m, a, b) for m, (a, b) in zip(c.rows, chains.kept_pairs, strict=True)]
         rows += [self._columns(m, int(k)) for m, k in zip(c.last_rows, chains.lasts, strict=True)]
         self._rows = np.concatenate(rows)
         self._equations = np.concatenate([*ends, self._user(equations)])
         self._inequalities = np.concatenate([*self._bounds(), self._user(inequalities)])
         self._active = np.zeros(len(self._inequalities), dtype=bool)
-        self.inverse = Inverse(self._equations, self._rows)
+        self.inverse = GeneralisedInverse(self._equations, self._rows)
         self.feasible = True
 
-    def step(self, at: Linearised, equations: Conditions, inequalities: Conditions) -> Point:
+    def step(
+        self,
+        at: Linearisation,
+        equations: LinearisedConstraints,
+        inequalities: LinearisedConstraints,
+    ) -> Point:
         """The increment from the point of linearisation; finds out which bounds hold."""
         e, z, sides = self._sides(at, equations)
         missing = self._missing(at, inequalities)
@@ -113,18 +125,26 @@ class LinearProblem:
             else:
                 self._active = active
                 all_equations = np.concatenate([self._equations, self._inequalities[active]])
-                self.inverse = Inverse(all_equations, self._rows)
+                self.inverse = GeneralisedInverse(all_equations, self._rows)
                 y = self.inverse.solve(np.concatenate([e, missing[active]]), z)
         return self._expanded(y, sides)
 
-    def correction(self, at: Linearised, equations: Conditions, inequalities: Conditions) -> Point:
+    def correction(
+        self,
+        at: Linearisation,
+        equations: LinearisedConstraints,
+        inequalities: LinearisedConstraints,
+    ) -> Point:
         """The increment for F at another point with the derivatives of this one (15)."""
         e, z, sides = self._sides(at, equations)
         missing = self._missing(at, inequalities)[self._active]
         return self._expanded(self.inverse.solve(np.concatenate([e, missing]), z), sides)
 
     def contradiction(
-        self, at: Linearised, equations: Conditions, inequalities: Conditions
+        self,
+        at: Linearisation,
+        equations: LinearisedConstraints,
+        inequalities: LinearisedConstraints,
     ) -> float:
         """How much of the equations no step can satisfy, relative to the sizes."""
         held = self._missing(at, inequalities)[self._active]
@@ -142,12 +162,14 @@ class LinearProblem:
 
     # Columns and right-hand sides -------------------------------------------------------------
 
-    def _sides(self, at: Linearised, equations: Conditions) -> tuple[Array, Array, Sides]:
+    def _sides(
+        self, at: Linearisation, equations: LinearisedConstraints
+    ) -> tuple[Array, Array, CondensedRightHandSides]:
         sides = self._condensed.reduce(-at.gaps, -at.residuals)
         e = np.concatenate([sides.conditions.ravel(), -equations.values])
         return e, np.concatenate([sides.rows.ravel(), sides.last_rows.ravel()]), sides
 
-    def _missing(self, at: Linearised, inequalities: Conditions) -> Array:
+    def _missing(self, at: Linearisation, inequalities: LinearisedConstraints) -> Array:
         """Right-hand sides of the inequalities."""
         scaling, z = self._shooting.scaling, at.point.coordinates
         low, high = np.isfinite(scaling.lower), np.isfinite(scaling.upper)
@@ -179,14 +201,14 @@ class LinearProblem:
             place = self._place[node]
             wide[:, place : place + self._size] += coefficients
 
-    def _user(self, conditions: Conditions) -> Array:
+    def _user(self, conditions: LinearisedConstraints) -> Array:
         wide = np.zeros((len(conditions.values), len(self._scale)))
         wide[:, : self._n] = conditions.by_unknown
         for node, coefficients in conditions.by_node.items():
             self._add(wide, coefficients, node)
         return np.asarray(wide * self._scale)
 
-    def _expanded(self, y: Array, sides: Sides) -> Point:
+    def _expanded(self, y: Array, sides: CondensedRightHandSides) -> Point:
         y = y * self._scale
         unknowns = y[: self._n]
         nodes = np.zeros((self._shooting.nodes, self._size))

@@ -11,11 +11,11 @@ import odefit
 from odefit import ForwardMap, Problem, Status, library
 from odefit.assessment.local import assess_local
 from odefit.assessment.uncertainty import assess_uncertainty
-from odefit.methods.multiple_shooting.node_evaluation import evaluate_nodes
+from odefit.methods.shooting.node_evaluation import evaluate_nodes
 from odefit.simulation import Evaluation, Failure
 from odefit.simulation.nodes import Nodes
-from tests.methods.multiple_shooting.instances import bock, columns, exchange
 from tests.methods.problems import decay, oscillator
+from tests.methods.shooting.instances import bock, columns, exchange
 from tests.simulation.numerics import Array
 from tests.simulation.sampling import nodes_on
 

@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 from scipy import optimize
 from scipy.linalg import null_space
 
-from odefit.methods.multiple_shooting.condensed import Inequalities, Inverse, active_set
+from odefit.methods.shooting.constrained_least_squares import (
+    GeneralisedInverse,
+    Inequalities,
+    active_set,
+)
 from tests.simulation.numerics import Array
 
 
@@ -31,7 +35,7 @@ def problem(k: int, r: int, w: int, seed: int = 0) -> tuple[Array, Array, Array,
 )
 def test_the_solution_is_that_of_the_null_space_method(k: int, r: int, w: int) -> None:
     E, e, R, z = problem(k, r, w)
-    y = Inverse(E, R).solve(e, z)
+    y = GeneralisedInverse(E, R).solve(e, z)
     assert E @ y == pytest.approx(e)
     free = null_space(E) if k else np.eye(w)
     assert free.T @ R.T @ (R @ y - z) == pytest.approx(0, abs=1e-10)
@@ -40,23 +44,23 @@ def test_the_solution_is_that_of_the_null_space_method(k: int, r: int, w: int) -
 def test_of_all_solutions_it_is_the_shortest() -> None:
     """As the pseudo-inverse of equations that weigh more than anything else."""
     E, e, R, z = problem(1, 2, 6)
-    y = Inverse(E, R).solve(e, z)
+    y = GeneralisedInverse(E, R).solve(e, z)
     both, right = np.vstack([E, R]), np.concatenate([e, z])
     assert y == pytest.approx(np.linalg.pinv(both) @ right)
-    assert Inverse(E, R).undetermined.shape == (6, 3)
+    assert GeneralisedInverse(E, R).undetermined.shape == (6, 3)
 
 
 @pytest.mark.parametrize("size", [1e-12, 1.0, 1e9])
 def test_equations_of_very_different_sizes_are_all_exact(size: float) -> None:
     E, e, R, z = problem(2, 6, 4)
     E[1] *= size
-    y = Inverse(E, R).solve(e * [1, size], z)
+    y = GeneralisedInverse(E, R).solve(e * [1, size], z)
     assert E @ y == pytest.approx(e * [1, size], rel=1e-9, abs=0)
 
 
 def test_equal_equations_count_once_and_contradict_only_if_they_do() -> None:
     E, _, R, z = problem(1, 6, 3)
-    inverse = Inverse(np.vstack([E, 3 * E]), R)
+    inverse = GeneralisedInverse(np.vstack([E, 3 * E]), R)
     assert inverse.free.shape == (3, 2)
     assert inverse.contradiction(np.array([1.0, 3.0])) == pytest.approx(0, abs=1e-12)
     assert inverse.contradiction(np.array([1.0, 4.0])) > 0.1
@@ -64,7 +68,7 @@ def test_equal_equations_count_once_and_contradict_only_if_they_do() -> None:
 
 
 def test_an_equation_in_which_nothing_stands_is_a_contradiction_unless_it_is_zero() -> None:
-    inverse = Inverse(np.zeros((1, 2)), np.eye(2))
+    inverse = GeneralisedInverse(np.zeros((1, 2)), np.eye(2))
     assert inverse.contradiction(np.array([0.0])) == 0
     assert inverse.contradiction(np.array([0.5])) == pytest.approx(0.5)
     assert inverse.solve(np.array([0.5]), np.array([1.0, 2.0])) == pytest.approx([1, 2])
@@ -72,7 +76,7 @@ def test_an_equation_in_which_nothing_stands_is_a_contradiction_unless_it_is_zer
 
 def test_the_covariance_is_that_of_the_free_directions() -> None:
     E, _, R, _ = problem(2, 9, 4)
-    root = Inverse(E, R).covariance_root()
+    root = GeneralisedInverse(E, R).covariance_root()
     free = null_space(E)
     expected = free @ np.linalg.inv(free.T @ R.T @ R @ free) @ free.T
     assert root @ root.T == pytest.approx(expected)
@@ -100,7 +104,7 @@ def solved(E: Array, e: Array, R: Array, z: Array, G: Array, g: Array) -> Array 
     active = active_set(E, e, R, z, Inequalities(G, g))
     if active is None:
         return None
-    inverse = Inverse(np.vstack([E, G[active]]), R)
+    inverse = GeneralisedInverse(np.vstack([E, G[active]]), R)
     return inverse.solve(np.concatenate([e, g[active]]), z)
 
 

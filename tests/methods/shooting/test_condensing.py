@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import null_space
 
-from odefit.methods.multiple_shooting.condensed import Inverse
-from odefit.methods.multiple_shooting.condensing import Chains, Condensed
+from odefit.methods.shooting.condensing import Chains, CondensedProblem
+from odefit.methods.shooting.constrained_least_squares import GeneralisedInverse
 from tests.simulation.numerics import Array
 
 
@@ -65,7 +65,7 @@ class System:
         """The same by condensing, with further right-hand sides, and expansion."""
         chains = self.chains
         size, n, nodes = chains.size, chains.unknowns, chains.nodes
-        found = Condensed(
+        found = CondensedProblem(
             chains, self.by_node, self.by_unknown, self.rows_by_node, self.rows_by_unknown
         )
         sides = found.reduce(self.e, self.z)
@@ -80,10 +80,12 @@ class System:
                 out[:, at : at + size] += matrix[:, i * size : (i + 1) * size]
             return out
 
-        conditions = [wide(m, r) for m, r in zip(found.conditions, chains.runs, strict=True)]
-        rows = [wide(m, r) for m, r in zip(found.rows, chains.runs, strict=True)]
+        conditions = [wide(m, r) for m, r in zip(found.conditions, chains.kept_pairs, strict=True)]
+        rows = [wide(m, r) for m, r in zip(found.rows, chains.kept_pairs, strict=True)]
         rows += [wide(m, [k]) for m, k in zip(found.last_rows, chains.lasts, strict=True)]
-        inverse = Inverse(np.concatenate([np.zeros((0, width)), *conditions]), np.concatenate(rows))
+        inverse = GeneralisedInverse(
+            np.concatenate([np.zeros((0, width)), *conditions]), np.concatenate(rows)
+        )
         right = np.concatenate([sides.rows.ravel(), sides.last_rows.ravel()])
         y = inverse.solve(sides.conditions.ravel(), right)
         values = np.zeros((nodes, size))
@@ -228,7 +230,7 @@ def test_growth_beyond_all_numbers_is_no_matter() -> None:
     assert equations @ found == pytest.approx(system.e.ravel(), abs=1e-9 * 1e3)
     # Nothing lowers the cost along the solutions of the equations.
     best = float(np.sum((rows @ found - system.z) ** 2))
-    inverse = Inverse(equations, rows)
+    inverse = GeneralisedInverse(equations, rows)
     other = inverse.solve(system.e.ravel(), system.z)
     assert best <= float(np.sum((rows @ other - system.z) ** 2)) * (1 + 1e-9)
 
@@ -239,4 +241,4 @@ def test_work_grows_in_proportion_to_the_nodes() -> None:
         chains = random_system((count,), 1, 1, [1] * count).chains
         assert len(chains.levels) <= int(np.ceil(np.log2(count)))
         assert sum(len(level.middle) for level in chains.levels) == count - 2
-        assert chains.runs == [(0, count - 1)]
+        assert chains.kept_pairs == [(0, count - 1)]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from odefit import Problem
-from odefit.methods.multiple_shooting.shooting import Linearised, Point
-from tests.methods.multiple_shooting.instances import exchange, linearised, on_trajectory, shaken
+from odefit.methods.shooting.shooting_problem import Linearisation, Point
+from tests.methods.shooting.instances import exchange, linearised, on_trajectory, shaken
 from tests.simulation.numerics import Array, evaluated
 from tests.simulation.sampling import inner_node_times
 from tests.simulation.test_intervals import CASES
@@ -77,7 +77,7 @@ def test_derivatives_along_any_direction_are_those_of_finite_differences(name: s
         0.3 * shooting.sizes * random.normal(size=point.nodes.shape),
     )
 
-    def moved(fraction: float) -> Linearised:
+    def moved(fraction: float) -> Linearisation:
         return linearised(shooting, at.point.moved(direction, fraction))
 
     h = 1e-3

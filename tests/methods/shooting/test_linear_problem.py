@@ -11,10 +11,10 @@ from scipy import optimize
 from scipy.linalg import null_space
 
 from odefit import Event, Experiment, Model, Problem
-from odefit.methods.multiple_shooting.linear_problem import Conditions, LinearProblem
-from odefit.methods.multiple_shooting.node_evaluation import units
-from odefit.methods.multiple_shooting.shooting import Linearised, Point, Shooting
-from tests.methods.multiple_shooting.instances import (
+from odefit.methods.shooting.linear_problem import LinearisedConstraints, LinearProblem
+from odefit.methods.shooting.node_evaluation import typical_sizes
+from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
+from tests.methods.shooting.instances import (
     exchange,
     linear_problem,
     linearised,
@@ -52,7 +52,7 @@ CASES: dict[str, Callable[[], tuple[Problem, Array, list[Array]]]] = {
 }
 
 
-def dense(shooting: Shooting, at: Linearised) -> tuple[Array, Array, Array]:
+def dense(shooting: ShootingProblem, at: Linearisation) -> tuple[Array, Array, Array]:
     """J1, J2, and the map from (unknowns, all nodes but the first) to (unknowns, all nodes)."""
     chains = shooting.chains
     n, size, nodes = chains.unknowns, chains.size, chains.nodes
@@ -90,7 +90,7 @@ def test_the_step_solves_the_whole_problem(name: str) -> None:
     shooting, point = on_trajectory(problem, vector, node_times)
     at = linearised(shooting, shaken(point, 0.1))
     linear = linear_problem(shooting, at)
-    none = Conditions.none(len(vector))
+    none = LinearisedConstraints.none(len(vector))
     J1, J2, expand = dense(shooting, at)
     particular = np.linalg.lstsq(J2, -at.gaps.ravel(), rcond=None)[0]
     free = null_space(J2)
@@ -111,7 +111,7 @@ def test_scaling_unknowns_and_states_does_not_change_the_step(name: str) -> None
     problem, vector, node_times = CASES[name]()
     shooting, point = on_trajectory(problem, vector, node_times)
     at = linearised(shooting, shaken(point, 0.1))
-    none = Conditions.none(len(vector))
+    none = LinearisedConstraints.none(len(vector))
     first = linear_problem(shooting, at).step(at, none, none)
     sizes = np.geomspace(1e-4, 1e4, len(vector))
     again = LinearProblem(shooting, at, sizes, none, none).step(at, none, none)
@@ -129,20 +129,22 @@ def test_conditions_and_bounds_are_those_of_a_quadratic_program() -> None:
     from odefit import ForwardMap
 
     sizes = np.array([1.0, 0.7])
-    shooting = Shooting(ForwardMap(problem), node_times, sizes, [(0, 2), (0, 3)])
+    shooting = ShootingProblem(ForwardMap(problem), node_times, sizes, [(0, 2), (0, 3)])
     at = linearised(shooting, shaken(point, 0.05, seed=4))
     n = len(vector)
-    equation = Conditions(
+    equation = LinearisedConstraints(
         np.array([0.1]), np.array([[1.0, 0.0, 0.5, 0.0]]), {2: np.array([[1.0, -2.0]])}
     )
-    inequality = Conditions(np.array([-0.02]), np.zeros((1, n)), {3: np.array([[0.0, 1.0]])})
+    inequality = LinearisedConstraints(
+        np.array([-0.02]), np.zeros((1, n)), {3: np.array([[0.0, 1.0]])}
+    )
     z = at.point.coordinates
-    linear = LinearProblem(shooting, at, units(shooting, z, z, 0.01), equation, inequality)
+    linear = LinearProblem(shooting, at, typical_sizes(shooting, z, z, 0.01), equation, inequality)
     step = linear.step(at, equation, inequality)
     assert linear.feasible
     J1, J2, expand = dense(shooting, at)
 
-    def wide(conditions: Conditions) -> Array:
+    def wide(conditions: LinearisedConstraints) -> Array:
         out = np.zeros((1, expand.shape[0]))
         out[:, :n] = conditions.by_unknown
         for k, block in conditions.by_node.items():
@@ -184,9 +186,9 @@ def test_bounds_that_the_conditions_exclude_are_not_feasible() -> None:
     at = linearised(shooting, point)
     n = len(vector)
     # k1 + k2 = 20, and neither may be above 5.
-    equation = Conditions(np.array([-19.0]), np.array([[1.0, 1.0, 0.0, 0.0]]), {})
-    linear = LinearProblem(shooting, at, np.ones(n), equation, Conditions.none(n))
-    linear.step(at, equation, Conditions.none(n))
+    equation = LinearisedConstraints(np.array([-19.0]), np.array([[1.0, 1.0, 0.0, 0.0]]), {})
+    linear = LinearProblem(shooting, at, np.ones(n), equation, LinearisedConstraints.none(n))
+    linear.step(at, equation, LinearisedConstraints.none(n))
     assert not linear.feasible
 
 
@@ -196,8 +198,8 @@ def test_equations_between_bounds_that_hold_all_at_once_do_not_contradict() -> N
     node_times = [np.linspace(0.0, 9.0, 10)]
     shooting, point = on_trajectory(problem, np.array([0.6, 0.7, 1.0, 0.1]), node_times)
     at = linearised(shooting, point)
-    equation = Conditions(np.array([0.3]), np.array([[1.0, 1.0, 0.0, 0.0]]), {})
-    none = Conditions.none(4)
+    equation = LinearisedConstraints(np.array([0.3]), np.array([[1.0, 1.0, 0.0, 0.0]]), {})
+    none = LinearisedConstraints.none(4)
     linear = LinearProblem(shooting, at, np.ones(4), equation, none)
     step = linear.step(at, equation, none)
     assert linear.feasible

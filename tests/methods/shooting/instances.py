@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from odefit import ForwardMap, Model, Noise, Problem, simulate
-from odefit.methods.multiple_shooting.linear_problem import Conditions, LinearProblem
-from odefit.methods.multiple_shooting.node_evaluation import on_times, units
-from odefit.methods.multiple_shooting.shooting import Linearised, Point, Shooting
+from odefit.methods.shooting.linear_problem import LinearisedConstraints, LinearProblem
+from odefit.methods.shooting.node_evaluation import shooting_problem, typical_sizes
+from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
 from odefit.simulation import Simulation
 from tests.simulation.numerics import Array
 from tests.simulation.sampling import nodes_on
@@ -93,10 +93,10 @@ def columns(problem: Problem) -> dict[str, Array]:
 
 def on_trajectory(
     problem: Problem, vector: Array, node_times: Sequence[Array]
-) -> tuple[Shooting, Point]:
+) -> tuple[ShootingProblem, Point]:
     """The problem on nodes, and the point that a single integration goes through."""
     forward = ForwardMap(problem)
-    shooting = on_times(forward, node_times, [], vector)
+    shooting = shooting_problem(forward, node_times, [], vector)
     values = np.concatenate(list(nodes_on(forward, vector, node_times).values))
     return shooting, Point(shooting.scaling.coordinates(vector), values)
 
@@ -111,13 +111,13 @@ def shaken(point: Point, size: float, seed: int = 0) -> Point:
     )
 
 
-def linearised(shooting: Shooting, point: Point) -> Linearised:
-    at = shooting.linearised(point)
-    assert isinstance(at, Linearised), at
+def linearised(shooting: ShootingProblem, point: Point) -> Linearisation:
+    at = shooting.linearise(point)
+    assert isinstance(at, Linearisation), at
     return at
 
 
-def linear_problem(shooting: Shooting, at: Linearised) -> LinearProblem:
-    none = Conditions.none(len(at.point.coordinates))
+def linear_problem(shooting: ShootingProblem, at: Linearisation) -> LinearProblem:
+    none = LinearisedConstraints.none(len(at.point.coordinates))
     z = at.point.coordinates
-    return LinearProblem(shooting, at, units(shooting, z, z, 0.01), none, none)
+    return LinearProblem(shooting, at, typical_sizes(shooting, z, z, 0.01), none, none)

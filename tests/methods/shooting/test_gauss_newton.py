@@ -9,13 +9,17 @@ import numpy as np
 import pytest
 
 from odefit import ForwardMap, Model, Problem, library
-from odefit.methods.multiple_shooting.condensed import Inverse
-from odefit.methods.multiple_shooting.constraints import parsed
-from odefit.methods.multiple_shooting.gauss_newton import LEAST_DAMPING, End, iterate
-from odefit.methods.multiple_shooting.linear_problem import Conditions
-from odefit.methods.multiple_shooting.node_evaluation import linearisers, on_times, units
-from odefit.methods.multiple_shooting.shooting import Point, Shooting
-from tests.methods.multiple_shooting.instances import (
+from odefit.methods.shooting.constrained_least_squares import GeneralisedInverse
+from odefit.methods.shooting.constraints import parse_constraints
+from odefit.methods.shooting.gauss_newton import LEAST_DAMPING, IterationEnd, iterate
+from odefit.methods.shooting.linear_problem import LinearisedConstraints
+from odefit.methods.shooting.node_evaluation import (
+    constraint_linearisers,
+    shooting_problem,
+    typical_sizes,
+)
+from odefit.methods.shooting.shooting_problem import Point, ShootingProblem
+from tests.methods.shooting.instances import (
     LORENZ,
     columns,
     exchange,
@@ -29,21 +33,21 @@ from tests.simulation.numerics import evaluated
 
 
 def iterated(
-    shooting: Shooting,
+    shooting: ShootingProblem,
     start: Point,
     *texts: str,
     tolerance: float = 1e-10,
     most: int = 60,
     stop: Callable[[], bool] = lambda: False,
-) -> End:
-    constraints = parsed(shooting.problem, texts)
+) -> IterationEnd:
+    constraints = parse_constraints(shooting.problem, texts)
     return iterate(
         shooting,
         start,
-        lambda z: units(shooting, z, start.coordinates, 0.01),
-        *linearisers(shooting, constraints),
+        lambda z: typical_sizes(shooting, z, start.coordinates, 0.01),
+        *constraint_linearisers(shooting, constraints),
         tolerance=tolerance,
-        most=most,
+        max_steps=most,
         stop=stop,
     )
 
@@ -100,13 +104,13 @@ def test_damping_grows_to_one_and_levels_of_the_step_taken_fall(size: float) -> 
     times = problem.conditions[0].times
     shooting, point = on_trajectory(problem, vector, [times[:-1:4]])
     at = linearised(shooting, shaken(point, size))
-    none = Conditions.none(len(vector))
+    none = LinearisedConstraints.none(len(vector))
     end = iterated(shooting, at.point)
     assert all(LEAST_DAMPING < i.damping <= 1.0 for i in end.iterations[:-1])
     for one, two in pairwise(end.iterations):
         before = linearised(shooting, one.point)
         linear = linear_problem(shooting, before)
-        linear.unit = units(shooting, one.point.coordinates, at.point.coordinates, 0.01)
+        linear.unit = typical_sizes(shooting, one.point.coordinates, at.point.coordinates, 0.01)
         step = linear.step(before, none, none)
         after = linear.correction(linearised(shooting, two.point), none, none)
         assert linear.length(after) < linear.length(step)
@@ -119,8 +123,8 @@ def test_the_natural_level_does_not_change_with_combinations_of_residuals() -> N
     e, z = random.normal(size=3), random.normal(size=8)
     A = random.normal(size=(3, 3)) * [[1e6], [1.0], [1e-6]]
     Q = np.linalg.qr(random.normal(size=(8, 8)))[0]
-    one = Inverse(E, R).solve(e, z)
-    other = Inverse(A @ E, Q @ R * 1e3).solve(A @ e, Q @ z * 1e3)
+    one = GeneralisedInverse(E, R).solve(e, z)
+    other = GeneralisedInverse(A @ E, Q @ R * 1e3).solve(A @ e, Q @ z * 1e3)
     assert other == pytest.approx(one)
 
 
@@ -149,7 +153,7 @@ def test_chaos_over_thirty_lyapunov_times_is_fitted_from_the_data() -> None:
     problem = lorenz(33.0, noise=0.5)
     vector = problem.vector({**LORENZ, "r": 27.0, "s": 9.0})
     node_times = [problem.conditions[0].times[:-1:2]]
-    shooting = on_times(ForwardMap(problem), node_times, [], vector)
+    shooting = shooting_problem(ForwardMap(problem), node_times, [], vector)
     data = problem.data()
     nodes = np.column_stack([data[k][:-1:2] for k in "xyz"])
     end = iterated(shooting, Point(vector, nodes), tolerance=1e-8)
@@ -225,7 +229,7 @@ def test_a_start_that_cannot_be_integrated_says_where_and_why() -> None:
         {"x": 1.0},
     )
     node_times = [np.array([0.0, 1.0, 2.0])]
-    shooting = on_times(ForwardMap(problem), node_times, [], np.array([0.1]))
+    shooting = shooting_problem(ForwardMap(problem), node_times, [], np.array([0.1]))
     end = iterated(shooting, Point(np.array([0.1]), np.array([[1.0], [50.0], [1.0]])))
     assert end.at is None
     assert not end.converged
@@ -242,7 +246,7 @@ def test_steps_into_a_blow_up_are_halved_a_few_times_only() -> None:
         {"k": {}},
         {"x": 1.0},
     )
-    shooting = on_times(ForwardMap(problem), [np.array([0.0])], [], np.array([0.3]))
+    shooting = shooting_problem(ForwardMap(problem), [np.array([0.0])], [], np.array([0.3]))
     end = iterated(shooting, Point(np.array([0.3]), np.zeros((1, 1))))
     assert shooting.evaluations < 300
     if not end.converged:
@@ -268,12 +272,12 @@ def test_undetermined_directions_are_counted_and_stay() -> None:
 
 def test_the_unstable_example_of_bock_is_solved_at_any_growth() -> None:
     """mu = 20 as published, and mu = 300: a factor of 1e130 from end to end."""
-    from tests.methods.multiple_shooting.instances import bock
+    from tests.methods.shooting.instances import bock
 
     for mu, count in ((20.0, 11), (60.0, 21), (300.0, 40)):
         problem = bock(mu)
         node_times = [problem.conditions[0].times[:-1][:: max(1, 40 // count)]]
-        shooting = on_times(ForwardMap(problem), node_times, [], np.array([1.0]))
+        shooting = shooting_problem(ForwardMap(problem), node_times, [], np.array([1.0]))
         data = problem.data()
         places = np.searchsorted(data["t"], node_times[0])
         nodes = np.column_stack([data["x1"][places], data["x2"][places]])

@@ -1,4 +1,4 @@
-"""Conditions on parameters and states: what they mean, and what is said of wrong ones."""
+"""Constraints on parameters and states: what they mean, and what is said of wrong ones."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from odefit import (
     Status,
     simulate,
 )
-from odefit.methods.multiple_shooting.constraints import linearised as conditions_at
-from odefit.methods.multiple_shooting.constraints import node_times, parsed
-from odefit.methods.multiple_shooting.node_evaluation import on_times
-from odefit.methods.multiple_shooting.shooting import Point
+from odefit.methods.shooting.constraints import linearise_constraints as conditions_at
+from odefit.methods.shooting.constraints import node_times, parse_constraints
+from odefit.methods.shooting.node_evaluation import shooting_problem
+from odefit.methods.shooting.shooting_problem import Point
 from odefit.simulation import Simulation
-from tests.methods.multiple_shooting.instances import (
+from tests.methods.shooting.instances import (
     columns,
     exchange,
     exchanged,
@@ -196,11 +196,11 @@ def test_a_state_at_the_time_of_an_event_is_that_before_it() -> None:
 def test_derivatives_of_constraints_are_those_of_finite_differences() -> None:
     problem = exchange()
     texts = ["k1*x@5^2 + y@0/k2 = 1", "exp(x@0 - x@10) <= k2"]
-    constraints = parsed(problem, texts)
+    constraints = parse_constraints(problem, texts)
     vector = np.array([0.6, 0.4, 1.0, 0.1])
     node_times = [np.array([0.0, 2.0, 5.0, 10.0])]
     _, point = on_trajectory(problem, vector, node_times)
-    shooting = on_times(ForwardMap(problem), node_times, constraints, vector)
+    shooting = shooting_problem(ForwardMap(problem), node_times, constraints, vector)
 
     def values(z: Array, nodes: Array) -> Array:
         return conditions_at(shooting, linearised(shooting, Point(z, nodes)), constraints).values
@@ -228,7 +228,7 @@ def test_derivatives_of_constraints_are_those_of_finite_differences() -> None:
 
 def test_times_of_constraints_become_nodes() -> None:
     problem = exchange()
-    constraints = parsed(problem, ["x@2.21 + y@7 = 1", "x@2.21 <= 3", "k1 <= 1"])
+    constraints = parse_constraints(problem, ["x@2.21 + y@7 = 1", "x@2.21 <= 3", "k1 <= 1"])
     assert node_times(constraints, 0) == [2.21, 7.0]
     assert [c.kind for c in constraints] == ["equation", "inequality", "inequality"]
     history = MultipleShooting(nodes=1, constraints=["x@2.21 + y@7 = 1"]).follow(problem)

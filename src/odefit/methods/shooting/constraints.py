@@ -1,4 +1,4 @@
-"""Conditions on parameters and states (section 2.1), as users write them."""
+"""Constraints on parameters and states (section 2.1), as users write them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from odefit.methods.multiple_shooting.linear_problem import Conditions
-from odefit.methods.multiple_shooting.shooting import Linearised, Shooting
+from odefit.methods.shooting.linear_problem import LinearisedConstraints
+from odefit.methods.shooting.shooting_problem import Linearisation, ShootingProblem
 from odefit.problem.algebras import DUAL, Dual
 from odefit.problem.binding import scalar_value
 from odefit.problem.errors import InputError, did_you_mean
@@ -44,7 +44,7 @@ class Constraint:
 
 
 @dataclass(frozen=True, eq=False)
-class Parsed:
+class ParsedConstraint:
     """A constraint understood: `expression` is zero, or not negative.
 
     Attributes
@@ -68,7 +68,9 @@ class Parsed:
     states: dict[str, tuple[int, float]]
 
 
-def parsed(problem: Problem, given: Sequence[Constraint | str]) -> list[Parsed]:
+def parse_constraints(
+    problem: Problem, given: Sequence[Constraint | str]
+) -> list[ParsedConstraint]:
     """Understand constraints.
 
     Raises
@@ -88,7 +90,7 @@ def parsed(problem: Problem, given: Sequence[Constraint | str]) -> list[Parsed]:
     return found
 
 
-def _parse(problem: Problem, constraint: Constraint) -> Parsed:
+def _parse(problem: Problem, constraint: Constraint) -> ParsedConstraint:
     condition = problem.condition(constraint.experiment)
     number = problem.conditions.index(condition)
     relations = _RELATION.findall(constraint.text)
@@ -128,17 +130,19 @@ def _parse(problem: Problem, constraint: Constraint) -> Parsed:
     kind: Literal["equation", "inequality"] = (
         "equation" if relations[0] in ("=", "==") else "inequality"
     )
-    return Parsed(constraint, kind, number, expression, states)
+    return ParsedConstraint(constraint, kind, number, expression, states)
 
 
-def node_times(constraints: Sequence[Parsed], condition: int) -> list[float]:
+def node_times(constraints: Sequence[ParsedConstraint], condition: int) -> list[float]:
     """Times of one condition that have to be nodes."""
     return sorted(
         {t for c in constraints if c.condition == condition for _, t in c.states.values()}
     )
 
 
-def linearised(shooting: Shooting, at: Linearised, constraints: Sequence[Parsed]) -> Conditions:
+def linearise_constraints(
+    shooting: ShootingProblem, at: Linearisation, constraints: Sequence[ParsedConstraint]
+) -> LinearisedConstraints:
     """Values and derivatives of constraints at a point."""
     n, size = len(at.point.coordinates), len(shooting.names)
     vector = shooting.scaling.natural(at.point.coordinates)
@@ -164,4 +168,4 @@ def linearised(shooting: Shooting, at: Linearised, constraints: Sequence[Parsed]
         by_unknown[row] = gradient[:n] * slope
         for k, (node, state) in places.items():
             by_node.setdefault(node, np.zeros((len(constraints), size)))[row, state] += gradient[k]
-    return Conditions(values, by_unknown, by_node)
+    return LinearisedConstraints(values, by_unknown, by_node)

@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from odefit.methods.multiple_shooting.constraints import (
+from odefit.methods.shooting.constraints import (
     Constraint,
-    Parsed,
-    linearised,
+    ParsedConstraint,
+    linearise_constraints,
     node_times,
-    parsed,
+    parse_constraints,
 )
-from odefit.methods.multiple_shooting.linear_problem import Conditions, LinearProblem
-from odefit.methods.multiple_shooting.node_placing import node_sizes
-from odefit.methods.multiple_shooting.shooting import Linearised, Point, Shooting
+from odefit.methods.shooting.linear_problem import LinearisedConstraints, LinearProblem
+from odefit.methods.shooting.node_placing import node_sizes
+from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
 from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.problem.start_ranges import ranges
@@ -55,27 +55,31 @@ def evaluate_nodes(
     """
     forward = ForwardMap(problem)
     given = zip(nodes.constraints, nodes.experiments, strict=True)
-    constraints = parsed(problem, [Constraint(text, name) for text, name in given])
-    shooting = on_times(forward, nodes.times, constraints, vector)
+    constraints = parse_constraints(problem, [Constraint(text, name) for text, name in given])
+    shooting = shooting_problem(forward, nodes.times, constraints, vector)
     point = Point(shooting.scaling.coordinates(vector), np.concatenate(list(nodes.values)))
-    at = shooting.linearised(point)
+    at = shooting.linearise(point)
     if isinstance(at, Failure):
         return at
-    equations, inequalities = (linearise(at) for linearise in linearisers(shooting, constraints))
+    equations, inequalities = (
+        linearise(at) for linearise in constraint_linearisers(shooting, constraints)
+    )
     z = at.point.coordinates
-    linear = LinearProblem(shooting, at, units(shooting, z, z, 0.01), equations, inequalities)
+    linear = LinearProblem(
+        shooting, at, typical_sizes(shooting, z, z, 0.01), equations, inequalities
+    )
     step = linear.step(at, equations, inequalities)
     gap = float(np.abs(at.gaps / shooting.sizes).max(initial=0.0))
-    return seen_from_unknowns(shooting, at, linear, step), gap
+    return reduced_to_unknowns(shooting, at, linear, step), gap
 
 
-def on_times(
+def shooting_problem(
     forward: ForwardMap,
     times: Sequence[Array],
-    constraints: Sequence[Parsed],
+    constraints: Sequence[ParsedConstraint],
     vector: Array,
     executor: Executor | None = None,
-) -> Shooting:
+) -> ShootingProblem:
     """The problem on nodes at these times, those of the constraints among them."""
     problem = forward.problem
     names = node_names(forward.field, problem.conditions)
@@ -85,23 +89,27 @@ def on_times(
         for i in range(len(times))
         for t in node_times(constraints, i)
     ]
-    return Shooting(forward, times, sizes, kept, executor)
+    return ShootingProblem(forward, times, sizes, kept, executor)
 
 
-Lineariser = Callable[[Linearised], Conditions]
+Lineariser = Callable[[Linearisation], LinearisedConstraints]
 
 
-def linearisers(shooting: Shooting, constraints: Sequence[Parsed]) -> tuple[Lineariser, Lineariser]:
+def constraint_linearisers(
+    shooting: ShootingProblem, constraints: Sequence[ParsedConstraint]
+) -> tuple[Lineariser, Lineariser]:
     """Equations and inequalities of the user as functions of the point."""
     equations = [c for c in constraints if c.kind == "equation"]
     inequalities = [c for c in constraints if c.kind == "inequality"]
     return (
-        lambda at: linearised(shooting, at, equations),
-        lambda at: linearised(shooting, at, inequalities),
+        lambda at: linearise_constraints(shooting, at, equations),
+        lambda at: linearise_constraints(shooting, at, inequalities),
     )
 
 
-def units(shooting: Shooting, coordinates: Array, first: Array, part: float) -> Array:
+def typical_sizes(
+    shooting: ShootingProblem, coordinates: Array, first: Array, part: float
+) -> Array:
     """Typical sizes of coordinates: their own, at least a `part` of where starts lie; decades.
 
     Initial values count at least as that part of their state: zero is a value like any other.
@@ -120,15 +128,15 @@ def units(shooting: Shooting, coordinates: Array, first: Array, part: float) -> 
     return np.where(shooting.scaling.logarithmic, 1.0, sizes)
 
 
-def seen_from_unknowns(
-    shooting: Shooting, at: Linearised, problem: LinearProblem, step: Point
+def reduced_to_unknowns(
+    shooting: ShootingProblem, at: Linearisation, problem: LinearProblem, step: Point
 ) -> Evaluation:
     """The evaluation whose Gauss-Newton matrix is that of the problem without its nodes.
 
     Parameters
     ----------
     problem
-        Linearised at `at`.
+        Linearisation at `at`.
     step
         Its increment, what is left to do.
 
@@ -158,7 +166,7 @@ def seen_from_unknowns(
     return replace(evaluation, residuals=residuals, jacobian=jacobian / slope)
 
 
-def determined(problem: LinearProblem, unknowns: int) -> int:
+def determined_directions(problem: LinearProblem, unknowns: int) -> int:
     """How many directions of the unknowns data, continuity and constraints determine."""
     return unknowns - len(_basis(problem.inverse.undetermined[:unknowns]).T)
 

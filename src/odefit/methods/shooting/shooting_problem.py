@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.methods.multiple_shooting.condensing import Chains
-from odefit.methods.multiple_shooting.parallel import RemoteIntervals
 from odefit.methods.scaling import Scaling
+from odefit.methods.shooting.condensing import Chains
+from odefit.methods.shooting.remote_intervals import RemoteIntervals
 from odefit.problem.arrays import Array
 from odefit.problem.noise import Noise
 from odefit.simulation import Evaluation, Failure, ForwardMap
@@ -43,7 +43,7 @@ class Point:
 
 
 @dataclass(frozen=True, eq=False)
-class Linearised:
+class Linearisation:
     """F and its derivatives at a point; all derivatives are by coordinates.
 
     Attributes
@@ -78,7 +78,7 @@ class Linearised:
         return self.evaluation.choice
 
 
-class Shooting:
+class ShootingProblem:
     """The forward map of a problem on shooting nodes.
 
     Parameters
@@ -152,7 +152,7 @@ class Shooting:
                 found.append(solution)
         return found
 
-    def linearised(self, point: Point, choice: EngineChoice = UNDECIDED) -> Linearised | Failure:
+    def linearise(self, point: Point, choice: EngineChoice = UNDECIDED) -> Linearisation | Failure:
         """Return F and its derivatives at `point`, or why there are none.
 
         Parameters
@@ -189,7 +189,7 @@ class Shooting:
         nodes = np.array(point.nodes)
         nodes[self.chains.firsts] = [s.first_node for s in solutions]
         ends = np.concatenate([s.ends for s in solutions])
-        return Linearised(
+        return Linearisation(
             Point(point.coordinates, nodes),
             evaluation,
             evaluation.residuals,
@@ -201,7 +201,7 @@ class Shooting:
             np.array([s.first_node_by_unknown for s in solutions]) * by_coordinate,
         )
 
-    def total_sum_of_squares(self, at: Linearised) -> float:
+    def total_sum_of_squares(self, at: Linearisation) -> float:
         """Return the weighted sum of squares of all data about their means.
 
         It is what the best constant predictions leave of the data; 1 where it is zero or cannot

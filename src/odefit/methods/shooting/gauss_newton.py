@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from odefit.methods.multiple_shooting.linear_problem import Conditions, LinearProblem
-from odefit.methods.multiple_shooting.shooting import Linearised, Point, Shooting
+from odefit.methods.shooting.linear_problem import LinearisedConstraints, LinearProblem
+from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
 from odefit.problem.arrays import Array
 from odefit.simulation import Failure
 
@@ -52,7 +52,7 @@ class Iteration:
 
 
 @dataclass(frozen=True, eq=False)
-class End:
+class IterationEnd:
     """Where the iteration ended.
 
     Attributes
@@ -60,7 +60,7 @@ class End:
     at
         The last point with F and its derivatives; None if the start failed.
     problem
-        Linearised there.
+        Linearisation there.
     converged
         Whether the last step was negligible.
     message
@@ -71,7 +71,7 @@ class End:
         Whether bounds and constraints cannot hold together there.
     """
 
-    at: Linearised | None
+    at: Linearisation | None
     problem: LinearProblem | None
     converged: bool
     message: str
@@ -81,17 +81,17 @@ class End:
 
 @np.errstate(all="ignore")  # far from any sensible answer, squares overflow
 def iterate(
-    shooting: Shooting,
+    shooting: ShootingProblem,
     start: Point,
     sizes: Callable[[Array], Array],
-    equations: Callable[[Linearised], Conditions],
-    inequalities: Callable[[Linearised], Conditions],
+    equations: Callable[[Linearisation], LinearisedConstraints],
+    inequalities: Callable[[Linearisation], LinearisedConstraints],
     *,
     tolerance: float,
-    most: int,
+    max_steps: int,
     stop: Callable[[], bool],
     report: Callable[[Iteration, int], None] = lambda iteration, number: None,
-) -> End:
+) -> IterationEnd:
     """Solve the nonlinear problem from `start`.
 
     Parameters
@@ -102,18 +102,18 @@ def iterate(
         Of the user, linearised at a point.
     tolerance
         Largest component of a step, relative to the sizes, that counts as none.
-    most
+    max_steps
         Gauss-Newton steps, at most.
     stop
         Asked before each evaluation; True ends with what there is.
     report
         Called after each step with it and its number.
     """
-    at = shooting.linearised(start)
+    at = shooting.linearise(start)
     if isinstance(at, Failure):
-        return End(None, None, False, str(at))
+        return IterationEnd(None, None, False, str(at))
     if not (equations(at).finite and inequalities(at).finite):
-        return End(None, None, False, "a constraint has no finite value at the start")
+        return IterationEnd(None, None, False, "a constraint has no finite value at the start")
     done: list[Iteration] = []
     curvature = 0.0
     while True:
@@ -128,11 +128,11 @@ def iterate(
             reason = "the linearised problem has no finite solution"
         elif not reason and converged:
             reason = "the steps have become negligible"
-        if not reason and len(done) >= most:
-            reason = f"stopped after {most} iterations"
+        if not reason and len(done) >= max_steps:
+            reason = f"stopped after {max_steps} iterations"
         taken = None
         if not reason:
-            search = _Damping(shooting, problem, at, step, level, equations, inequalities)
+            search = _DampingSearch(shooting, problem, at, step, level, equations, inequalities)
             taken = search.run(curvature, stop)
             curvature, reason = search.curvature, search.reason
         done.append(
@@ -149,7 +149,7 @@ def iterate(
         if taken is None:
             if converged and not impossible:
                 # Negligible as it is, an unstable interval multiplies it: what is left of it goes.
-                last = shooting.linearised(at.point.moved(step, 1.0), at.choice)
+                last = shooting.linearise(at.point.moved(step, 1.0), at.choice)
                 if not isinstance(last, Failure):
                     at = last
                     done[-1] = replace(
@@ -158,16 +158,21 @@ def iterate(
                         gap=_gap(shooting, at),
                         point=at.point,
                     )
-            return End(at, problem, converged and not impossible, reason, done, bool(impossible))
+            return IterationEnd(
+                at, problem, converged and not impossible, reason, done, bool(impossible)
+            )
         at = taken
 
 
-def _gap(shooting: Shooting, at: Linearised) -> float:
+def _gap(shooting: ShootingProblem, at: Linearisation) -> float:
     return float(np.abs(at.gaps / shooting.sizes).max(initial=0.0))
 
 
 def _impossible(
-    problem: LinearProblem, at: Linearised, equations: Conditions, inequalities: Conditions
+    problem: LinearProblem,
+    at: Linearisation,
+    equations: LinearisedConstraints,
+    inequalities: LinearisedConstraints,
 ) -> str:
     """Why no step satisfies all conditions, if none does."""
     if not problem.feasible:
@@ -179,7 +184,7 @@ def _impossible(
     return ""
 
 
-class _Damping:
+class _DampingSearch:
     """The search for the fraction of a step that lowers the natural level function (16).
 
     Predicted from the curvature omega of the path, and corrected by what it turns out to be where
@@ -188,13 +193,13 @@ class _Damping:
 
     def __init__(
         self,
-        shooting: Shooting,
+        shooting: ShootingProblem,
         problem: LinearProblem,
-        at: Linearised,
+        at: Linearisation,
         step: Point,
         level: float,
-        equations: Callable[[Linearised], Conditions],
-        inequalities: Callable[[Linearised], Conditions],
+        equations: Callable[[Linearisation], LinearisedConstraints],
+        inequalities: Callable[[Linearisation], LinearisedConstraints],
     ) -> None:
         self._shooting, self._problem, self._at = shooting, problem, at
         self._step, self._level = step, level
@@ -203,7 +208,7 @@ class _Damping:
         self.curvature = 0.0
         self.reason = ""
 
-    def run(self, curvature: float, stop: Callable[[], bool]) -> Linearised | None:
+    def run(self, curvature: float, stop: Callable[[], bool]) -> Linearisation | None:
         """The next point; None if there is none, `reason` then says why."""
         problem, level = self._problem, self._level
         damping = min(1.0, CURVED / (curvature * level)) if curvature > 0 else 1.0
@@ -215,7 +220,7 @@ class _Damping:
                 self.reason = "the search was stopped"
                 return None
             moved = self._at.point.moved(self._step, damping)
-            trial = self._shooting.linearised(moved, self._at.choice)
+            trial = self._shooting.linearise(moved, self._at.choice)
             if isinstance(trial, Failure):
                 failure = f"trial steps cannot be integrated: {trial}"
                 damping *= 0.25

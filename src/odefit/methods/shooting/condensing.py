@@ -22,7 +22,7 @@ from odefit.problem.arrays import Array, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class EliminationLevel:
     """Which neighbouring stretches are joined, as positions in the list of the level before.
 
     Attributes
@@ -31,7 +31,7 @@ class Level:
         Joined, the end of the first being the start of the second.
     left, middle, right
         The nodes at their ends, and between them.
-    alone
+    unpaired
         Those that stay as they are.
     order
         Puts the joined ones and then the others into the order of time again.
@@ -42,7 +42,7 @@ class Level:
     left: IntArray
     middle: IntArray
     right: IntArray
-    alone: IntArray
+    unpaired: IntArray
     order: IntArray
 
 
@@ -75,7 +75,7 @@ class Chains:
         All nodes that stay, increasing.
     levels
         Of the elimination.
-    runs
+    kept_pairs
         Neighbouring kept nodes: what is left in the end.
     blocks
         Nodes by the number of their residuals.
@@ -100,17 +100,17 @@ class Chains:
         stays[self.firsts] = True
         stays[np.asarray(kept, dtype=np.intp)] = True
         self.kept = np.flatnonzero(stays)
-        self.levels, self.runs = _plan([(int(i), int(i) + 1) for i in self.left], stays)
+        self.levels, self.kept_pairs = _plan([(int(i), int(i) + 1) for i in self.left], stays)
         self.blocks = _blocks(row_nodes, size + unknowns)
 
 
 def _plan(
     stretches: list[tuple[int, int]], stays: npt.NDArray[np.bool_]
-) -> tuple[list[Level], list[tuple[int, int]]]:
-    levels: list[Level] = []
+) -> tuple[list[EliminationLevel], list[tuple[int, int]]]:
+    levels: list[EliminationLevel] = []
     while True:
         joined: list[tuple[int, int]] = []
-        alone: list[int] = []
+        unpaired: list[int] = []
         k = 0
         while k < len(stretches):
             end = stretches[k][1]
@@ -118,24 +118,24 @@ def _plan(
                 joined.append((k, k + 1))
                 k += 2
             else:
-                alone.append(k)
+                unpaired.append(k)
                 k += 1
         if not joined:
             return levels, stretches
         new = [(stretches[a][0], stretches[b][1]) for a, b in joined]
-        new += [stretches[k] for k in alone]
+        new += [stretches[k] for k in unpaired]
         order = sorted(range(len(new)), key=new.__getitem__)
         pairs = np.array(joined, dtype=np.intp)
         ends = np.array(new[: len(joined)], dtype=np.intp)
         middle = np.array([stretches[a][1] for a, _ in joined], dtype=np.intp)
         levels.append(
-            Level(
+            EliminationLevel(
                 pairs[:, 0],
                 pairs[:, 1],
                 ends[:, 0],
                 middle,
                 ends[:, 1],
-                np.array(alone, dtype=np.intp),
+                np.array(unpaired, dtype=np.intp),
                 np.array(order, dtype=np.intp),
             )
         )
@@ -143,7 +143,7 @@ def _plan(
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class ResidualGroup:
     """Nodes with the same number of residuals.
 
     Attributes
@@ -158,19 +158,19 @@ class Block:
     rows: IntArray
 
 
-def _blocks(row_nodes: IntArray, width: int) -> list[Block]:
+def _blocks(row_nodes: IntArray, width: int) -> list[ResidualGroup]:
     order = np.argsort(row_nodes, kind="stable")
     nodes, first, counts = np.unique(row_nodes[order], return_index=True, return_counts=True)
     found = []
     for count in np.unique(counts):
         chosen = np.flatnonzero(counts == count)
         rows = order[first[chosen, None] + np.arange(count)]
-        found.append(Block(nodes[chosen], rows))
+        found.append(ResidualGroup(nodes[chosen], rows))
     return found
 
 
 @dataclass(frozen=True, eq=False)
-class _Step:
+class _LevelFactors:
     """What is needed to carry further right-hand sides through a level.
 
     `to_ends` is C in s_middle = C (s_left, s_right, q) + c.
@@ -185,15 +185,15 @@ class _Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Sides:
+class CondensedRightHandSides:
     """Right-hand sides without the inner nodes.
 
     Attributes
     ----------
     conditions
-        By run, shape (runs, N).
+        By run, shape (kept_pairs, N).
     rows
-        By run, shape (runs, k).
+        By run, shape (kept_pairs, k).
     last_rows
         Of the residuals at the last node of each chain, shape (chains, l).
     constants
@@ -206,7 +206,7 @@ class Sides:
     constants: tuple[Array, ...]
 
 
-class Condensed:
+class CondensedProblem:
     """The linearised problem without its inner nodes (13).
 
     Parameters
@@ -223,10 +223,10 @@ class Condensed:
     Attributes
     ----------
     conditions
-        Equations between the ends of each run, shape (runs, N, 2 N + n): coefficients of the
+        Equations between the ends of each run, shape (kept_pairs, N, 2 N + n): coefficients of the
         left node, the right node, and the unknowns.
     rows
-        Least squares rows in the same columns, shape (runs, k, 2 N + n).
+        Least squares rows in the same columns, shape (kept_pairs, k, 2 N + n).
     last_rows
         Those at the last node of each chain, shape (chains, l, N + n): coefficients of the
         node and the unknowns.
@@ -256,12 +256,12 @@ class Condensed:
         rows = np.zeros((count, height, 2 * size + n))
         rows[:, :, :size] = blocks[chains.left, :, :size]
         rows[:, :, 2 * size :] = blocks[chains.left, :, size:]
-        self._steps: list[_Step] = []
+        self._steps: list[_LevelFactors] = []
         for level in chains.levels:
             conditions, rows = self._join(level, conditions, rows)
         self.conditions, self.rows = conditions, rows
 
-    def reduce(self, conditions: Array, rows: Array) -> Sides:
+    def reduce(self, conditions: Array, rows: Array) -> CondensedRightHandSides:
         """The right-hand sides `conditions`, shape (I, N), and `rows`, shape (r,), condensed."""
         chains, size = self.chains, self.chains.size
         blocks = np.zeros((chains.nodes, self._height))
@@ -284,15 +284,15 @@ class Condensed:
                 ],
                 axis=1,
             )
-            alone = z[level.alone]
+            unpaired = z[level.unpaired]
             if step.rows_orthogonal is not None:
                 new = np.einsum("bij,bi->bj", step.rows_orthogonal, new)
-            width = max(new.shape[1], alone.shape[1])
-            z = np.concatenate([_padded(new, width), _padded(alone, width)])[level.order]
-            e = np.concatenate([turned[:, size:], e[level.alone]])[level.order]
-        return Sides(e, z, blocks[chains.lasts], tuple(constants))
+            width = max(new.shape[1], unpaired.shape[1])
+            z = np.concatenate([_padded(new, width), _padded(unpaired, width)])[level.order]
+            e = np.concatenate([turned[:, size:], e[level.unpaired]])[level.order]
+        return CondensedRightHandSides(e, z, blocks[chains.lasts], tuple(constants))
 
-    def expand(self, nodes: Array, unknowns: Array, sides: Sides | None) -> None:
+    def expand(self, nodes: Array, unknowns: Array, sides: CondensedRightHandSides | None) -> None:
         """Fill in the inner nodes.
 
         Parameters
@@ -325,7 +325,7 @@ class Condensed:
             blocks[block.nodes, : own.shape[1]] = own
         return blocks
 
-    def _join(self, level: Level, conditions: Array, rows: Array) -> tuple[Array, Array]:
+    def _join(self, level: EliminationLevel, conditions: Array, rows: Array) -> tuple[Array, Array]:
         """Eliminate the nodes in the middle of a level."""
         size, n = self.chains.size, self.chains.unknowns
         first, second = conditions[level.first], conditions[level.second]
@@ -350,12 +350,12 @@ class Condensed:
         if new.shape[1] > new.shape[2]:
             rows_orthogonal, new = np.linalg.qr(new)
         self._steps.append(
-            _Step(orthogonal, triangle, to_ends, on_first, on_second, rows_orthogonal)
+            _LevelFactors(orthogonal, triangle, to_ends, on_first, on_second, rows_orthogonal)
         )
-        alone = rows[level.alone]
-        height = max(new.shape[1], alone.shape[1])
-        rows = np.concatenate([_padded(new, height), _padded(alone, height)])[level.order]
-        conditions = np.concatenate([rest[:, size:], conditions[level.alone]])[level.order]
+        unpaired = rows[level.unpaired]
+        height = max(new.shape[1], unpaired.shape[1])
+        rows = np.concatenate([_padded(new, height), _padded(unpaired, height)])[level.order]
+        conditions = np.concatenate([rest[:, size:], conditions[level.unpaired]])[level.order]
         return conditions, rows
 
 

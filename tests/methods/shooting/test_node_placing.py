@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from odefit import Experiment, InputError, Model, MultipleShooting, Problem
-from odefit.methods.multiple_shooting.node_placing import check, node_sizes, place_nodes
-from tests.methods.multiple_shooting.instances import exchange
+from odefit.methods.shooting.node_placing import check, node_sizes, place_nodes
+from tests.methods.shooting.instances import exchange
 
 
 def decay(times: Sequence[float], **more: Any) -> Problem:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, solveh_banded
 
-from odefit.methods.multiple_shooting.shooting import Linearised, Point, Shooting
+from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
 from odefit.problem.arrays import Array, BoolArray
 from odefit.simulation import Failure
 
@@ -53,8 +53,8 @@ class _Normal:
 
 
 @np.errstate(all="ignore")  # far from any sensible answer, squares overflow
-def relaxed(
-    shooting: Shooting,
+def relax(
+    shooting: ShootingProblem,
     start: Point,
     sizes: Array,
     held: BoolArray,
@@ -77,7 +77,7 @@ def relaxed(
     -------
     The last point that could be integrated; a failure if the start itself cannot be.
     """
-    at = shooting.linearised(start)
+    at = shooting.linearise(start)
     if isinstance(at, Failure):
         return at
     noise = np.array([u.kind == "noise" for u in shooting.problem.unknowns], dtype=bool)
@@ -99,14 +99,14 @@ def relaxed(
     return at.point
 
 
-def _cost(shooting: Shooting, at: Linearised, weight: float, rho: float) -> float:
+def _cost(shooting: ShootingProblem, at: Linearisation, weight: float, rho: float) -> float:
     gaps = at.gaps / shooting.sizes
     return weight * float(at.residuals @ at.residuals) + rho * float(np.sum(gaps**2))
 
 
 def _step(
-    shooting: Shooting,
-    at: Linearised,
+    shooting: ShootingProblem,
+    at: Linearisation,
     weight: float,
     rho: float,
     damping: float,
@@ -114,7 +114,7 @@ def _step(
     free: BoolArray,
     cost: float,
     stop: Callable[[], bool],
-) -> tuple[Linearised | None, float]:
+) -> tuple[Linearisation | None, float]:
     """The next point, and how much to damp there (Levenberg and Marquardt); None if stuck."""
     normal = _normal(shooting, at, weight, rho, sizes)
     for _ in range(ATTEMPTS):
@@ -122,14 +122,16 @@ def _step(
             break
         step = _solved(shooting, at, normal, damping, sizes, free)
         if step is not None:
-            new = shooting.linearised(at.point.moved(step, 1.0), at.choice)
+            new = shooting.linearise(at.point.moved(step, 1.0), at.choice)
             if not isinstance(new, Failure) and _cost(shooting, new, weight, rho) < cost:
                 return new, max(damping / 5, 1e-12)
         damping *= 5
     return None, 1e-2
 
 
-def _normal(shooting: Shooting, at: Linearised, weight: float, rho: float, sizes: Array) -> _Normal:
+def _normal(
+    shooting: ShootingProblem, at: Linearisation, weight: float, rho: float, sizes: Array
+) -> _Normal:
     chains, scale = shooting.chains, shooting.sizes
     count, size, n = chains.nodes, chains.size, chains.unknowns
     rows, by_unknown = at.rows_by_node * scale, at.rows_by_unknown * sizes
@@ -166,8 +168,8 @@ def _normal(shooting: Shooting, at: Linearised, weight: float, rho: float, sizes
 
 
 def _solved(
-    shooting: Shooting,
-    at: Linearised,
+    shooting: ShootingProblem,
+    at: Linearisation,
     normal: _Normal,
     damping: float,
     sizes: Array,

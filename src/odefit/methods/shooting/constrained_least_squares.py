@@ -24,7 +24,7 @@ FEASIBLE = 1e-9
 """By how much a bound may be missed, relative to the sizes."""
 
 
-class Inverse:
+class GeneralisedInverse:
     """min |R y - z| under E y = e, for any z and e; of all solutions the shortest.
 
     Parameters
@@ -93,7 +93,7 @@ def active_set(
     """
     from scipy.optimize import nnls
 
-    inverse = Inverse(conditions, rows)
+    inverse = GeneralisedInverse(conditions, rows)
     y = inverse.solve(e, z)
     missing = inequalities.values - inequalities.matrix @ y
     active = np.zeros(len(missing), dtype=bool)
@@ -121,6 +121,6 @@ def active_set(
     return active
 
 
-def _cheap(inverse: Inverse) -> float:
+def _cheap(inverse: GeneralisedInverse) -> float:
     root = inverse.covariance_root()
     return 1e3 * (float(np.abs(root).max()) if root.size else 1.0)

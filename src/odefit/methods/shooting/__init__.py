@@ -1,0 +1,1 @@
+"""Shooting nodes: a problem cut into intervals, and the iteration that joins them (Bock)."""

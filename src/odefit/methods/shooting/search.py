@@ -1,0 +1,345 @@
+"""One start of multiple shooting, from start values to an answer."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from odefit.methods.control import Control, Progress
+from odefit.methods.cost_tolerance import CostTolerance
+from odefit.methods.estimate import NodeEvaluator, Start, Status
+from odefit.methods.shooting.constraints import (
+    Constraint,
+    ParsedConstraint,
+    node_times,
+    parse_constraints,
+)
+from odefit.methods.shooting.gauss_newton import Iteration, IterationEnd, iterate
+from odefit.methods.shooting.linear_problem import LinearProblem
+from odefit.methods.shooting.node_evaluation import (
+    constraint_linearisers,
+    determined_directions,
+    evaluate_nodes,
+    shooting_problem,
+    typical_sizes,
+)
+from odefit.methods.shooting.node_placing import GivenNodes, place_nodes
+from odefit.methods.shooting.relaxation import relax
+from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
+from odefit.methods.single_shooting import SingleShooting
+from odefit.problem.arrays import Array
+from odefit.problem.problem import Problem
+from odefit.problem.state_guesses import states_from_data
+from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.engines import EngineName
+from odefit.simulation.nodes import Nodes, node_names
+
+States = Literal["relaxed", "data", "simulation"]
+"""How nodes get their start values, see :class:`ShootingSearch`."""
+
+SAME_COST = 0.1
+"""Relative difference of costs up to which a single integration follows an answer on nodes.
+
+What is left of it goes when the answer is polished."""
+
+CONTINUOUS = 1e-6
+"""Largest discontinuity, relative to the sizes of the states, of an answer that has not
+converged."""
+
+SEEN_SINGULAR_VALUE = 1e-8
+"""Singular values of a single integration's scaled Jacobian that count, relative to the largest:
+sensitivities are good to about 1e-9."""
+
+SINGLE_SHOOTING = SingleShooting(evaluations=300, tolerance=1e-8, step=1e-7, patience=30)
+"""How a start that has not converged on its nodes goes on."""
+
+
+@dataclass(frozen=True)
+class ShootingSearch:
+    """One start of multiple shooting, a local method for :class:`MultiStart`.
+
+    Attributes
+    ----------
+    nodes, integrator, states, constraints, tolerance, iterations
+        See :class:`odefit.MultipleShooting`.
+    """
+
+    nodes: GivenNodes = None
+    integrator: EngineName = "auto"
+    states: States = "relaxed"
+    constraints: Sequence[Constraint | str] = ()
+    tolerance: float = 1e-7
+    iterations: int = 100
+
+    @property
+    def name(self) -> str:
+        """The method's name in results."""
+        kind = "" if self.integrator == "auto" else f"({self.integrator})"
+        return f"MultipleShooting{kind}"
+
+    @property
+    def engine(self) -> EngineName:
+        """The engine of the forward map."""
+        return self.integrator
+
+    @property
+    def evaluate_nodes(self) -> NodeEvaluator:
+        """What evaluates an end on nodes, see :class:`Estimate`."""
+        return evaluate_nodes
+
+    def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
+        """Run one start; an integration that fails is counted, never raised.
+
+        Parameters
+        ----------
+        forward
+            The problem's forward map.
+        index
+            The number of the start.
+        start
+            Start values in natural units, shape (n,).
+        control
+            When to stop, and the executor for intervals.
+        """
+        began = time.perf_counter()
+        start = np.clip(start, forward.problem.lower, forward.problem.upper)
+        shooting, end = self.iterated(forward, start, control, index)
+        found = self._end_on_nodes(shooting, end, index, start, control)
+        if not self.constraints:
+            found = self._without_nodes(forward, shooting, found, end, control)
+        return replace(
+            found,
+            start=start,
+            evaluations=found.evaluations + shooting.evaluations,
+            seconds=time.perf_counter() - began,
+        )
+
+    def with_data(self, forward: ForwardMap, vector: Array) -> tuple[ShootingProblem, Array]:
+        """Return the problem on this search's nodes, and their start values, shape (nodes, N)."""
+        constraints, times = self.constraints_and_times(forward)
+        shooting = shooting_problem(forward, times, constraints, vector)
+        return shooting, self._start_nodes(shooting, vector)
+
+    def constraints_and_times(
+        self, forward: ForwardMap
+    ) -> tuple[list[ParsedConstraint], list[Array]]:
+        """Return the constraints, and the times of each condition's nodes.
+
+        Raises
+        ------
+        InputError
+            Nodes or constraints do not fit the problem.
+        """
+        problem = forward.problem
+        constraints = parse_constraints(problem, self.constraints)
+        size = len(node_names(forward.field, problem.conditions))
+        times = []
+        for i, condition in enumerate(problem.conditions):
+            placed = place_nodes(problem, condition, self.nodes, size)
+            times.append(np.unique(np.concatenate([placed, node_times(constraints, i)])))
+        return constraints, times
+
+    def iterated(
+        self, forward: ForwardMap, vector: Array, control: Control, index: int = 0
+    ) -> tuple[ShootingProblem, IterationEnd]:
+        """Return the problem on nodes, and where the iteration from `vector` has ended."""
+        constraints, times = self.constraints_and_times(forward)
+        shooting = shooting_problem(forward, times, constraints, vector, control.within)
+        start = Point(shooting.scaling.coordinates(vector), self._start_nodes(shooting, vector))
+        if self.states == "relaxed" and shooting.nodes > len(times):
+            held = np.array([u.kind == "parameter" for u in forward.problem.unknowns], dtype=bool)
+            sizes = typical_sizes(shooting, start.coordinates, start.coordinates, 0.1)
+            found = relax(shooting, start, sizes, held, control.should_stop)
+            if isinstance(found, Failure):
+                return shooting, IterationEnd(None, None, False, str(found))
+            start = found
+        return shooting, self._iterate(shooting, constraints, start, control, index)
+
+    def _end_on_nodes(
+        self,
+        shooting: ShootingProblem,
+        end: IterationEnd,
+        index: int,
+        start: Array,
+        control: Control,
+    ) -> Start:
+        """Return the end of the iteration as an answer on nodes."""
+        at, tolerance = end.at, CostTolerance.of(shooting.forward)
+        steps = max(len(end.iterations) - 1, 0)
+        begun = "relaxed, then " if self.states == "relaxed" and shooting.nodes > 1 else ""
+        taken = f"{_count(steps, 'Gauss-Newton step')} on {_count(shooting.nodes, 'node')}"
+        message = f"{begun}{taken}: {end.message}"
+        if at is None:
+            lost = (math.inf, Status.FAILED, message, 0, 0.0, math.inf)
+            return Start(index, start, start, *lost)
+        vector = shooting.scaling.natural(at.point.coordinates)
+        continuous = end.iterations[-1].gap < CONTINUOUS
+        if not end.converged and (end.impossible or not continuous):
+            # What a discontinuous trajectory fits is no answer, nor what violates a constraint.
+            stopped = control.should_stop() and not end.impossible
+            status = _stopped(control) if stopped else Status.FAILED
+            return Start(index, start, vector, math.inf, status, message, 0, 0.0, math.inf)
+        status = Status.CONVERGED if end.converged else _stopped(control)
+        evaluation = at.evaluation
+        zero = tolerance.zero(shooting.forward.accuracy(evaluation.choice))
+        objective, cost = evaluation.objective, evaluation.cost
+        nodes = self._nodes_with_constraints(shooting, at)
+        return Start(
+            index, start, vector, objective, status, message, 0, 0.0, cost, {}, cost <= zero, nodes
+        )
+
+    def _without_nodes(
+        self,
+        forward: ForwardMap,
+        shooting: ShootingProblem,
+        found: Start,
+        end: IterationEnd,
+        control: Control,
+    ) -> Start:
+        """Return the answer by a single integration where that follows it, else on nodes.
+
+        A start that has not converged goes on by single shooting.
+        """
+        if found.status is Status.CONVERGED:
+            assert end.at is not None
+            assert end.problem is not None
+            tolerance = CostTolerance.of(forward)
+            whole = forward.evaluate(found.vector, end.at.choice)
+            zero = tolerance.zero(forward.accuracy(whole.choice))
+            highest = found.cost + max(SAME_COST * abs(found.cost), zero, tolerance.absolute)
+            if (
+                isinstance(whole, Evaluation)
+                and whole.cost <= highest
+                and _sees_as_much(whole, end.problem)
+            ):
+                best = replace(found, objective=whole.objective, cost=whole.cost, nodes=None)
+            else:
+                best = self._sharpened(forward.problem, found, control)
+            if best.exact or not is_sparse(forward, shooting.nodes):
+                return best
+            origin = found.start
+        else:
+            best, origin = found, found.vector
+            if end.iterations:
+                # Where nothing determines a direction, the iteration may run away along it.
+                begun = shooting.scaling.natural(end.iterations[0].point.coordinates)
+                origin = min((origin, begun), key=forward.cost)
+        if control.should_stop():
+            return best
+        again = SINGLE_SHOOTING.run(forward, found.index, origin, control)
+        if again.status is Status.FAILED or again.cost >= best.cost:
+            return best
+        return replace(again, message=f"{found.message}; then single shooting: {again.message}")
+
+    def _sharpened(self, problem: Problem, found: Start, control: Control) -> Start:
+        """Return an answer on nodes with its intervals integrated at full accuracy."""
+        assert found.nodes is not None
+        forward = ForwardMap(problem)
+        shooting = shooting_problem(forward, found.nodes.times, [], found.vector, control.within)
+        point = Point(
+            shooting.scaling.coordinates(found.vector), np.concatenate(list(found.nodes.values))
+        )
+        end = self._iterate(shooting, [], point, control, found.index)
+        if end.at is None or not end.converged:
+            return found
+        evaluation = end.at.evaluation
+        return replace(
+            found,
+            vector=shooting.scaling.natural(end.at.point.coordinates),
+            objective=evaluation.objective,
+            cost=evaluation.cost,
+            nodes=self._nodes_with_constraints(shooting, end.at),
+        )
+
+    def _nodes_with_constraints(self, shooting: ShootingProblem, at: Linearisation) -> Nodes:
+        """Return the nodes of the answer, with the constraints that hold on it."""
+        given = [Constraint(c) if isinstance(c, str) else c for c in self.constraints]
+        first = shooting.problem.conditions[0].name
+        return replace(
+            shooting.nodes_of(at.point),
+            constraints=tuple(c.text for c in given),
+            experiments=tuple(c.experiment or first for c in given),
+        )
+
+    def _iterate(
+        self,
+        shooting: ShootingProblem,
+        constraints: Sequence[ParsedConstraint],
+        start: Point,
+        control: Control,
+        index: int,
+    ) -> IterationEnd:
+        equations, inequalities = constraint_linearisers(shooting, constraints)
+        first = start.coordinates
+
+        def report(iteration: Iteration, number: int) -> None:
+            if control.report is not None:
+                text = (
+                    f"start {index + 1}, iteration {number}: level {iteration.level:.2g}, "
+                    f"damping {iteration.damping:.2g}, gap {iteration.gap:.1e}"
+                )
+                control.report(Progress(index, 0, math.inf, 0, text))
+
+        return iterate(
+            shooting,
+            start,
+            lambda z: typical_sizes(shooting, z, first, 0.01),
+            equations,
+            inequalities,
+            tolerance=self.tolerance,
+            max_steps=self.iterations,
+            stop=control.should_stop,
+            report=report,
+        )
+
+    def _start_nodes(self, shooting: ShootingProblem, vector: Array) -> Array:
+        """Return the start values of the nodes, shape (nodes, N)."""
+        problem = shooting.problem
+        parts = []
+        for condition, times in zip(problem.conditions, shooting.node_times, strict=True):
+            values = states_from_data(problem, condition, shooting.names, vector, times)
+            if self.states == "simulation":
+                simulated = shooting.forward.trajectory(
+                    vector, condition.name, times, sensitivities=False
+                )
+                if not isinstance(simulated, Failure) and np.isfinite(simulated.states).all():
+                    values[:, : simulated.states.shape[1]] = simulated.states
+            parts.append(values)
+        return np.concatenate(parts)
+
+
+def is_sparse(forward: ForwardMap, nodes: int) -> bool:
+    """Return whether there are fewer data than values of nodes.
+
+    Nodes may then lead astray, and single shooting is tried as well.
+    """
+    size = len(node_names(forward.field, forward.problem.conditions))
+    return nodes * size > forward.problem.size
+
+
+def _sees_as_much(whole: Evaluation, problem: LinearProblem) -> bool:
+    """Return whether a single integration determines as many directions as nodes do.
+
+    Where all sensitivities grow along one direction, they soon differ by rounding alone: what
+    they say of the optimum and of standard errors is then wrong, though the trajectory is not.
+    """
+    norms = np.linalg.norm(whole.jacobian, axis=0)
+    scaled = whole.jacobian / np.where(norms > 0, norms, 1.0)
+    values = np.linalg.svd(scaled, compute_uv=False)
+    seen = int(np.sum(values > SEEN_SINGULAR_VALUE * values.max(initial=0.0)))
+    return seen >= determined_directions(problem, whole.jacobian.shape[1])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _stopped(control: Control) -> Status:
+    if control.interrupted.is_set():
+        return Status.INTERRUPTED
+    return Status.TIME_LIMIT if control.out_of_time else Status.NOT_CONVERGED
