@@ -49,9 +49,6 @@ FAMILIES = (
 )
 """Packages of methods/ that do not import each other; what two of them share lies beside them."""
 
-USES_ANOTHER = {("integral_matching", "multiple_shooting")}
-"""Families that run another family's method: states that are not measured are matched by it."""
-
 HEAVY = ("casadi", "heyoka", "matplotlib", "pandas", "scipy")
 """What ``import odefit`` leaves alone until it is needed."""
 
@@ -156,12 +153,9 @@ def test_no_family_of_methods_imports_another() -> None:
     pairs = {i: (family(i.importer), family(i.imported)) for i in imports()}
     between = {i: (a, b) for i, (a, b) in pairs.items() if a in FAMILIES and b in FAMILIES}
     wrong = [
-        f"{i.importer}:{i.line} imports {i.imported}"
-        for i, (a, b) in between.items()
-        if a != b and (a, b) not in USES_ANOTHER
+        f"{i.importer}:{i.line} imports {i.imported}" for i, (a, b) in between.items() if a != b
     ]
     assert not wrong, "\n".join(wrong)
-    assert set(between.values()) >= USES_ANOTHER, "an exception is no longer needed"
 
 
 def test_imports_of_every_kind_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
