@@ -88,8 +88,9 @@ def identifiable_combinations(local: LocalRank, names: Sequence[str]) -> Combine
     spaces = [_Space.at(point, chosen) for point in local.points]
     if not chosen:
         return Combined((), 0, ())
-    freedom = spaces[0].dimension
-    alone = [i for i in range(len(chosen)) if _moves_alone(spaces[0], i)]
+    freedom = spaces[0].space.rank
+    # Unknowns that can change by themselves: no function of them is identifiable.
+    alone = [i for i in range(len(chosen)) if spaces[0].space.determines(i)]
     active = [i for i in range(len(chosen)) if i not in alone]
     wanted = len(active) - (freedom - len(alone))
     keys = [local.names[c] for c in chosen]
@@ -129,34 +130,31 @@ class _Space:
     ----------
     values
         Values of these unknowns, shape (m,).
-    basis
-        A basis of the null space, shape (dimension, m).
+    space
+        The null space.
     relative
-        The basis in logarithmic coordinates.
+        The basis of the null space in logarithmic coordinates, shape (dimension, m).
     """
 
     values: Residues
-    basis: Residues
+    space: Echelon
     relative: Residues
 
     @classmethod
     def at(cls, point: PointRank, chosen: Sequence[int]) -> _Space:
         """Return the null space of the unknowns `chosen` at a point."""
-        rows = Echelon(len(chosen))
-        for row in point.null_space[:, chosen]:
-            rows.add(row)
+        space = Echelon.of(point.null_space[:, chosen])
         values = point.values[list(chosen)]
         inverse = np.array([pow(int(v), -1, PRIME) if v else 0 for v in values], dtype=np.int64)
-        return cls(values, rows.rows, rows.rows * inverse % PRIME)
+        return cls(values, space, space.rows * inverse % PRIME)
 
-    @property
-    def dimension(self) -> int:
-        """The dimension of the null space."""
-        return len(self.basis)
+    def basis(self, linear: bool) -> Residues:
+        """Return a basis in coordinates in which linear forms, or else monomials, are linear."""
+        return self.space.rows if linear else self.relative
 
     def leaves_invariant(self, candidate: _Candidate) -> bool:
         """Return whether the candidate is constant along the null space, to first order."""
-        vectors = self.basis if candidate.linear else self.relative
+        vectors = self.basis(candidate.linear)
         total = np.zeros(len(vectors), dtype=np.int64)
         for i, power in candidate.powers.items():
             total = (total + power * vectors[:, i]) % PRIME
@@ -169,14 +167,6 @@ class _Space:
             value = 1 if candidate.linear else pow(int(self.values[i]), -1, PRIME)
             row[i] = power * value % PRIME
         return row
-
-
-def _moves_alone(space: _Space, i: int) -> bool:
-    """Return whether an unknown can change by itself: no function of it is identifiable."""
-    rows = Echelon(len(space.values))
-    for row in space.basis:
-        rows.add(row)
-    return rows.determines(i)
 
 
 def _candidates(spaces: Sequence[_Space], active: Sequence[int]) -> Iterator[_Candidate]:
@@ -200,7 +190,7 @@ def _pairs(space: _Space, active: Sequence[int]) -> Iterator[_Candidate]:
     """Yield functions of two unknowns that are constant along the null space."""
     for i, k in combinations(active, 2):
         for linear in (False, True):
-            vectors = space.basis if linear else space.relative
+            vectors = space.basis(linear)
             ratio = _ratio(vectors[:, i], vectors[:, k])
             if ratio is not None:
                 # v_i = r v_k, so that v_i - r v_k vanishes.
@@ -231,12 +221,10 @@ def rational(residue: int, largest: int = MAX_INTEGER) -> Fraction | None:
 
 def _invariants(spaces: Sequence[_Space], linear: bool) -> Iterator[_Candidate]:
     """Yield monomials or linear forms that are invariant under all constant symmetries."""
-    common = spaces[0].basis if linear else spaces[0].relative
+    common = spaces[0].basis(linear)
     for space in spaces[1:]:
-        common = _intersection(common, space.basis if linear else space.relative)
-    rows = Echelon(len(spaces[0].values))
-    for row in common:
-        rows.add(row)
+        common = _intersection(common, space.basis(linear))
+    rows = Echelon.of(common)
     symmetries = [[rational(int(v)) for v in row] for row in rows.rows]
     if any(v is None for row in symmetries for v in row):
         return
@@ -254,9 +242,7 @@ def _invariants(spaces: Sequence[_Space], linear: bool) -> Iterator[_Candidate]:
 
 def _intersection(a: Residues, b: Residues) -> Residues:
     """Return a basis of the intersection of two row spaces."""
-    equations = Echelon(len(a) + len(b))
-    for row in np.concatenate([a, -b % PRIME]).T:
-        equations.add(row)
+    equations = Echelon.of(np.concatenate([a, -b % PRIME]).T)
     weights = equations.null_space()[:, : len(a)]
     shared = (weights[:, :, None] * a[None] % PRIME).sum(axis=1) % PRIME
     return np.asarray(shared, dtype=np.int64)

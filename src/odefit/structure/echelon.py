@@ -28,6 +28,14 @@ class Echelon:
         self.rows = np.zeros((0, width), dtype=np.int64)
         self.pivots: list[int] = []
 
+    @classmethod
+    def of(cls, rows: Residues) -> Echelon:
+        """Return the span of all `rows`, shape (rows, width)."""
+        result = cls(rows.shape[1])
+        for row in rows:
+            result.add(row)
+        return result
+
     @property
     def rank(self) -> int:
         """Number of independent rows."""
@@ -63,6 +71,7 @@ class Echelon:
         return basis
 
     def _remainder(self, row: Residues) -> Residues:
+        """Return what is left of a row when its part in the span is subtracted."""
         # No row has an entry at another one's pivot, so that all can be subtracted at once.
         left = np.asarray(row, dtype=np.int64) % PRIME
         if not self.pivots:

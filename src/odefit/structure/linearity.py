@@ -116,27 +116,22 @@ def _interactions(problem: Problem) -> tuple[BoolArray, BoolArray]:
     return acts, together | together.T
 
 
-def linear_unknowns(problem: Problem) -> tuple[int, ...]:
+def linear_unknowns(problem: Problem, together: BoolArray | None = None) -> tuple[int, ...]:
     """Return a largest set of unknowns in which every equation is linear, given the others.
 
     The unknowns are given by their numbers. Initial values may be among them, since the
     integrated equations are linear in initial values unless these are expressions in parameters.
     Unknowns of the noise are never among them.
-    """
-    _, together = interactions(problem)
-    return largest_linear(problem, together)
-
-
-def largest_linear(problem: Problem, together: BoolArray) -> tuple[int, ...]:
-    """Return a largest set of unknowns none of which interacts with itself or another one.
 
     Parameters
     ----------
     problem
         The problem.
     together
-        Which unknowns interact, shape (n, n).
+        Which unknowns interact, shape (n, n); by default what :func:`interactions` finds.
     """
+    if together is None:
+        _, together = interactions(problem)
     candidates = [
         k
         for k, u in enumerate(problem.unknowns)

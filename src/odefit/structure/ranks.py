@@ -36,7 +36,7 @@ MAX_FAILURES = 5
 
 @dataclass(frozen=True, eq=False)
 class PointRank:
-    """What ranks at one point of the prime field say.
+    """The findings at one random point of the prime field.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ def local_rank(system: DifferentiatedSystem, seed: int = 0) -> LocalRank:
 
 
 def _at_point(system: DifferentiatedSystem, rng: np.random.Generator) -> PointRank:
-    """Return what ranks at one random point say."""
+    """Return the findings at one random point."""
     count, order = len(system.names), system.sufficient_order
     values, points = modular_point(system, rng, order)
     taylor = [system.run_modular(k, values[None], order, p) for k, p in enumerate(points)]

@@ -91,6 +91,7 @@ def stored_solutions(
 
 
 def _keep(path: Path, found: GenericSolutions) -> None:
+    """Write an entry, unless the folder cannot be written to."""
     expected = NOT_COUNTED if found.expected is None else found.expected
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

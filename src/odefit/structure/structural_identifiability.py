@@ -63,7 +63,7 @@ class UnknownIdentifiability:
 
 @dataclass(frozen=True)
 class StructuralIdentifiability:
-    """What perfect data of the measured outputs could determine.
+    """How far perfect data of the measured outputs determine the unknowns.
 
     Attributes
     ----------

@@ -37,7 +37,7 @@ from odefit.structure.linearity import (
     acting_together,
     independent_set,
     interactions,
-    largest_linear,
+    linear_unknowns,
 )
 
 TOLERANCES = Tolerances(cost=1e-8, step=1e-8, evaluations=200, patience=60)
@@ -172,7 +172,7 @@ class Matching:
                     f"IntegralMatching, linear: the equations are not linear in {names} together"
                 )
             return self._given
-        return largest_linear(problem, together)
+        return linear_unknowns(problem, together)
 
     @cached_property
     def _together(self) -> BoolArray:

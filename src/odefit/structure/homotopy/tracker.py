@@ -52,7 +52,7 @@ class Homotopy(Protocol):
 
 @dataclass(frozen=True)
 class TrackerOptions:
-    """How paths are tracked.
+    """Options of path tracking.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class TrackerOptions:
 
 @dataclass(frozen=True, eq=False)
 class TrackedPaths:
-    """What became of the paths.
+    """Where and how paths ended.
 
     Attributes
     ----------
