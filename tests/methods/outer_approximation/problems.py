@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,6 +13,7 @@ from odefit import Model, Problem
 from odefit.discretisation.initial_guess import guess_from_data
 from odefit.methods.outer_approximation.fbbt import FBBT
 from odefit.methods.outer_approximation.master_problem import MasterProblem, Partition
+from odefit.methods.outer_approximation.reformulation import Definition
 from odefit.methods.outer_approximation.standard_form import StandardForm, standard_form
 from odefit.methods.outer_approximation.supporting_lines import supporting_lines
 from odefit.methods.solvers.nlpsol import Ipopt
@@ -105,6 +107,26 @@ def problem(name: str, noise: float = 0.02, seed: int = 0, times: int = 6) -> Pr
     return Problem(given["model"], {"t": t, **data}, given["parameters"], given["initial"])
 
 
+def lifted(form: StandardForm, values: Array, unknowns: Array) -> Array:
+    """All variables of the standard form from those of the discretised problem, shape (n,)."""
+    w = np.full(form.size, np.nan)
+    w[: form.originals] = np.concatenate([values.ravel(), unknowns])
+    define(form.definitions, w)
+    return w
+
+
+def define(definitions: Mapping[int, Definition], w: Array) -> None:
+    """Give the auxiliary variables in `w` their values."""
+    for k, what in definitions.items():
+        a = [float(w[i]) for i in what.arguments]
+        if what.function is not None:
+            w[k] = what.function.at(a[0])
+        elif what.kind == "sum":
+            w[k] = what.constant + sum(c * x for c, x in zip(what.coefficients, a, strict=True))
+        else:
+            w[k] = a[0] * a[1] if what.kind == "product" else a[0] / a[1]
+
+
 def planted(name: str, noise: float = 0.02, seed: int = 0, elements: int = 2) -> Planted:
     """A problem, and the solution next to where its data come from."""
     own = problem(name, noise, seed)
@@ -120,7 +142,7 @@ def planted(name: str, noise: float = 0.02, seed: int = 0, elements: int = 2) ->
     assert answer.unknowns is not None
     form = standard_form(d)
     low, high = FBBT(form).tighten(form.lower, form.upper)
-    return Planted(own, d, form, low, high, form.lifted(answer.values, answer.unknowns))
+    return Planted(own, d, form, low, high, lifted(form, answer.values, answer.unknowns))
 
 
 def in_pieces(

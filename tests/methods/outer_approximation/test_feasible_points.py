@@ -46,7 +46,7 @@ from odefit.methods.solvers.reduced_space import ReducedSpace
 from odefit.methods.transcription import Collocation, Discretisation, UniformMesh
 from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap
-from tests.methods.outer_approximation.problems import in_pieces
+from tests.methods.outer_approximation.problems import in_pieces, lifted
 from tests.methods.outer_approximation.test_univariate import CASES, label
 
 BOXES, EACH = 250, 400
@@ -340,7 +340,7 @@ def cloud(name: str, seed: int, count: int = 100, width: float = 1.0) -> Cloud:
     StateBounds.of(d, box, fixed, 1e9).apply(d)
     form = standard_form(d)
     inside = ((states >= d.lower) & (states <= d.upper)).all(axis=(1, 2))
-    own = [form.lifted(*found[k]) for k in np.flatnonzero(inside)]
+    own = [lifted(form, *found[k]) for k in np.flatnonzero(inside)]
     objectives = np.array([form.objective(w) for w in own])
     cut = float(np.quantile(objectives, 0.8))
     kept = np.array(own)[objectives <= cut]

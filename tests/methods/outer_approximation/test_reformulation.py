@@ -8,7 +8,7 @@ import pytest
 from odefit.methods.outer_approximation.reformulation import AffineAlgebra, Reformulation
 from odefit.problem.algebras import NUMPY
 from odefit.problem.expressions import parse
-from tests.methods.outer_approximation.problems import CHOICES, planted
+from tests.methods.outer_approximation.problems import CHOICES, define, lifted, planted
 
 
 @pytest.mark.parametrize("name", CHOICES)
@@ -20,7 +20,7 @@ def test_rows_and_objective_are_those_of_the_discretised_problem(name: str) -> N
             p.d.lower == p.d.upper, p.d.lower, random.uniform(0.1, 1.5, p.d.lower.shape)
         )
         unknowns = random.uniform(p.problem.lower, p.problem.upper)
-        w = p.form.lifted(values, unknowns)
+        w = lifted(p.form, values, unknowns)
         assert p.form.objective(w) == pytest.approx(p.d.objective(values, unknowns))
         defects = p.d.defects(values, unknowns)
         rows = p.form.matrix @ w - p.form.target
@@ -62,8 +62,7 @@ def test_an_expression_keeps_its_value(text: str) -> None:
     found = algebra.affine(parse(text).evaluate(values, algebra))
     w = np.full(len(terms.names), np.nan)
     w[:2] = a, b
-    for k, definition in terms.definitions.items():
-        w[k] = definition.value(w)
+    define(terms.definitions, w)
     exact = parse(text).evaluate({"a": np.float64(a), "b": np.float64(b)}, NUMPY)
     value = found.constant + sum(c * w[i] for i, c in found.coefficients.items())
     assert value == pytest.approx(float(exact), rel=1e-12)

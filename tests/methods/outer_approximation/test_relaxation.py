@@ -20,7 +20,7 @@ from odefit.methods.outer_approximation.relaxation import (
     objective_coefficients,
 )
 from odefit.problem.arrays import Array
-from tests.methods.outer_approximation.problems import CHOICES, Planted, in_pieces, planted
+from tests.methods.outer_approximation.problems import CHOICES, Planted, in_pieces, lifted, planted
 
 EVERY = [*CHOICES]
 
@@ -41,7 +41,7 @@ def points(p: Planted, count: int) -> list[Array]:
         values = np.where(corner, low, low + (high - low) * random.random(shape))
         own = p.form.parameters
         unknowns = p.low[own] + (p.high - p.low)[own] * random.random(len(own))
-        w = p.form.lifted(values, unknowns)
+        w = lifted(p.form, values, unknowns)
         if (w >= p.low).all() and (w <= p.high).all():
             found.append(np.concatenate([w, w[p.form.residuals] ** 2]))
     return found

@@ -28,6 +28,10 @@ EQUATION_WIDTH = 1e-11
 """Rows whose scaled sides are closer are equations to the solver; the proof keeps both sides."""
 
 
+LEAST_SECONDS = 0.01
+"""Seconds that a linear program is given at least."""
+
+
 @dataclass(frozen=True, eq=False)
 class Polyhedron:
     """``row_lower <= matrix @ x <= row_upper`` within ``lower <= x <= upper``, all bounds finite.
@@ -61,32 +65,6 @@ class Polyhedron:
     def scaled(self) -> ScaledPolyhedron:
         """The polyhedron in the variables that a solver is given."""
         return ScaledPolyhedron.of(self)
-
-
-@dataclass(frozen=True, eq=False)
-class Inequalities:
-    """Rows ``matrix @ x <= right`` made of the upper sides of rows, then of lower sides.
-
-    Attributes
-    ----------
-    matrix, right
-        The inequalities, shapes (k, columns) and (k,).
-    high, low
-        The rows whose upper and whose lower sides these are, shape (rows,).
-    """
-
-    matrix: csr_array
-    right: Array
-    high: BoolArray
-    low: BoolArray
-
-    def multipliers(self, marginals: Array) -> Array:
-        """Return the multipliers of the rows, shape (rows,), from those of the inequalities."""
-        found = np.zeros(len(self.high))
-        count = int(self.high.sum())
-        found[self.high] += marginals[:count]
-        found[self.low] -= marginals[count:]
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,24 +116,6 @@ class ScaledPolyhedron:
         scaled = csr_array(matrix.multiply(rows[:, None]))
         return cls(centre, half, rows, scaled, row_lower, row_upper, bounds, equal)
 
-    def one_sided(self, chosen: BoolArray) -> Inequalities:
-        """Return the sides of the `chosen` rows as inequalities."""
-        high, low = chosen & np.isfinite(self.row_upper), chosen & np.isfinite(self.row_lower)
-        matrix = csr_array(vstack([self.matrix[high], -self.matrix[low]], format="csr"))
-        right = np.concatenate([self.row_upper[high], -self.row_lower[low]])
-        return Inequalities(matrix, right, high, low)
-
-    @cached_property
-    def inequalities(self) -> Inequalities:
-        """The rows that are no equations to the solver."""
-        return self.one_sided(~self.equal)
-
-    @cached_property
-    def equations(self) -> tuple[csr_array, Array]:
-        """The rows that are equations to the solver: matrix and right-hand sides."""
-        middle = 0.5 * self.row_lower[self.equal] + 0.5 * self.row_upper[self.equal]
-        return csr_array(self.matrix[self.equal]), middle
-
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
@@ -190,35 +150,59 @@ def minimise(p: Polyhedron, cost: Array, seconds: float = math.inf) -> Optimum:
     s = p.scaled
     c = cost * s.half
     size = float(np.abs(c).max(initial=0.0)) or 1.0
-    sides = s.inequalities
-    equations, target = s.equations
-    found = _linprog(
-        c / size,
-        A_ub=sides.matrix,
-        b_ub=sides.right,
-        A_eq=equations,
-        b_eq=target,
-        bounds=s.bounds,
-        seconds=seconds,
-    )
+    found, y = _solved(s, c / size, s.equal, seconds)
     if found.status == STATUS_INFEASIBLE:
         return Optimum(math.inf if is_proved_empty(p, seconds) else -math.inf, None, None)
     if found.status != STATUS_OPTIMAL or found.x is None:
         return Optimum(-math.inf, None, None)
-    y = sides.multipliers(np.asarray(found.ineqlin.marginals))
-    y[s.equal] = found.eqlin.marginals
     y = y * s.row_scale * size
     x = np.clip(s.centre + s.half * found.x, p.lower, p.upper)
     return Optimum(safe_dual_bound(p, cost, y), x, y)
 
 
-def _linprog(cost: Array, *, seconds: float, **rows: Any) -> Any:
-    """Call HiGHS' dual simplex method, whose multipliers are those of a vertex."""
+def _solved(
+    s: ScaledPolyhedron, cost: Array, equal: BoolArray, seconds: float, violation: bool = False
+) -> tuple[Any, Array]:
+    """Return what HiGHS finds by its dual simplex method, and the multipliers of the rows.
+
+    These are those of a vertex, and zero where the linear program is not solved.
+
+    Parameters
+    ----------
+    cost
+        Coefficients of the scaled variables, shape (columns,).
+    equal
+        Rows that are equations, shape (rows,).
+    violation
+        Whether all other rows may be violated by a further variable, which is then minimised.
+    """
     from scipy.optimize import linprog
 
-    options = {} if math.isinf(seconds) else {"time_limit": max(seconds, 0.01)}
+    high, low = ~equal & np.isfinite(s.row_upper), ~equal & np.isfinite(s.row_lower)
+    matrix = vstack([s.matrix[high], -s.matrix[low]], format="csr")
+    equations, bounds = s.matrix[equal], s.bounds
+    if violation:
+        matrix = hstack([matrix, csr_array(-np.ones((matrix.shape[0], 1)))], format="csr")
+        equations = hstack([equations, csr_array((equations.shape[0], 1))], format="csr")
+        cost, bounds = np.append(cost, 1.0), np.vstack([bounds, [0.0, MAX_VIOLATION]])
     solve: Any = linprog
-    return solve(cost, method="highs-ds", options=options, **rows)
+    found = solve(
+        cost,
+        A_ub=matrix,
+        b_ub=np.concatenate([s.row_upper[high], -s.row_lower[low]]),
+        A_eq=equations,
+        b_eq=0.5 * s.row_lower[equal] + 0.5 * s.row_upper[equal],
+        bounds=bounds,
+        method="highs-ds",
+        options={} if math.isinf(seconds) else {"time_limit": max(seconds, LEAST_SECONDS)},
+    )
+    y = np.zeros(len(equal))
+    if found.status == STATUS_OPTIMAL:
+        marginals, count = np.asarray(found.ineqlin.marginals), int(high.sum())
+        y[high] += marginals[:count]
+        y[low] -= marginals[count:]
+        y[equal] = found.eqlin.marginals
+    return found, y
 
 
 def safe_dual_bound(p: Polyhedron, cost: Array, multipliers: Array) -> float:
@@ -253,16 +237,6 @@ def is_proved_empty(p: Polyhedron, seconds: float = math.inf) -> bool:
     on nothing at all is a contradiction.
     """
     s = p.scaled
-    sides = s.one_sided(np.ones(len(s.row_scale), dtype=bool))
-    count, n = sides.matrix.shape
-    found = _linprog(
-        np.append(np.zeros(n), 1.0),
-        A_ub=hstack([sides.matrix, csr_array(-np.ones((count, 1)))], format="csr"),
-        b_ub=sides.right,
-        bounds=np.vstack([s.bounds, [0.0, MAX_VIOLATION]]),
-        seconds=seconds,
-    )
-    if found.status != STATUS_OPTIMAL:
-        return False
-    y = sides.multipliers(np.asarray(found.ineqlin.marginals))
-    return safe_dual_bound(p, np.zeros(n), y * s.row_scale) > 0.0
+    nothing, none = np.zeros(len(p.lower)), np.zeros(len(s.row_scale), dtype=bool)
+    _, y = _solved(s, nothing, none, seconds, violation=True)
+    return safe_dual_bound(p, nothing, y * s.row_scale) > 0.0

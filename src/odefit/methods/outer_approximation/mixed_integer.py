@@ -14,10 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from odefit.methods.outer_approximation.fbbt import Infeasible
-from odefit.methods.outer_approximation.linear_programs import minimise
+from odefit.methods.outer_approximation.linear_programs import ScaledPolyhedron, minimise
 from odefit.methods.outer_approximation.master_problem import MasterProblem
 from odefit.methods.process import Child
 from odefit.problem.arrays import Array, BoolArray
@@ -42,12 +41,10 @@ class MixedIntegerProgram:
 
     Attributes
     ----------
+    polyhedron
+        Rows and bounds of the columns.
     cost
         Coefficients of what is minimised, shape (columns,).
-    matrix, row_lower, row_upper
-        The rows ``row_lower <= matrix @ v <= row_upper``.
-    bounds
-        Bounds of the columns, shape (columns, 2).
     integer
         Which columns are integers, shape (columns,).
     gap
@@ -56,11 +53,8 @@ class MixedIntegerProgram:
         Time limit.
     """
 
+    polyhedron: ScaledPolyhedron
     cost: Array
-    matrix: csr_array
-    row_lower: Array
-    row_upper: Array
-    bounds: Array
     integer: BoolArray
     gap: float
     seconds: float
@@ -120,11 +114,12 @@ class Highs:
         """Solve a program in this process."""
         from scipy.optimize import Bounds, LinearConstraint, milp
 
+        p = program.polyhedron
         found = milp(
             program.cost,
             integrality=program.integer.astype(int),
-            bounds=Bounds(program.bounds[:, 0], program.bounds[:, 1]),
-            constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
+            bounds=Bounds(p.bounds[:, 0], p.bounds[:, 1]),
+            constraints=LinearConstraint(p.matrix, p.row_lower, p.row_upper),
             options={"time_limit": program.seconds, "mip_rel_gap": program.gap},
         )
         if found.status == SCIPY_INFEASIBLE:
@@ -163,13 +158,14 @@ class Scip:
         limits = {"limits/time": program.seconds, "limits/gap": program.gap}
         for option, value in {**self.options, **limits}.items():
             model.setParam(option, value)
-        columns = zip(program.bounds.tolist(), program.integer, program.cost.tolist(), strict=True)
+        p = program.polyhedron
+        columns = zip(p.bounds.tolist(), program.integer, program.cost.tolist(), strict=True)
         x = [
             model.addVar(lb=low, ub=high, vtype="B" if whole else "C", obj=cost)
             for (low, high), whole, cost in columns
         ]
-        m = program.matrix
-        sides = zip(program.row_lower.tolist(), program.row_upper.tolist(), strict=True)
+        m = p.matrix
+        sides = zip(p.row_lower.tolist(), p.row_upper.tolist(), strict=True)
         for r, (low, high) in enumerate(sides):
             own = slice(int(m.indptr[r]), int(m.indptr[r + 1]))
             entries = zip(m.data[own].tolist(), m.indices[own].tolist(), strict=True)
@@ -260,9 +256,8 @@ class SolverProcess:
             return MixedIntegerOptimum(root.bound, root.x, root.x is not None, "linear")
         cost = program.cost * s.half
         size = float(np.abs(cost).max(initial=0.0)) or 1.0
-        rows = s.matrix, s.row_lower, s.row_upper, s.bounds
         limits = gap, max(seconds, LEAST_SECONDS)
-        found = self._ask(MixedIntegerProgram(cost / size, *rows, program.integer, *limits), stop)
+        found = self._ask(MixedIntegerProgram(s, cost / size, program.integer, *limits), stop)
         margin = 0.0
         if root.multipliers is not None:
             margin = FEASIBILITY_TOLERANCE * float(np.abs(root.multipliers / s.row_scale).sum())

@@ -60,20 +60,6 @@ class Definition:
     constant: float = 0.0
     function: Univariate | None = None
 
-    def value(self, w: Any) -> float:
-        """Return the value at the values `w` of the variables, by index."""
-        values = [float(w[k]) for k in self.arguments]
-        if self.function is not None:
-            return self.function.at(values[0])
-        if self.kind == "sum":
-            return self.constant + sum(
-                c * x for c, x in zip(self.coefficients, values, strict=True)
-            )
-        a, b = values
-        if self.kind == "product":
-            return a * b
-        return a / b if b else math.nan
-
 
 class Affine:
     """An expression ``constant + sum of coefficients[i] w_i``, with the operations of algebras."""

@@ -99,20 +99,6 @@ class StandardForm:
         r = w[self.residuals]
         return float(r @ r + self.linear @ w + self.constant)
 
-    def lifted(self, values: Array, unknowns: Array) -> Array:
-        """Return all variables at a point of the discretised problem, shape (n,).
-
-        Parameters
-        ----------
-        values, unknowns
-            Values of the variables at points, shape (P, variables), and of the unknowns.
-        """
-        w = np.full(self.size, np.nan)
-        w[: self.originals] = np.concatenate([values.ravel(), unknowns])
-        for k, definition in self.definitions.items():
-            w[k] = definition.value(w)
-        return w
-
 
 def standard_form(d: Discretisation) -> StandardForm:
     """Return the discretised problem (13)-(17) with every expression taken apart.
