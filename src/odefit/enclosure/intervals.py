@@ -1,8 +1,8 @@
 """Intervals of the entries of a tape, for many boxes at once, rounded outwards.
 
-Coarser than Taylor models and much cheaper; and signs are kept: what is nowhere negative has a
-lower end of exactly zero, not of a little less (R. E. Moore, R. B. Kearfott and M. J. Cloud,
-Introduction to interval analysis, 2009).
+Intervals are coarser than Taylor models and much cheaper, and they keep signs: the lower end of a
+quantity that is nowhere negative is exactly zero, not a little less (R. E. Moore, R. B. Kearfott
+and M. J. Cloud, Introduction to interval analysis, 2009).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Interval:
     Attributes
     ----------
     low, high
-        Shape (B,).
+        The ends in each box, shape (B,).
     """
 
     low: Array
@@ -33,7 +33,7 @@ class Interval:
 
     @staticmethod
     def number(exact: Fraction, boxes: int) -> Interval:
-        """The same number in all boxes."""
+        """Return the same number in all boxes, between neighbouring floats if it is no float."""
         try:
             value = float(exact)
         except OverflowError:
@@ -44,38 +44,38 @@ class Interval:
 
     @staticmethod
     def anything(boxes: int) -> Interval:
-        """Nothing is known."""
+        """Return the interval of all numbers, for a quantity of which nothing is known."""
         return Interval(np.full(boxes, -np.inf), np.full(boxes, np.inf))
 
     @staticmethod
     def around(middle: Array, radius: Array) -> Interval:
-        """Of what is at most `radius` from `middle`."""
+        """Return all numbers whose distance from `middle` is at most `radius`."""
         return Interval(*_rounded(middle - radius, middle + radius))
 
     @property
     def finite(self) -> BoolArray:
-        """Where something is known from both sides."""
+        """The boxes in which both ends are finite, a mask of shape (B,)."""
         return np.isfinite(self.low) & np.isfinite(self.high)
 
     @property
     def signed(self) -> BoolArray:
-        """Where it does not go on to both sides of zero."""
+        """The boxes in which the quantity does not change its sign, a mask of shape (B,)."""
         return np.asarray((self.low >= 0) | (self.high <= 0))
 
     def middle(self) -> tuple[Array, Array]:
-        """Its middle, and how far the ends are from it; not finite where nothing is known."""
+        """Return the middle and the radius, rounded upwards; not finite where an end is infinite."""
         middle = 0.5 * self.low + 0.5 * self.high
         radius = np.maximum(self.high - middle, middle - self.low)
         return middle, radius + 4 * UNIT_ROUNDOFF * (np.abs(middle) + radius) + UNDERFLOW
 
     def put(self, boxes: IntArray, other: Interval) -> Interval:
-        """With those of some boxes replaced."""
+        """Return the interval with another in the selected boxes."""
         low, high = self.low.copy(), self.high.copy()
         low[boxes], high[boxes] = other.low, other.high
         return Interval(low, high)
 
     def take(self, boxes: IntArray) -> Interval:
-        """Of some boxes."""
+        """Return the interval in the selected boxes."""
         return Interval(self.low[boxes], self.high[boxes])
 
     def __neg__(self) -> Interval:
@@ -88,25 +88,25 @@ class Interval:
         return Interval(*_rounded(self.low - other.high, self.high - other.low))
 
     def __mul__(self, other: Interval) -> Interval:
-        # Zero times something of which nothing is known is not computed: it is not known.
+        # Zero times an infinite end is not a number, so that nothing is known of the product.
         return _product(self, other, _products(self, other))
 
     def __truediv__(self, other: Interval) -> Interval:
         return self * _reciprocal(other, (other.low <= 0) & (other.high >= 0))
 
     def hull(self, other: Interval) -> Interval:
-        """Of both."""
+        """Return the smallest interval that contains both."""
         return Interval(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
 
     def within(self, other: Interval) -> Interval:
-        """What both allow; if there is nothing, which only rounding can cause, this."""
+        """Return the intersection; where it is empty, which only rounding can cause, this one."""
         low, high = np.maximum(self.low, other.low), np.minimum(self.high, other.high)
         none = low > high
         return Interval(np.where(none, self.low, low), np.where(none, self.high, high))
 
 
 def _rounded(low: Array, high: Array) -> tuple[Array, Array]:
-    """Ends one rounding further out; what is not a number says nothing. Zero is exact in sums."""
+    """Return ends that are one rounding further out; an end that is not a number is infinite."""
     low = np.where(np.isnan(low) | (low == np.inf), -np.inf, low)
     high = np.where(np.isnan(high) | (high == -np.inf), np.inf, high)
     with np.errstate(invalid="ignore"):
@@ -167,7 +167,7 @@ def relational_quotient(a: Interval, b: Interval) -> Interval:
 def evaluated(
     tape: Tape, entries: Iterable[int], known: Mapping[int, Interval], boxes: int
 ) -> dict[int, Interval]:
-    """All `entries`, which are in order, from those that are `known`."""
+    """Return the intervals of all `entries`, which are in order, from those that are `known`."""
     found = dict(known)
     for i in entries:
         if i in found:
@@ -181,7 +181,6 @@ def evaluated(
         elif operation == "-":
             found[i] = found[a] - found[b]
         elif operation == "*":
-            # A square is not negative.
             found[i] = squared(found[a]) if a == b else found[a] * found[b]
         elif operation == "/":
             found[i] = found[a] / found[b]
@@ -200,19 +199,19 @@ def _exponential(a: Interval) -> Interval:
             np.exp(a.low) / ROUNDING_MARGIN - UNDERFLOW,
             np.exp(a.high) * ROUNDING_MARGIN + UNDERFLOW,
         )
-    # What overflows is at least so large.
+    # A number that overflows is at least so large.
     return Interval(np.clip(low, 0.0, OVERFLOW), high)
 
 
 def squared(a: Interval) -> Interval:
-    """Its square."""
+    """Return the square, which is nowhere negative."""
     product = a * a
-    # Where nothing is known, there may be a pole, which is not to be hidden.
+    # Where nothing is known, there may be a pole, which must not be hidden.
     return Interval(np.where(a.finite, np.maximum(product.low, 0.0), product.low), product.high)
 
 
 def polynomial(coefficients: Sequence[float], at: Interval) -> Interval:
-    """``c[0] + c[1] x + ...``, by Horner's rule."""
+    """Return ``c[0] + c[1] x + ...`` by Horner's rule."""
     boxes = len(at.low)
     found = Interval.number(Fraction(0), boxes)
     for c in reversed(coefficients):

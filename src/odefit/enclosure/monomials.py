@@ -1,4 +1,4 @@
-"""Monomials in a few variables, by degree, and which pairs of them multiply to which."""
+"""Monomials in a few variables, by degree, and the products of pairs of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 
 MAX_MONOMIALS = 20_000
-"""Monomials at most: beyond, a single product of two polynomials takes seconds."""
+"""Largest number of monomials: with more, a single product of two polynomials takes seconds."""
 
 Support = frozenset[int] | None
 """Monomials whose coefficients may not be zero; None for all."""
@@ -25,9 +25,9 @@ class Monomials:
     Parameters
     ----------
     variables
-        Their number n.
+        The number n of variables.
     degree
-        The largest D.
+        The largest degree D.
 
     Attributes
     ----------
@@ -35,14 +35,14 @@ class Monomials:
         The variables of each monomial, as often as they occur, in order: () is 1, (0, 0) the
         square of the first.
     degrees
-        Shape (M,).
+        The degree of each monomial, shape (M,).
     parts
         Slices of the monomials of degree 0 ... D.
 
     Raises
     ------
     InputError
-        There are more than :data:`MAX_MONOMIALS`.
+        There are more monomials than :data:`MAX_MONOMIALS`.
     """
 
     def __init__(self, variables: int, degree: int) -> None:
@@ -66,19 +66,19 @@ class Monomials:
     @staticmethod
     @lru_cache
     def of(variables: int, degree: int) -> Monomials:
-        """The same object for the same numbers."""
+        """Return the same object for the same numbers."""
         return Monomials(variables, degree)
 
     def __len__(self) -> int:
         return len(self.exponents)
 
     def index(self, *variables: int) -> int:
-        """Number of the product of some variables."""
+        """Return the number of the monomial that is the product of some variables."""
         return self._index[tuple(sorted(variables))]
 
     @cached_property
     def linear(self) -> list[int]:
-        """Numbers of the variables themselves."""
+        """The numbers of the monomials that are the variables themselves."""
         return [self.index(k) for k in range(self.variables)] if self.degree else []
 
     @cached_property
@@ -96,7 +96,10 @@ class Monomials:
         return found
 
     def pairs(self, left: Support, right: Support) -> Sequence[tuple[int, int, int]]:
-        """Triples (i, j, k): monomial i of `left` times j of `right` is k, if that is one."""
+        """Return triples (i, j, k): monomial i of `left` times j of `right` is monomial k.
+
+        Products beyond the largest degree are left out.
+        """
         key = (left, right)
         if key not in self._pairs:
             every = range(len(self))
@@ -109,7 +112,7 @@ class Monomials:
         return self._pairs[key]
 
     def product_support(self, left: Support, right: Support) -> Support:
-        """Of a product."""
+        """Return the support of a product of polynomials with these supports."""
         if left is None or right is None:
             return None
         return frozenset(k for _, _, k in self.pairs(left, right))
