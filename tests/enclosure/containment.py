@@ -13,33 +13,33 @@ from odefit.enclosure.monomials import Monomials
 from odefit.problem.arrays import Array
 from odefit.simulation import Evaluation
 
-CORNERS = 32
+MAX_CORNERS = 16
 
 
 def directions(variables: int, count: int, seed: int = 0) -> Array:
-    """All corners of [-1, 1]^n (some, if there are many), its middle, and points inside."""
+    """Return corners of [-1, 1]^n, all if there are few, its middle, and points inside."""
     rng = np.random.default_rng(seed)
     corners = np.array(list(product([-1.0, 1.0], repeat=variables)))
-    if len(corners) > CORNERS:
-        corners = rng.permutation(corners)[:CORNERS]
+    if len(corners) > MAX_CORNERS:
+        corners = rng.permutation(corners)[:MAX_CORNERS]
     inside = rng.uniform(-1.0, 1.0, (count, variables))
     return np.concatenate([corners, np.zeros((1, variables)), inside])
 
 
 def box(vector: Array, relative: float, absolute: float = 0.0) -> tuple[Array, Array]:
-    """Corners of one box around a vector, shapes (1, n)."""
+    """Return the corners of one box around a vector, shapes (1, n)."""
     radius = relative * np.abs(vector) + absolute
     return (vector - radius)[None], (vector + radius)[None]
 
 
 def at(monomials: Monomials, directions: Array) -> Array:
-    """Values of all monomials, shape (points, M)."""
+    """Return the values of all monomials, shape (points, M)."""
     columns = [np.prod(directions[:, list(e)], axis=1) for e in monomials.exponents]
     return np.column_stack(columns)
 
 
 def exact(monomials: Monomials, c: Array, d: list[Fraction]) -> Fraction:
-    """Of a polynomial with coefficients c, shape (M,)."""
+    """Return the exact value of a polynomial with coefficients c, shape (M,)."""
     total = Fraction(0)
     for exponent, a in zip(monomials.exponents, c.tolist(), strict=True):
         term = Fraction(a)
@@ -50,7 +50,7 @@ def exact(monomials: Monomials, c: Array, d: list[Fraction]) -> Fraction:
 
 
 def vectors(lower: Array, upper: Array, directions: Array) -> Array:
-    """Points of the box at directions in [-1, 1]^n."""
+    """Return the points of the box at directions in [-1, 1]^n."""
     found: Array = (lower + upper) / 2 + directions * (upper - lower) / 2
     return np.clip(found, lower, upper)
 
@@ -61,9 +61,9 @@ def checked(
     upper: Array,
     enclosure: Enclosure | None = None,
     forward: ForwardMap | None = None,
-    count: int = 30,
+    count: int = 10,
 ) -> Residuals:
-    """The enclosure over one box, when all true residuals at many points are inside.
+    """Return the enclosure over one box, after checking true residuals at many points.
 
     The forward map's own error is allowed for with 1e-11 of what its residuals are made of.
     """
@@ -86,14 +86,14 @@ def checked(
 
 
 def offsets(problem: Problem) -> float:
-    """Largest measured value in units of its residual."""
+    """Return the largest measured value, and one more."""
     return 1.0 + max(
         float(np.abs(s.values).max()) for c in problem.conditions for s in c.series.values()
     )
 
 
 def sane(found: Residuals) -> None:
-    """Never not-a-number, and polynomials finite."""
+    """Check that nothing is not-a-number, and that polynomials are finite."""
     assert np.isfinite(found.c).all()
     assert not np.isnan(found.remainder).any()
     assert (found.remainder >= 0).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import mpmath
@@ -166,9 +167,7 @@ WIDTHS = [0.0, 1e-12, 1e-6, 1e-3, 0.1, 0.5, 1.0, 4.0]
 """Of the argument, relative to its middle where that is not small."""
 
 
-@pytest.mark.parametrize(
-    ("degree", "length"), [(0, 0), (1, 0), (2, 0), (3, 0), (0, 3), (1, 1), (2, 4)]
-)
+@pytest.mark.parametrize(("degree", "length"), [(3, 0), (0, 3), (2, 4)])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_true_value_is_inside(name: str, degree: int, length: int) -> None:
     """With a length of 0, at one time."""
@@ -210,7 +209,7 @@ LOOSE = {"tan": 4.0, "sinh": 4.0, "cosh": 5.0, "tanh": 30.0, "atan": 9.0, "Hill"
 """Largest remainders, over the largest errors; that of others is hardly larger than one."""
 
 
-@pytest.mark.parametrize("degree", [0, 1, 2, 3])
+@pytest.mark.parametrize("degree", [0, 1, 3])
 @pytest.mark.parametrize("name", [n for n in FUNCTIONS if n not in ("sin cos", "bell", "nested")])
 def test_remainders_are_hardly_larger_than_errors(name: str, degree: int) -> None:
     """So they shrink with the width to the power of degree + 1, as errors do."""
@@ -255,20 +254,19 @@ def test_nothing_is_known_where_a_function_may_not_be_defined(name: str, degree:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
-def test_nothing_is_known_of_what_is_not_known(name: str, bad: float) -> None:
-    for argument in (line(bad, 0.1), line(0.7, bad), line(0.7, 0.1, remainder=abs(bad))):
-        found = of(name, argument)
-        assert np.isinf(found.remainder[0])
-        assert np.isfinite(found.c).all()
+def test_nothing_is_known_of_what_is_not_known(name: str) -> None:
+    for bad in (np.inf, -np.inf, np.nan):
+        for argument in (line(bad, 0.1), line(0.7, bad), line(0.7, 0.1, remainder=abs(bad))):
+            found = of(name, argument)
+            assert np.isinf(found.remainder[0])
+            assert np.isfinite(found.c).all()
 
 
-@pytest.mark.parametrize("middle", [-1e308, -800.0, 800.0, 1e5, 1e308])
 @pytest.mark.parametrize("name", ["exp", "sinh", "cosh", "tanh", "sin", "cos", "atan", "2^x"])
-def test_huge_arguments(name: str, middle: float) -> None:
+def test_huge_arguments(name: str) -> None:
     rng = np.random.default_rng(0)
     expression, other = FUNCTIONS[name][0], TaylorModel.constant(ONE, np.full(1, OTHER))
-    for width in (0.0, 1e-3, 1.0):
+    for middle, width in product([-1e308, -800.0, 800.0, 1e5, 1e308], [0.0, 1e-3, 1.0]):
         x = line(middle, width)
         found = of(name, x)
         if abs(middle) < 1e6:
@@ -300,7 +298,7 @@ def test_wide_boxes_are_as_good_as_intervals(name: str) -> None:
         assert farthest <= found.remainder[0] <= best * (1 + 1e-8) + 1e-12
 
 
-def test_late_parts_are_those_that_shorter_steps_lower() -> None:
+def test_truncation_in_time_is_what_shorter_steps_lower() -> None:
     """All of it, if nothing depends on the box; nothing, if nothing depends on time."""
     for name in ("exp", "sqrt", "x^2.5", "log", "atan", "tanh", "sin"):
         other = TaylorModel.constant(ONE, np.full(2, OTHER))

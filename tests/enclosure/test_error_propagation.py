@@ -21,7 +21,7 @@ from odefit.enclosure.error_propagation import (
 from odefit.problem.arrays import Array
 
 STEPS = 40
-"""Of the Runge-Kutta method by which perturbed equations are solved."""
+"""Steps of the Runge-Kutta method by which perturbed equations are solved."""
 
 
 def with_inhomogeneity(matrix: Array, first: Array, steady: Array) -> tuple[Array, Array]:
@@ -125,7 +125,7 @@ def upper_bound(middle: Array, varies: Array) -> Array:
     return found
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(12))
 def test_componentwise_bounds_hold(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 4))
@@ -156,7 +156,7 @@ def test_a_negative_diagonal_is_no_reason_to_round_down() -> None:
         assert mpmath.mpf(float(after[0, 0])) >= mpmath.exp(-2)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_the_frame_solves_its_equation(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 5))
@@ -189,7 +189,7 @@ def test_the_inverse_is_that_of_the_polynomial() -> None:
         assert (np.abs(true) <= frame.inverse[0]).all()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(12))
 def test_framed_bounds_hold_over_many_steps(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 4))

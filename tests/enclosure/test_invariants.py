@@ -8,7 +8,7 @@ import odefit
 from odefit.enclosure.invariants import invariants
 from odefit.enclosure.system import System
 from odefit.structure.tape import Tape
-from tests.enclosure.test_flow import observed
+from tests.enclosure.solutions import observed
 
 
 def of(ode: dict[str, str], *parameters: str) -> list[list[Fraction]]:
