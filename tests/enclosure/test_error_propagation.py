@@ -270,3 +270,29 @@ def test_spreads_are_taken_and_put() -> None:
     spread.put(np.array([0, 1]), part)
     assert spread.sizes.tolist() == [[4.0, 5.0], [0.0, 1.0], [4.0, 5.0]]
     assert (spread.lengths == spread.sizes).all()
+
+
+def test_a_deviation_that_is_dropped_leaves_its_frame() -> None:
+    """In a frame, lengths of one state hide in the others: without it, only sizes count."""
+    turned = np.array([[[0.6, -0.8], [0.8, 0.6]]])
+    spread = ErrorBound(np.array([[0.6, 0.8]]), turned, np.array([[1.0, 0.0]]))
+    left = spread.without(np.array([[False, True]]))
+    e = np.array([0.6, 0.0])  # the first component of what was there
+    assert (np.abs(np.linalg.solve(left.frame[0], e)) <= left.lengths[0] + 1e-15).all()
+    assert left.sizes.tolist() == [[0.6, 0.0]]
+    again = left.unknown(np.array([[False, True]]))
+    assert np.isinf(again.sizes[0, 1])
+    assert again.without(np.array([[False, True]])).lengths.tolist() == left.lengths.tolist()
+
+
+def test_what_follows_a_state_that_is_given_up() -> None:
+    """The rate of y is harmless, but made of an x whose rate is not."""
+    problem = observed({"y": "x/9 - y/8", "x": "-k*x"}, [1.0, 2.0], {"y": 0.0, "x": 30.0}, ["k"])
+
+    def solution(t: Any, v: Sequence[Any]) -> Sequence[Any]:
+        k = v[0]
+        y = 30 * (mpmath.exp(-t / 8) - mpmath.exp(-k * t)) / (9 * (k - mpmath.mpf(1) / 8))
+        return [y, 30 * mpmath.exp(-k * t)]
+
+    for lower, upper in ((1e3, 1e4), (3.0, 4000.0), (0.5, 1e6)):
+        holds(problem, Enclosure(problem), np.array([[lower]]), np.array([[upper]]), solution)
