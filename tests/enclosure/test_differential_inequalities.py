@@ -280,3 +280,16 @@ def test_events_and_inputs_with_intervals(monkeypatch: pytest.MonkeyPatch) -> No
     found = checked(problem, np.array([[0.6]]), np.array([[0.62]]))
     assert np.isfinite(found.remainder).all()
     assert (found.c[:, 1:] == 0).all(axis=1).any()
+
+
+def test_what_follows_a_state_that_is_given_up() -> None:
+    """The rate of y is harmless, but made of an x whose rate is not."""
+    problem = observed({"y": "x/9 - y/8", "x": "-k*x"}, [1.0, 2.0], {"y": 0.0, "x": 30.0}, ["k"])
+
+    def solution(t: Any, v: Sequence[Any]) -> Sequence[Any]:
+        k = v[0]
+        y = 30 * (mpmath.exp(-t / 8) - mpmath.exp(-k * t)) / (9 * (k - mpmath.mpf(1) / 8))
+        return [y, 30 * mpmath.exp(-k * t)]
+
+    for lower, upper in ((1e3, 1e4), (3.0, 4000.0), (0.5, 1e6)):
+        holds(problem, Enclosure(problem), np.array([[lower]]), np.array([[upper]]), solution)
