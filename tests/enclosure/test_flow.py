@@ -17,7 +17,7 @@ from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.residuals import variables
 from odefit.enclosure.state_enclosure import StateEnclosure
 from odefit.enclosure.system import System
-from odefit.enclosure.taylor_step import dependent
+from odefit.enclosure.taylor_step import StepMethod, dependent
 from tests.enclosure.containment import box, sane
 from tests.enclosure.solutions import CASES, Solution, decay, holds, number, observed, oscillator
 
@@ -156,7 +156,7 @@ def test_a_deviation_larger_than_guessed_is_not_believed(
     model = variables(monomials, np.array([[0.3]]), np.array([[upper]]))[0]
     start = StateEnclosure.of([model])
     control = StepControl(np.full(1, 0.9), np.zeros(1), np.ones(1))
-    far = Flow(one, monomials, 40, np.ones(1))
+    far = Flow(StepMethod(one, monomials, 40, np.ones(1)))
     with np.errstate(all="ignore"):
         found = far.advance(start, {one.unknowns[0]: model}, 0.0, 0.9, control)
     largest = upper / (1 - 0.9 * upper)

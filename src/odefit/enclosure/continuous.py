@@ -33,6 +33,7 @@ from odefit.enclosure.residuals import (
 from odefit.enclosure.state_enclosure import StateEnclosure
 from odefit.enclosure.system import System
 from odefit.enclosure.taylor_models import TaylorModel
+from odefit.enclosure.taylor_step import StepMethod
 from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
@@ -135,7 +136,7 @@ class _Condition:
         self.influence = influences(self.measured, condition.size)
         states = problem.model.states
         tolerance = np.full(len(states), ACCURACY * self._smallest_deviation(problem))
-        self.flow = Flow(self.system, monomials, order, tolerance)
+        self.flow = Flow(StepMethod(self.system, monomials, order, tolerance))
         self.inequalities = DifferentialInequalities(self.system)
         self.events = [
             (time, *self.system.jump(assign, time))

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.state_enclosure import StateEnclosure
-from odefit.enclosure.system import System
 from odefit.enclosure.taylor_models import TaylorModel
 from odefit.enclosure.taylor_step import HOPED_GROWTH, StepMethod, TaylorStep, dependent
 from odefit.problem.arrays import Array, IntArray
@@ -62,18 +60,12 @@ class Flow:
 
     Parameters
     ----------
-    system
-        The equations.
-    monomials
-        The monomials in the unknowns.
-    order
-        The number of coefficients of the Taylor polynomials in time.
-    tolerance
-        Error of a whole solution that shorter steps could avoid, by state and in its units.
+    method
+        The system, and how its steps are computed.
     """
 
-    def __init__(self, system: System, monomials: Monomials, order: int, tolerance: Array) -> None:
-        self._method = StepMethod(system, monomials, order, tolerance)
+    def __init__(self, method: StepMethod) -> None:
+        self._method = method
 
     def advance(
         self,

@@ -63,7 +63,7 @@ class Interval:
         return np.asarray((self.low >= 0) | (self.high <= 0))
 
     def middle(self) -> tuple[Array, Array]:
-        """Return the middle and the radius, rounded upwards; not finite where an end is infinite."""
+        """Return the middle and the radius, rounded upwards; not finite where an end is not."""
         middle = 0.5 * self.low + 0.5 * self.high
         radius = np.maximum(self.high - middle, middle - self.low)
         return middle, radius + 4 * UNIT_ROUNDOFF * (np.abs(middle) + radius) + UNDERFLOW

@@ -157,11 +157,6 @@ class TaylorModel:
         """Return a bound of the absolute value, shape (B,)."""
         return np.asarray((np.abs(self.c).sum((0, 1)) + self.remainder) * ROUNDING_MARGIN)
 
-    def deviation(self) -> Array:
-        """Return a bound of the distance from the constant coefficient, shape (B,)."""
-        total = np.abs(self.c[1:]).sum((0, 1)) + np.abs(self.c[0, 1:]).sum(0)
-        return np.asarray((total + self.remainder) * ROUNDING_MARGIN)
-
     def take(self, boxes: IntArray) -> TaylorModel:
         """Return the models in the selected boxes."""
         bounds = self.remainder[boxes], self.truncation[boxes]

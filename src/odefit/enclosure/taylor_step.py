@@ -10,7 +10,8 @@ and is, rounded upwards.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -84,19 +85,17 @@ class StepMethod:
         The number of coefficients of the Taylor polynomials in time.
     tolerance
         Error of a whole solution that shorter steps could avoid, by state and in its units.
-    linear_monomials
-        The monomials of the Jacobian, whose degree is at most one.
     """
 
     system: System
     monomials: Monomials
     order: int
     tolerance: Array
-    linear_monomials: Monomials = field(init=False)
 
-    def __post_init__(self) -> None:
-        low = Monomials.of(self.monomials.variables, min(1, self.monomials.degree))
-        object.__setattr__(self, "linear_monomials", low)
+    @cached_property
+    def linear_monomials(self) -> Monomials:
+        """The monomials of the Jacobian, whose degree is at most one."""
+        return Monomials.of(self.monomials.variables, min(1, self.monomials.degree))
 
     def constants(self, mode: Mode, unknowns: Mapping[int, TaylorModel], boxes: int) -> Constants:
         """Return the constants of a mode in the boxes of the unknowns."""
