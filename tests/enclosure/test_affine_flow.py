@@ -1,4 +1,4 @@
-"""Linear motions by powers of maps: against the exponential with 40 digits."""
+"""Linear ODEs by powers of maps: against the exponential with 40 digits."""
 
 from __future__ import annotations
 

@@ -75,11 +75,11 @@ def test_random_boxes_of_a_stiff_network(seed: int) -> None:
         for b in range(8):
             for share in (*rng.integers(0, 2, (2, 5)), rng.random(5)):
                 q = [mpmath.mpf(v) for v in (lower[b] + share * (upper[b] - lower[b])).tolist()]
-                for time, tube in zip(PINENE_TIMES, found, strict=True):
-                    for state, true in zip(tube.states, linear_pinene(time, q), strict=True):
+                for time, enclosed in zip(PINENE_TIMES, found, strict=True):
+                    for state, true in zip(enclosed.states, linear_pinene(time, q), strict=True):
                         assert state.low[b] - 1e-20 <= true <= state.high[b] + 1e-20
-    for tube in found:
-        for state in tube.states:
+    for enclosed in found:
+        for state in enclosed.states:
             assert (state.low >= 0).all()
             assert (state.high <= 100 * (1 + 1e-6)).all()
 
@@ -88,10 +88,10 @@ def test_decay_at_any_rate_takes_one_step() -> None:
     problem = observed({"x": "-k*x"}, [1e6], {"x": 1.0}, ["k"])
     system = System(problem, problem.conditions[0])
     lower, upper = np.array([[1e-3], [0.0], [1e9]]), np.array([[1e3], [1e3], [1e9]])
-    (tube,) = along(system, lower, upper, np.ones(1), [1e6])
-    assert tube.states[0].low.tolist() == [0.0, 0.0, 0.0]
-    assert tube.states[0].high[0] < 1e-280
-    assert 1.0 <= tube.states[0].high[1] < 1.0 + 1e-8
+    (enclosed,) = along(system, lower, upper, np.ones(1), [1e6])
+    assert enclosed.states[0].low.tolist() == [0.0, 0.0, 0.0]
+    assert enclosed.states[0].high[0] < 1e-280
+    assert 1.0 <= enclosed.states[0].high[1] < 1.0 + 1e-8
 
 
 @pytest.mark.parametrize("guesses", [0, 1, 3])
@@ -106,12 +106,14 @@ def test_growth_is_not_believed_to_be_small(
     system = System(problem, problem.conditions[0])
     for y in (0.1, 1.0, 1.2):
         last = None
-        for time, tube in zip((0.5, 0.9), along_states(system, [1.0, y], (0.5, 0.9)), strict=True):
+        for time, enclosed in zip(
+            (0.5, 0.9), along_states(system, [1.0, y], (0.5, 0.9)), strict=True
+        ):
             true = y / (1 - time * y) if time * y < 1 else np.inf
-            assert tube.states[1].high[0] >= true
-            assert tube.states[0].high[0] >= true / y
-            assert 0 <= tube.states[1].low[0] <= true
-            last = tube
+            assert enclosed.states[1].high[0] >= true
+            assert enclosed.states[0].high[0] >= true / y
+            assert 0 <= enclosed.states[1].low[0] <= true
+            last = enclosed
         assert last is not None
 
 
@@ -125,13 +127,13 @@ def test_rotations() -> None:
     problem = observed({"x": "w*y", "y": "-w*x"}, [0.4, 1.0], {"x": 1.0, "y": 0.0}, ["w"])
     system = System(problem, problem.conditions[0])
     lower, upper = np.array([[0.9], [0.2]]), np.array([[1.1], [0.2]])
-    for time, tube in zip(
+    for time, enclosed in zip(
         (0.4, 1.0), along(system, lower, upper, np.array([1.0, 0.0]), (0.4, 1.0)), strict=True
     ):
         for w in (0.9, 1.0, 1.1):
-            for state, true in zip(tube.states, oscillator(time, [w, 1.0]), strict=True):
+            for state, true in zip(enclosed.states, oscillator(time, [w, 1.0]), strict=True):
                 assert state.low[0] <= true <= state.high[0]
-        for state, true in zip(tube.states, oscillator(time, [0.2, 1.0]), strict=True):
+        for state, true in zip(enclosed.states, oscillator(time, [0.2, 1.0]), strict=True):
             assert state.low[1] <= true <= state.high[1]
             assert state.high[1] - state.low[1] < 0.5
 
@@ -143,16 +145,16 @@ def test_the_comparison_equation(seed: int) -> None:
     count = 60
     start = rng.choice([-1.0, 0.0, 1.0], count) * rng.uniform(0, 2, count)
     low = rng.choice([rng.normal(), -50.0, 3.0], count) * rng.uniform(size=count)
-    slope = Interval(low, low + rng.uniform(0, 2, count))
+    factor = Interval(low, low + rng.uniform(0, 2, count))
     rest = rng.choice([-1.0, 0.0, 1.0], count) * rng.uniform(0, 3, count)
     h = 0.7
     with np.errstate(all="ignore"):
-        found = highest(start, slope, rest, h)
+        found = highest(start, factor, rest, h)
     u, steps = start.copy(), 20000
     sup = u.copy()
     for _ in range(steps):
-        # Euler's method from below: the slope is not overestimated where it is convex.
-        u = u + h / steps * (np.maximum(slope.low * u, slope.high * u) + rest)
+        # Euler's method from below: the right-hand side is not overestimated where it is convex.
+        u = u + h / steps * (np.maximum(factor.low * u, factor.high * u) + rest)
         sup = np.maximum(sup, u)
     room = 1e-2 * np.abs(u) + 1e-3
     assert (found >= u - room).all()

@@ -98,11 +98,11 @@ def enclosed(
             return TapeProgram(tape, [term]).evaluate(monomials, {0: x, 1: y}, boxes)[term.index]
         program = TapeProgram(tape, [term], [0])
         values = {**program.constants(monomials, {1: y}, boxes), 0: x}
-        sweep = TaylorEvaluation(program, monomials, length, values)
+        evaluation = TaylorEvaluation(program, monomials, length, values)
         for k in range(length):
-            sweep.compute_order(k)
-        sweep.bound()
-    return sweep.values[term.index]
+            evaluation.compute_order(k)
+        evaluation.bound()
+    return evaluation.values[term.index]
 
 
 def argument(
@@ -349,18 +349,18 @@ def test_derivatives(name: str) -> None:
     """On the tape, against differences of many digits."""
     expression = FUNCTIONS[name][0]
     tape, term = recorded(expression)
-    slopes = [tape.derivative(term, Term(tape, k)) for k in (0, 1)]
+    derivatives = [tape.derivative(term, Term(tape, k)) for k in (0, 1)]
     monomials = Monomials.of(1, 0)
     at = (0.6, 1.7)
     known = {k: TaylorModel.constant(monomials, np.full(1, v)) for k, v in enumerate(at)}
-    found = TapeProgram(tape, slopes).evaluate(monomials, known, 1)
+    found = TapeProgram(tape, derivatives).evaluate(monomials, known, 1)
     with mpmath.workdps(DIGITS):
         x, y = (mpmath.mpf(v) for v in at)
         h = mpmath.mpf(10) ** -18
         by_x = (expression(Exact(), x + h, y) - expression(Exact(), x - h, y)) / (2 * h)
         by_y = (expression(Exact(), x, y + h) - expression(Exact(), x, y - h)) / (2 * h)
-        for slope, true in zip(slopes, (by_x, by_y), strict=True):
-            model = found[slope.index]
+        for derivative, true in zip(derivatives, (by_x, by_y), strict=True):
+            model = found[derivative.index]
             assert abs(model.c[0, 0, 0] - true) <= model.remainder[0] + abs(true) * 1e-30
             assert model.remainder[0] <= 1e-12 * (1 + abs(true))
 
@@ -425,7 +425,7 @@ def test_powers_are_of_what_is_positive(exponent: float) -> None:
 
 @pytest.mark.parametrize(("name", "middle"), [("log", 1 + 1e-9), ("atan", 1e-9), ("asin", 1e-9)])
 def test_rounding_of_coefficients_is_counted(name: str, middle: float) -> None:
-    """Next to a zero of the function, its own error is smaller than that of its slope."""
+    """Next to a zero of the function, its own error is smaller than that of its derivative."""
     rng, other = np.random.default_rng(0), TaylorModel.constant(ONE, np.full(1, OTHER))
     expression = FUNCTIONS[name][0]
     for width in rng.uniform(1e-7, 1e-6, 20).tolist():

@@ -99,7 +99,7 @@ def perturbed(
         off, freq = np.sign(off), 0 * freq
     pushed = np.sign(rng.normal(size=n))
 
-    def slope(s: float, e: Array) -> Array:
+    def right_hand_side(s: float, e: Array) -> Array:
         a = middle[0] + s * middle[1] + s**2 * middle[2] + varies * off * np.cos(freq * s)
         found: Array = a @ e + defect * pushed
         return found
@@ -107,10 +107,10 @@ def perturbed(
     largest, h = np.abs(e), 1.0 / STEPS
     for k in range(STEPS):
         s = k * h
-        k1 = slope(s, e)
-        k2 = slope(s + h / 2, e + h / 2 * k1)
-        k3 = slope(s + h / 2, e + h / 2 * k2)
-        k4 = slope(s + h, e + h * k3)
+        k1 = right_hand_side(s, e)
+        k2 = right_hand_side(s + h / 2, e + h / 2 * k1)
+        k3 = right_hand_side(s + h / 2, e + h / 2 * k2)
+        k4 = right_hand_side(s + h, e + h * k3)
         e = e + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
         largest = np.maximum(largest, np.abs(e))
     return e, largest
@@ -163,13 +163,15 @@ def test_the_frame_solves_its_equation(seed: int) -> None:
     middle = rng.normal(size=(3, 1, n, n)) * rng.choice([0.01, 0.3])
     frame = MovingFrame(middle)
 
-    def slope(s: float, phi: Array) -> Array:
+    def rhs(s: float, phi: Array) -> Array:
         a = middle[0, 0] + s * middle[1, 0] + s**2 * middle[2, 0]
         found: Array = (a @ phi.reshape(n, n)).ravel()
         return found
 
     s = np.linspace(0, 1, 11)
-    path = solve_ivp(slope, (0, 1), np.eye(n).ravel(), "DOP853", s, rtol=1e-12, atol=1e-13)
+    path = solve_ivp(
+        right_hand_side, (0, 1), np.eye(n).ravel(), "DOP853", s, rtol=1e-12, atol=1e-13
+    )
     phi = path.y.T.reshape(-1, n, n)
     lacking = np.exp(np.abs(middle).sum((0, 1)).sum(axis=1).max()) * frame.defect[0].sum()
     assert np.abs(phi[-1] - frame.end[0]).max() <= lacking * 10 + 1e-9
@@ -194,43 +196,43 @@ def test_framed_bounds_hold_over_many_steps(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 4))
     sizes = rng.uniform(0, 1, n) * (rng.random(n) < 0.8)
-    spread = ErrorBound.of(sizes[None])
+    error = ErrorBound.of(sizes[None])
     solutions = [sizes * rng.choice([-1.0, 1.0, rng.uniform(-1, 1)], n) for _ in range(8)]
     for _ in range(5):
         middle, varies = jacobians(rng, n)
         defect = rng.uniform(0, 1, n) * rng.choice([0.0, 1e-3, 0.1])
         with np.errstate(invalid="ignore"):
-            spread = propagate_in_frame(
-                MovingFrame(middle[:, None]), varies[None], spread, defect[None]
+            error = propagate_in_frame(
+                MovingFrame(middle[:, None]), varies[None], error, defect[None]
             )
-        if not np.isfinite(spread.sizes).all():
+        if not np.isfinite(error.sizes).all():
             assert varies.max() > 0.1
             return
         solutions = [perturbed(rng, middle, varies, e, defect)[0] for e in solutions]
         for e in solutions:
-            assert (np.abs(e) <= spread.sizes[0] * (1 + 1e-6) + 1e-9).all()
-            own = np.abs(np.linalg.solve(spread.frame[0], e))
-            assert (own <= spread.lengths[0] * (1 + 1e-6) + 1e-9).all()
+            assert (np.abs(e) <= error.sizes[0] * (1 + 1e-6) + 1e-9).all()
+            own = np.abs(np.linalg.solve(error.frame[0], e))
+            assert (own <= error.lengths[0] * (1 + 1e-6) + 1e-9).all()
 
 
 def test_rotations_lose_nothing() -> None:
     """A box that turns around a hundred times is as large as before (Lohner's example)."""
     middle = np.array([[[[0.0, 0.7], [-0.7, 0.0]]]])
-    spread, frame = ErrorBound.of(np.array([[1.0, 1.0]])), MovingFrame(middle)
+    error, frame = ErrorBound.of(np.array([[1.0, 1.0]])), MovingFrame(middle)
     for _ in range(900):
-        spread = propagate_in_frame(frame, np.zeros((1, 2, 2)), spread, np.zeros((1, 2)))
-    assert (spread.lengths <= 1.0 + 1e-6).all()
-    assert (spread.sizes <= np.sqrt(2) + 1e-6).all()
+        error = propagate_in_frame(frame, np.zeros((1, 2, 2)), error, np.zeros((1, 2)))
+    assert (error.lengths <= 1.0 + 1e-6).all()
+    assert (error.sizes <= np.sqrt(2) + 1e-6).all()
 
 
 def test_what_a_frame_cannot_hold_is_unknown() -> None:
     middle = np.zeros((1, 3, 2, 2))
     middle[0, 1] = np.nan
     middle[0, 2] = 1e200
-    spread = ErrorBound.of(np.ones((3, 2)))
+    error = ErrorBound.of(np.ones((3, 2)))
     with np.errstate(all="ignore"):
         found = propagate_in_frame(
-            MovingFrame(middle), np.zeros((3, 2, 2)), spread, np.zeros((3, 2))
+            MovingFrame(middle), np.zeros((3, 2, 2)), error, np.zeros((3, 2))
         )
     assert np.isfinite(found.sizes[0]).all()
     assert np.isinf(found.sizes[1:]).all()
@@ -263,20 +265,20 @@ def test_the_longest_column_comes_first() -> None:
     np.testing.assert_allclose(np.abs(q[0]), [[0.0, 1.0], [1.0, 0.0]], atol=1e-15)
 
 
-def test_spreads_are_taken_and_put() -> None:
-    spread = ErrorBound.of(np.arange(6.0).reshape(3, 2))
-    part = spread.take(np.array([2, 0]))
+def test_error_bounds_are_taken_and_put() -> None:
+    error = ErrorBound.of(np.arange(6.0).reshape(3, 2))
+    part = error.take(np.array([2, 0]))
     assert part.sizes.tolist() == [[4.0, 5.0], [0.0, 1.0]]
-    spread.put(np.array([0, 1]), part)
-    assert spread.sizes.tolist() == [[4.0, 5.0], [0.0, 1.0], [4.0, 5.0]]
-    assert (spread.lengths == spread.sizes).all()
+    error.put(np.array([0, 1]), part)
+    assert error.sizes.tolist() == [[4.0, 5.0], [0.0, 1.0], [4.0, 5.0]]
+    assert (error.lengths == error.sizes).all()
 
 
 def test_a_deviation_that_is_dropped_leaves_its_frame() -> None:
     """In a frame, lengths of one state hide in the others: without it, only sizes count."""
     turned = np.array([[[0.6, -0.8], [0.8, 0.6]]])
-    spread = ErrorBound(np.array([[0.6, 0.8]]), turned, np.array([[1.0, 0.0]]))
-    left = spread.without(np.array([[False, True]]))
+    error = ErrorBound(np.array([[0.6, 0.8]]), turned, np.array([[1.0, 0.0]]))
+    left = error.without(np.array([[False, True]]))
     e = np.array([0.6, 0.0])  # the first component of what was there
     assert (np.abs(np.linalg.solve(left.frame[0], e)) <= left.lengths[0] + 1e-15).all()
     assert left.sizes.tolist() == [[0.6, 0.0]]

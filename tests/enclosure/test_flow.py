@@ -97,7 +97,7 @@ def test_no_time_is_lost_in_many_steps(t0: float) -> None:
     assert found.remainder[:2].max() < 1e-8
 
 
-def test_the_shortest_stretches_there_are() -> None:
+def test_the_shortest_time_spans_there_are() -> None:
     t = [1.0]
     for _ in range(3):
         t.append(float(np.nextafter(t[-1], 2.0)))

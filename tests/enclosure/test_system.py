@@ -154,10 +154,10 @@ def test_events_at_one_time_happen_one_after_the_other() -> None:
         Event((1.0,), {"x": "x + c"}),
     ]
     problem = decay(events)
-    (_, _), (before, bound), (after, late) = residuals_of(problem, np.array([0.3]))
+    (_, _), (before, bound), (after, error) = residuals_of(problem, np.array([0.3]))
     assert abs(before - Fraction(np.exp(-1.0))) <= bound + Fraction(1e-15)
     true = (np.exp(-1.0) * 2 + 6) * np.exp(-12.0)
-    assert abs(after - Fraction(true)) <= late + Fraction(1e-16)
+    assert abs(after - Fraction(true)) <= error + Fraction(1e-16)
 
 
 def test_doses_multiply_what_is_not_known() -> None:
@@ -179,7 +179,7 @@ def test_an_event_whose_constant_depends_on_states_is_refused() -> None:
         system(decay([Event((1.0,), {"c": "x/2"})]))
 
 
-def test_motions_and_breaks() -> None:
+def test_modes_and_breaks() -> None:
     problem = decay([Event((0.0, 2.0), {"x": "x + 1"}), Event((1.5,), {"c": 2.0})])
     one = system(problem)
     assert one.breaks == [1.5, 2.0]
@@ -256,7 +256,7 @@ def test_unknowns_act_through_doses() -> None:
     assert influence(decay([])) == [[0.0]]
 
 
-def test_unknowns_act_through_one_motion_after_the_other() -> None:
+def test_unknowns_act_through_one_mode_after_the_other() -> None:
     """k acts on z, then z on y, then y on x; never two of them at once."""
     ode = {"x": "c*y", "y": "d*z", "z": "e*k"}
     events = [Event((1.0,), {"e": 0.0, "d": 1.0}), Event((2.0,), {"d": 0.0, "c": 1.0})]

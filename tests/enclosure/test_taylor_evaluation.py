@@ -45,12 +45,12 @@ def swept(
     """Evaluated over a step."""
     program = TapeProgram(tape, [term], [0, 1])
     values = {**program.constants(monomials, {2: known[2]}, BOXES), 0: known[0], 1: known[1]}
-    sweep = TaylorEvaluation(program, monomials, length, values)
+    evaluation = TaylorEvaluation(program, monomials, length, values)
     with np.errstate(all="ignore"):
         for k in range(length):
-            sweep.compute_order(k)
-        sweep.bound()
-    return sweep.values[term.index]
+            evaluation.compute_order(k)
+        evaluation.bound()
+    return evaluation.values[term.index]
 
 
 def value(monomials: Monomials, c: Array, d: list[Fraction], s: Fraction) -> Fraction:

@@ -322,7 +322,7 @@ class _TimeSpan:
             if len(own) < 2:
                 continue
             parts = [_times(weights[k], found[k]) for k in own]
-            # The sum of all others is the sum of those before and of those behind.
+            # The sum of all other states is the sum of those before and of those behind.
             before, behind = [parts[0]], [parts[-1]]
             for k in range(1, len(own) - 1):
                 before.append(before[-1] + parts[k])

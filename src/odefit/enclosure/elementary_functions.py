@@ -134,14 +134,14 @@ class Power(Function):
             + UNDERFLOW
         )
         ends = np.maximum(np.power(low, p - 1.0), np.power(high, p - 1.0))
-        slope = (
+        derivative = (
             most
             * ends
             * np.exp((p_error + 4 * UNIT_ROUNDOFF * most) * scale)
             * (ROUNDING_MARGIN + FUNCTION_ERROR)
         )
-        remainder = np.where((least > 0) & (low > 0), growth * own + slope * rest, np.inf)
-        truncation = growth * truncation / least + slope * self.x.truncation
+        remainder = np.where((least > 0) & (low > 0), growth * own + derivative * rest, np.inf)
+        truncation = growth * truncation / least + derivative * self.x.truncation
         values = np.power(low, p), np.power(high, p)
         range_bound = self._range_bound(np.minimum(*values), np.maximum(*values), self.y, other)
         range_bound += np.maximum(*values) * np.expm1(p_error * scale) * ROUNDING_MARGIN
@@ -295,12 +295,12 @@ class SineCosine(Function):
         for k, y in enumerate(pair):
             (own, own_truncation), (other, other_truncation) = defects[1 - k], defects[k]
             # The derivative is bounded from its value in the middle.
-            slope = np.abs(pair[1 - k].c[0, 0]) + deviation + rest + FUNCTION_ERROR
-            slope = np.minimum(slope * ROUNDING_MARGIN, 1.0)
+            derivative = np.abs(pair[1 - k].c[0, 0]) + deviation + rest + FUNCTION_ERROR
+            derivative = np.minimum(derivative * ROUNDING_MARGIN, 1.0)
             remainder = (
-                own + sine * other + slope * rest + 2 * FUNCTION_ERROR
+                own + sine * other + derivative * rest + 2 * FUNCTION_ERROR
             ) * ROUNDING_MARGIN + UNDERFLOW
-            truncation = own_truncation + sine * other_truncation + slope * self.x.truncation
+            truncation = own_truncation + sine * other_truncation + derivative * self.x.truncation
             range_bound = self._range_bound(-one, one, y, deviation_of(y.norms()))
             found.append((remainder, truncation, range_bound))
         return found

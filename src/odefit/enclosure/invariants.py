@@ -3,7 +3,7 @@
 Right-hand sides are expanded to polynomials with exact coefficients; the weights with which they
 cancel are the null space of a matrix of fractions (the conservation relations of reaction networks;
 C. Reder, Metabolic control theory: a structural approach, 1988). Quotients and functions count as
-variables of their own: what cancels then cancels always, and an invariant that is missed costs
+variables of their own: an invariant that is found then holds always, and one that is missed costs
 sharpness alone.
 """
 

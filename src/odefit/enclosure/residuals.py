@@ -75,12 +75,12 @@ class ResidualsAtTime:
     system
         The equations of the condition.
     row
-        The number of the time among those of the condition.
+        The number of the time among the times of the condition.
 
     Attributes
     ----------
     places
-        Places of these residuals among those of the condition, which go series by series.
+        Places of these residuals among all of the condition, which are sorted by series.
     influence
         Which unknowns act on the residuals, as zeros and ones, shape (r, n).
     uses
@@ -190,8 +190,8 @@ def standard_deviations(problem: Problem, condition: Condition, name: str) -> Ar
         return noise.relative * np.abs(series.values)
     if noise.sd == "estimate" or isinstance(noise.sd, Expression):
         raise InputError(
-            f"noise.{name}.sd: bounds are of a sum of squares with known standard deviations; "
-            "give a number, e.g. that of a local fit"
+            f"noise.{name}.sd: a sum of squares can be bounded only if the standard deviations are "
+            "known; give a number, e.g. the one that a local fit estimates"
         )
     return np.full(len(series.values), noise.sd if isinstance(noise.sd, float) else 1.0)
 

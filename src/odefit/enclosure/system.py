@@ -51,10 +51,11 @@ class Mode:
     @cached_property
     def groups(self) -> list[list[int]]:
         """Numbers of the states that depend on each other, groups that others need first."""
-        reach, groups = self.dependence, list[list[int]]()
-        # The states of a group depend on equally many; what depends on fewer comes first.
-        for i in np.argsort(reach.sum(axis=1), kind="stable").tolist():
-            own = next((g for g in groups if reach[i, g[0]] and reach[g[0], i]), None)
+        mutual = self.dependence * self.dependence.T
+        groups: list[list[int]] = []
+        # States of one group depend on equally many states; those that depend on fewer come first.
+        for i in np.argsort(self.dependence.sum(axis=1), kind="stable").tolist():
+            own = next((g for g in groups if mutual[i, g[0]]), None)
             if own is None:
                 groups.append([i])
             else:
@@ -259,7 +260,7 @@ class System:
         """Return the numbers of the states that an event sets, and their new values."""
         names = list(self._states)
         own = [n for n in names if n in assign]
-        # Of events at the same time, each sees what those before it have set.
+        # Among events at the same time, each one finds the constants that earlier ones have set.
         scalars = next(s for t, a, s in self._jumps if t == time and a is assign)
         try:
             return [names.index(n) for n in own], self._at([assign[n] for n in own], scalars)
