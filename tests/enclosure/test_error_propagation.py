@@ -169,9 +169,7 @@ def test_the_frame_solves_its_equation(seed: int) -> None:
         return found
 
     s = np.linspace(0, 1, 11)
-    path = solve_ivp(
-        right_hand_side, (0, 1), np.eye(n).ravel(), "DOP853", s, rtol=1e-12, atol=1e-13
-    )
+    path = solve_ivp(rhs, (0, 1), np.eye(n).ravel(), "DOP853", s, rtol=1e-12, atol=1e-13)
     phi = path.y.T.reshape(-1, n, n)
     lacking = np.exp(np.abs(middle).sum((0, 1)).sum(axis=1).max()) * frame.defect[0].sum()
     assert np.abs(phi[-1] - frame.end[0]).max() <= lacking * 10 + 1e-9
