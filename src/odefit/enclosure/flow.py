@@ -116,7 +116,7 @@ class Flow:
             easy = taken & step.easy
             control.sizes[active[easy]] = np.maximum(control.sizes[active[easy]], 1.5 * h[easy])
             # Where steps are exhausted, states are given up with all that depend on them: those
-            # for which this step is too long, or else those for which a longer one would be, or all.
+            # for which this step is too long, or else those that limit longer steps, or all.
             given_up = step.unknown | (exhausted[:, None] & step.too_long)
             for others in (step.limiting, True):
                 none = exhausted & ~(given_up & ~unknown[active]).any(axis=1)
