@@ -35,7 +35,12 @@ TWELVE = (
 """The noiseless ones of the twelve of local-and-global-solvers."""
 
 
-@pytest.mark.parametrize("name", TWELVE)
+SLOW = {"crauste-f", "fitzhugh-nagumo", "hiv-p"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in TWELVE]
+)
 def test_the_noiseless_problems_are_solved(name: str) -> None:
     """Without guess; every unknown to 1e-4 of the value that made the data."""
     problem, reference = odefit.library.load(name), odefit.library.reference(name)

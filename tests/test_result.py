@@ -59,7 +59,7 @@ def test_a_well_determined_result_has_nothing_to_remark() -> None:
     ("key", "identifiable", "note"),
     [
         ("k_a", True, ""),
-        ("k2", False, "not determined: k2 and k5 only as the product k2*k5"),
+        ("k2", False, f"not determined. {examples.PRODUCT}"),
         ("V_max", None, "at the lower bound (0)"),
         ("K_m", False, "no effect: the measured observables do not depend on it here"),
         ("mu_N", None, "weakly determined: the standard error is 1000 % of the estimate"),
@@ -144,7 +144,8 @@ def test_every_plot_is_a_figure_that_can_be_drawn(
 ) -> None:
     figure = getattr(result, f"plot_{name}")()
     assert isinstance(figure, Figure)
-    for kind in ("png", "svg", "pdf"):
+    kinds = ("png", "svg", "pdf") if result is TROUBLED else ("png",)
+    for kind in kinds:
         figure.savefig(tmp_path / f"figure.{kind}")
         assert (tmp_path / f"figure.{kind}").stat().st_size > 500
 
@@ -186,7 +187,7 @@ def test_a_result_prints_as_a_readable_summary() -> None:
 def test_a_notebook_shows_the_tables() -> None:
     page = TROUBLED._repr_html_()
     assert "<script" not in page
-    assert "not determined: k2 and k5 only as the product k2*k5" in page
+    assert f"not determined. {examples.PRODUCT}" in page
 
 
 def test_a_report_is_written_in_one_piece(tmp_path: Path) -> None:

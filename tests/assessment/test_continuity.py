@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from odefit.assessment.continuity import CONTINUOUS, assess_continuity
+from odefit.assessment.continuity import CONTINUITY_TOLERANCE, assess_continuity
 from odefit.assessment.parts import Continuity
 from odefit.simulation.nodes import Nodes
 
@@ -30,7 +30,9 @@ def test_nodes_of_all_experiments_count() -> None:
     found = read(NODES, 1e-12)
     assert found.nodes == 4
     assert found.fine
-    assert found.sentence.startswith("The trajectory passes 4 nodes, continuous there to 1e-12")
+    assert found.sentence.startswith(
+        "The trajectory passes 4 nodes, where it is continuous to 1e-12 of the sizes of the states"
+    )
 
 
 def test_without_constraints_rounding_is_the_reason_for_nodes() -> None:
@@ -48,7 +50,13 @@ def test_constraints_are_named_and_are_then_the_reason() -> None:
 
 @pytest.mark.parametrize(
     ("gap", "fine"),
-    [(0.0, True), (CONTINUOUS, True), (2 * CONTINUOUS, False), (0.5, False), (math.nan, False)],
+    [
+        (0.0, True),
+        (CONTINUITY_TOLERANCE, True),
+        (2 * CONTINUITY_TOLERANCE, False),
+        (0.5, False),
+        (math.nan, False),
+    ],
 )
 def test_a_gap_that_can_be_seen_is_no_continuous_trajectory(gap: float, fine: bool) -> None:
     found = read(NODES, gap)

@@ -47,8 +47,8 @@ def test_a_product_is_named() -> None:
     assert result.rank == 1
     assert result.undetermined == ("a", "b")
     assert [d.sentence for d in result.directions] in (
-        ["a and b only as the product a*b."],
-        ["b and a only as the product b*a."],
+        ["The data determine a and b only as the product a*b."],
+        ["The data determine b and a only as the product b*a."],
     )
 
 

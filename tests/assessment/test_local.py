@@ -12,7 +12,7 @@ import pytest
 
 from odefit import ForwardMap, Model, Problem
 from odefit.assessment import Local
-from odefit.assessment.local import TOLERANCE, assess_local
+from odefit.assessment.local import OPTIMALITY_TOLERANCE, assess_local
 from odefit.methods.estimate import Certificate
 from odefit.simulation import Evaluation
 
@@ -48,7 +48,7 @@ def best(problem: Problem) -> npt.NDArray[np.float64]:
 def test_the_solution_of_normal_equations_is_a_local_optimum() -> None:
     found = local(line(), best(line()))
     assert found.optimal
-    assert found.gradient < TOLERANCE
+    assert found.gradient < OPTIMALITY_TOLERANCE
     assert found.sentence.startswith("A local optimum on the integrated trajectories")
     assert "not proved" in found.sentence
 
@@ -69,7 +69,8 @@ def test_a_certificate_in_continuous_time_says_what_is_known_of_others() -> None
     sentence = local(line(), best(line()), certified(9.01e-4)).sentence
     assert UNPROVED not in sentence
     assert sentence.endswith(
-        " No other within the bounds of the unknowns has an objective lower by more than 0.091%."
+        " No other values within the bounds of the unknowns have an objective lower by more than "
+        "0.091%."
     )
 
 

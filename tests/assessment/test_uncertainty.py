@@ -338,7 +338,7 @@ def test_a_parameter_at_its_bound_is_held_there() -> None:
     )
     found, text = sentences(problem, vector)
     assert found.trouble == {"c": "at a bound"}
-    assert "At a bound, held there for the errors of the others: c." in text
+    assert "At a bound, and held there for the standard errors of the others: c." in text
     fixed = Problem(
         Model(ode={"x": "-k*x"}, observables={"y": "x"}), problem.data(), {"k": {}}, {"x": {}}
     )
@@ -382,7 +382,7 @@ def test_a_value_that_is_hardly_determined_is_marked() -> None:
     found, text = sentences(problem, vector)
     assert found.trouble == {"k": "weakly determined"}
     assert np.isfinite(found.standard_errors).all()
-    assert "Hardly determined by the data (error larger than the value): k." in text
+    assert "Hardly determined by the data (the standard error exceeds the value): k." in text
 
 
 def test_everything_undetermined_is_no_crash() -> None:

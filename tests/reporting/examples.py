@@ -25,6 +25,8 @@ VERSIONS = {"odefit": "0.1.0", "numpy": "2.1.0"}
 HOSTILE_RUN = '<img src=x onerror=alert(1)> & "q"'
 """The same for an experiment, in whose name there can be no brackets."""
 
+PRODUCT = "The data determine k2 and k5 only as the product k2*k5."
+
 HOSTILE = "<script>alert(\"x\")</script> & $\\frac{$ [bold] 'q'"
 """A name that is harmless only if it is escaped everywhere."""
 
@@ -223,7 +225,7 @@ def troubled() -> Result:
         uncertainty,
         rank=n - 4,
         trouble=trouble,
-        directions=(Direction(("k2", "k5"), (1.0, -1.0), "k2 and k5 only as the product k2*k5"),),
+        directions=(Direction(("k2", "k5"), (1.0, -1.0), PRODUCT),),
         sentence="The data determine 7 of 11 unknowns.",
     )
     result = result_of(

@@ -11,7 +11,7 @@ import pytest
 
 import odefit
 from odefit.methods.estimate import BoundStep, Certificate
-from odefit.reporting.figures.bounds import LINES, plot_bounds
+from odefit.reporting.figures.bounds import SCOPE_LINES, plot_bounds
 from odefit.reporting.figures.style import DATA, MODEL, Plot
 from odefit.reporting.html import environment, report_values
 from odefit.result import Result
@@ -104,7 +104,7 @@ def test_time_is_logarithmic_where_it_spans_much() -> None:
 def test_the_scope_is_told_in_a_few_lines() -> None:
     assert plot_bounds(RESULTS["usual"]).get_suptitle() == "continuous time"
     told = plot_bounds(RESULTS["long scope"]).get_suptitle().split("\n")
-    assert len(told) == LINES
+    assert len(told) == SCOPE_LINES
     assert told[0].startswith("discretised (Legendre collocation")
     assert told[-1].endswith("…")
 

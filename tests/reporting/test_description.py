@@ -7,11 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from odefit import library
+from odefit import ForwardMap, library
+from odefit.assessment.identifiability import local_identifiability
 from odefit.cli import main
 from odefit.problem.model import Model
 from odefit.problem.problem import Problem
+from odefit.reporting import description
 from odefit.reporting.description import description_text
+from odefit.structure.identifiability import structural_identifiability
 from tests.reporting.examples import HOSTILE, troubled_problem
 
 TIMES = np.linspace(0.0, 4.0, 9)
@@ -56,11 +59,16 @@ def test_names_are_never_read_as_markup(troubled: str) -> None:
     assert words(HOSTILE) in words(troubled)
 
 
-@pytest.mark.parametrize("width", [40, 80])
-def test_no_line_is_wider_than_the_terminal(width: int) -> None:
-    text = description_text(troubled_problem(), width=width)
-    assert max(map(len, text.splitlines())) <= width
-    assert "…" not in text
+def test_no_line_is_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = troubled_problem()
+    structure = structural_identifiability(problem, time_limit=description.COUNT_TIME_LIMIT)
+    data = local_identifiability(ForwardMap(problem))
+    monkeypatch.setattr(description, "structural_identifiability", lambda *_, **__: structure)
+    monkeypatch.setattr(description, "local_identifiability", lambda *_: data)
+    for width in (40, 80):
+        text = description_text(problem, width=width)
+        assert max(map(len, text.splitlines())) <= width
+        assert "…" not in text
 
 
 def test_a_product_and_what_the_prior_holds_are_said() -> None:
@@ -116,7 +124,7 @@ def test_several_solutions_are_told() -> None:
 
 
 def test_a_count_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("odefit.reporting.description.STRUCTURE_LIMIT", 0.0)
+    monkeypatch.setattr("odefit.reporting.description.COUNT_TIME_LIMIT", 0.0)
     text = words(description_text(library.load("rational-seir")))
     assert "number not counted" in text or "1 was found" in text
     assert "The count was given up after 0 s" in text

@@ -18,7 +18,7 @@ RESULTS: dict[str, Result] = {
     "alpha-pinene": examples.alpha_pinene(),
     "troubled": examples.troubled(),
     "failed": examples.failed(),
-    "twenty experiments": examples.many(20, 1),
+    "nine experiments": examples.many(9, 1),
     "four by three": examples.many(4, 3),
 }
 PAGES = {name: report_html(result, "2025-01-31") for name, result in RESULTS.items()}
@@ -141,14 +141,10 @@ def test_what_the_user_wrote_is_shown_as_text() -> None:
     assert examples.HOSTILE in words(page)
 
 
-@pytest.mark.parametrize("name", RESULTS)
-def test_the_same_result_gives_the_same_bytes(name: str) -> None:
-    assert report_html(RESULTS[name], "2025-01-31") == PAGES[name]
-
-
-def test_only_the_date_changes() -> None:
-    other = report_html(RESULTS["alpha-pinene"], "2031-12-01")
-    assert other.replace("2031-12-01", "2025-01-31") == PAGES["alpha-pinene"]
+@pytest.mark.parametrize("name", ["troubled", "failed"])
+def test_the_same_result_gives_the_same_bytes_but_for_the_date(name: str) -> None:
+    other = report_html(RESULTS[name], "2031-12-01")
+    assert other.replace("2031-12-01", "2025-01-31") == PAGES[name]
 
 
 @every_page
@@ -165,7 +161,7 @@ def test_every_experiment_and_observable_has_its_panel() -> None:
 def test_missing_numbers_have_their_reason_beside_them() -> None:
     text = words(PAGES["troubled"])
     for reason in (
-        "not determined: k2 and k5 only as the product k2*k5",
+        "not determined. The data determine k2 and k5 only as the product k2*k5.",
         "at the lower bound (0)",
         "no effect: the measured observables do not depend on it here",
         "weakly determined: the standard error is 1000 % of the estimate",

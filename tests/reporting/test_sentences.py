@@ -45,7 +45,7 @@ def test_a_bound_is_told_with_its_gap_and_scope() -> None:
 def test_completeness_is_a_count() -> None:
     complete = Completeness(2, 2, "Both were found.")
     result = replace(GOOD, assessment=replace(GOOD.assessment, complete=complete))
-    assert "2 of 2 structurally possible solutions found." in words(result)
+    assert "2 of 2 structurally possible solutions were found." in words(result)
 
 
 def test_trouble_is_named() -> None:

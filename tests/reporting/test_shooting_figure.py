@@ -11,8 +11,8 @@ import odefit
 from odefit import Event, Experiment, InputError, Model, MultipleShooting, Problem
 from odefit.methods.multiple_shooting import History
 from odefit.problem.arrays import Array
-from odefit.reporting.figures.fit import PANEL
-from odefit.reporting.figures.shooting import ONE_COLUMN, plot_shooting
+from odefit.reporting.figures.fit import PANEL_SIZE
+from odefit.reporting.figures.shooting import MAX_SINGLE_COLUMN_PANELS, plot_shooting
 from odefit.reporting.figures.style import DATA, MODEL, Plot
 from odefit.simulation import Simulation
 from tests.reporting.test_figures import texts
@@ -110,8 +110,8 @@ def test_the_title_says_which_iteration_it_is(partly: History) -> None:
 
 def test_a_few_panels_are_wide_and_many_in_two_columns(partly: History) -> None:
     wide = plot_shooting(partly)
-    assert len(wide.axes) <= ONE_COLUMN
-    assert wide.get_size_inches()[0] > PANEL[0]
+    assert len(wide.axes) <= MAX_SINGLE_COLUMN_PANELS
+    assert wide.get_size_inches()[0] > PANEL_SIZE[0]
     four = plot_shooting(followed("henon-heiles", nodes=30), 0)
     assert titles(four) == ["x", "y", "px", "py"]
     spec = four.axes[0].get_subplotspec()

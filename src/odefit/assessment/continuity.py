@@ -1,16 +1,16 @@
-"""What an answer on nodes is: continuous, and under which conditions."""
+"""Whether a trajectory through shooting nodes is continuous, and under which conditions."""
 
 from __future__ import annotations
 
 from odefit.assessment.parts import Continuity
 from odefit.simulation.nodes import Nodes
 
-CONTINUOUS = 1e-6
+CONTINUITY_TOLERANCE = 1e-6
 """Discontinuity, relative to the sizes of the states, that counts as none."""
 
 
 def assess_continuity(nodes: Nodes | None, gap: float) -> Continuity | None:
-    """How a trajectory through nodes is to be read; None for a single integration.
+    """Return how a trajectory through nodes is to be read; None for a single integration.
 
     Parameters
     ----------
@@ -20,8 +20,11 @@ def assess_continuity(nodes: Nodes | None, gap: float) -> Continuity | None:
     if nodes is None:
         return None
     held = tuple(nodes.constraints)
-    fine = gap <= CONTINUOUS
-    said = f"The trajectory passes {nodes.count} nodes, continuous there to {gap:.1g} of the states"
+    fine = gap <= CONTINUITY_TOLERANCE
+    said = (
+        f"The trajectory passes {nodes.count} nodes, where it is continuous to {gap:.1g} of the "
+        "sizes of the states"
+    )
     if not fine:
         said += ": it is broken"
     if held:

@@ -1,8 +1,8 @@
 """Directions that the data do not determine, in words.
 
-A null vector of the Jacobian is only infinitesimal. Where it looks like a product, ratio, sum or
-difference of the unknowns, the unknowns are moved along that curve by a finite amount, and the
-words are used only if the residuals then stay the same.
+A null vector of the Jacobian holds for infinitesimal changes only. Where it looks like a product,
+ratio, sum or difference of the unknowns, the unknowns are moved along that curve by a finite
+amount, and the words are used only if the residuals then stay the same.
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ from odefit.assessment.parts import Direction
 from odefit.problem.arrays import Array
 from odefit.simulation import Evaluation, ForwardMap
 
-FINITE = 1.3
-"""Factor by which unknowns are moved to see whether words hold."""
+CHANGE_FACTOR = 1.3
+"""Factor by which unknowns are changed to test whether the words hold."""
 
-LARGEST_POWER = 3
+MAX_POWER = 3
+"""Largest power or weight of an unknown for which words are sought."""
 
 
 def describe_directions(
     forward: ForwardMap, vector: Array, evaluation: Evaluation, basis: Array
 ) -> tuple[Direction, ...]:
-    """Words for each undetermined direction.
+    """Describe each undetermined direction in words.
 
     Parameters
     ----------
     vector
         The solution, shape (n,).
     basis
-        Of the undetermined directions, changes in natural units, shape (k, n).
+        A basis of the undetermined directions: changes in natural units, shape (k, n).
     """
     sizes = np.where(vector != 0, np.abs(vector), 1.0)
     return tuple(
@@ -41,7 +42,7 @@ def describe_directions(
 
 
 def _sparse_basis(basis: Array) -> Array:
-    """The same space by rows that involve few unknowns: reduced echelon form, cleaned."""
+    """Return a basis of the same space in reduced echelon form, whose rows involve few unknowns."""
     rows = basis / np.linalg.norm(basis, axis=1, keepdims=True)
     pivots: list[int] = []
     for i in range(len(rows)):
@@ -86,7 +87,7 @@ def _product(
     relative: Array,
     involved: list[int],
 ) -> str | None:
-    """Words for a direction along which a product of powers stays the same."""
+    """Return words for a direction along which a product of powers stays the same, or None."""
     keys = forward.problem.keys
     ratios = _integers([relative[k] for k in involved])
     if ratios is None or any(vector[k] == 0 for k in involved):
@@ -102,16 +103,17 @@ def _product(
     if not _unseen(forward, evaluation, move, 1.0 / max(abs(r) for r in ratios)):
         return None
     if len(involved) == 1:
-        return f"{keys[involved[0]]} is not determined by the data at all."
+        return f"The data do not determine {keys[involved[0]]} at all."
     if len(involved) == 2:
         a, b = involved
         p, q = exponents[a], exponents[b]
         # Along the direction a grows as s^p and b as s^q: a^q / b^p stays.
-        return f"{keys[a]} and {keys[b]} only as {_monomial(keys[a], q, keys[b], -p)}."
+        product = _monomial(keys[a], q, keys[b], -p)
+        return f"The data determine {keys[a]} and {keys[b]} only as {product}."
     powers = ", ".join(f"{keys[k]} by s^{exponents[k]}" for k in involved)
     return (
-        f"{_list([keys[k] for k in involved])} only up to a common factor s: "
-        f"the data do not see {powers}."
+        f"The data determine {_list([keys[k] for k in involved])} only up to a common factor s: "
+        f"they do not see a change of {powers}."
     )
 
 
@@ -122,7 +124,7 @@ def _sum(
     absolute: Array,
     involved: list[int],
 ) -> str | None:
-    """Words for a direction along which a sum with small integer weights stays the same."""
+    """Return words for a direction along which a sum with small integer weights stays the same."""
     keys = forward.problem.keys
     ratios = _integers([absolute[k] for k in involved])
     if ratios is None:
@@ -145,19 +147,20 @@ def _sum(
         left = keys[a] if abs(q) == 1 else f"{abs(q)}*{keys[a]}"
         right = keys[b] if abs(p) == 1 else f"{abs(p)}*{keys[b]}"
         kind = "sum" if sign == "+" else "difference"
-        return f"{keys[a]} and {keys[b]} only as the {kind} {left} {sign} {right}."
+        both = f"{keys[a]} and {keys[b]}"
+        return f"The data determine {both} only as the {kind} {left} {sign} {right}."
     listed = ", ".join(f"{keys[k]} by {r:+d}*s" for k, r in zip(involved, ratios, strict=True))
     return (
-        f"{_list([keys[k] for k in involved])} only up to a common shift s: "
-        f"the data do not see {listed}."
+        f"The data determine {_list([keys[k] for k in involved])} only up to a common shift s: "
+        f"they do not see a change of {listed}."
     )
 
 
 def _unseen(
     forward: ForwardMap, evaluation: Evaluation, move: Callable[[float], Array], power: float
 ) -> bool:
-    """Whether finite moves both ways leave the residuals as they are."""
-    for factor in (FINITE**power, FINITE**-power):
+    """Tell whether finite moves both ways leave the residuals as they are."""
+    for factor in (CHANGE_FACTOR**power, CHANGE_FACTOR**-power):
         there = forward.evaluate(move(factor), evaluation.choice)
         if not isinstance(there, Evaluation):
             return False
@@ -175,20 +178,20 @@ def _unseen(
 
 
 def _integers(values: list[float]) -> list[int] | None:
-    """Small integers in the ratio of `values`, if there are any."""
+    """Return small integers in the ratio of `values`, if there are any."""
     first = values[0]
-    fractions = [Fraction(v / first).limit_denominator(LARGEST_POWER) for v in values]
+    fractions = [Fraction(v / first).limit_denominator(MAX_POWER) for v in values]
     if any(
         f == 0 or abs(float(f) - v / first) > 1e-3 for f, v in zip(fractions, values, strict=True)
     ):
         return None
     common = int(np.lcm.reduce([f.denominator for f in fractions]))
     integers = [int(f * common) for f in fractions]
-    return integers if max(abs(i) for i in integers) <= LARGEST_POWER else None
+    return integers if max(abs(i) for i in integers) <= MAX_POWER else None
 
 
 def _monomial(a: str, p: int, b: str, q: int) -> str:
-    """``a^p b^q`` as people write it."""
+    """Return ``a^p b^q`` as people write it."""
     if p < 0 and q < 0:
         p, q = -p, -q
     if p < 0:

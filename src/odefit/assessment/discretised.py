@@ -12,8 +12,8 @@ import numpy as np
 from odefit.methods.estimate import Agreement, Certificate
 from odefit.problem.arrays import Array
 
-MOST_NAMES = 8
-"""So many bounds a sentence may hold before it says "and n more"."""
+MAX_NAMES = 8
+"""Largest number of bounds that a sentence lists before it says "and n more"."""
 
 
 def assess_certificate(c: Certificate | None) -> Certificate | None:
@@ -40,12 +40,12 @@ def _found(upper: float) -> str:
 
 
 def _within(c: Certificate) -> str:
-    """The box; bounds that are not the problem's own are told."""
+    """Return the name of the box, with those bounds that are not the problem's own."""
     if not c.assumed:
         return "the bounds of the unknowns"
-    told = [f"{k} from {a:.6g} to {b:.6g}" for k, (a, b) in list(c.assumed.items())[:MOST_NAMES]]
-    if len(c.assumed) > MOST_NAMES:
-        told.append(f"and {len(c.assumed) - MOST_NAMES} more")
+    told = [f"{k} from {a:.6g} to {b:.6g}" for k, (a, b) in list(c.assumed.items())[:MAX_NAMES]]
+    if len(c.assumed) > MAX_NAMES:
+        told.append(f"and {len(c.assumed) - MAX_NAMES} more")
     return f"the bounds of the unknowns, these as given to the method ({', '.join(told)}),"
 
 
@@ -86,6 +86,6 @@ def assess_agreement(d: Agreement | None, keys: Sequence[str], vector: Array) ->
 
 
 def rounded_down(bound: float) -> str:
-    """Six digits that claim no more than the bound itself."""
+    """Return a lower bound rounded down to six digits."""
     context = Context(prec=6, rounding=ROUND_FLOOR)
     return f"{float(context.create_decimal(repr(bound))):.6g}"

@@ -17,7 +17,7 @@ import numpy as np
 
 from odefit.assessment.directions import describe_directions
 from odefit.assessment.parts import Direction
-from odefit.assessment.uncertainty import RANK_TOLERANCE
+from odefit.assessment.uncertainty import PARTICIPATION, is_weak, singular_directions
 from odefit.methods.control import Control
 from odefit.methods.estimate import Status
 from odefit.methods.multi_start import MultiStart
@@ -32,48 +32,49 @@ from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engine_choice import EngineChoice
 from odefit.simulation.noise import series_residuals
 
-POINTS, MOST_POINTS = 6, 16
-"""Points that are looked at: so many, and more of them while something is not determined."""
+POINTS, MAX_POINTS = 6, 16
+"""Number of points at which the sensitivities are computed, and the largest number where some
+unknown is determined at none of the first."""
 
 SCREENING = MultiStart(screening=4)
 """Every other point is the guess, or the best of four samples of the range of the starts."""
 
 APPROACH = SingleShooting(evaluations=12)
-"""The others are a few steps on from those, towards the data. Far from them most unknowns are
-hidden: everything has decayed before the first measurement, or nothing has happened by the last."""
+"""The other points are a few steps on from those, towards the data. Far from the data most
+unknowns are hidden: everything has decayed before the first measurement, or nothing has happened
+by the last."""
 
 PATIENCE = 15.0
-"""Seconds after which no further point is looked at."""
+"""Time in seconds after which no further point is begun."""
 
 NO_EFFECT = 1e-9
-"""Relative sensitivity, of that of the most influential unknown, which counts as none: the
-sensitivities are not better than that."""
-
-SHARE = 1e-4
-"""Share in the null space above which an unknown takes part in it."""
+"""Sensitivity, relative to that of the most influential unknown, that counts as none: the
+sensitivities are not more accurate than that."""
 
 ASSUMED_NOISE = 0.01
-"""Of the largest value of an observable, where the problem does not say how it scatters."""
+"""Standard deviation, relative to the largest value of an observable, where the problem gives
+none."""
 
 
 @dataclass(frozen=True, eq=False)
 class PointFinding:
-    """What the sensitivities show at one point.
+    """The rank of the sensitivities at one point, and what follows from it.
 
     Attributes
     ----------
     vector
         The unknowns, shape (n,).
     failure
-        Why the model cannot be evaluated there; the rest is then empty.
+        The reason why the model cannot be evaluated there; the rest is then empty.
     engine
-        That integrated: ``"heyoka"``, or ``"casadi"`` where the equations are stiff.
+        The engine that integrated: ``"heyoka"``, or ``"casadi"`` where the equations are stiff.
     rank
-        Of the sensitivities.
+        The rank of the sensitivities.
     determined, effective
-        By unknown, is it determined, and does it change any prediction; shape (n,).
+        For each unknown, whether it is determined, and whether it changes any prediction;
+        shape (n,).
     errors
-        Standard errors to expect, shape (n,), infinite where there is none.
+        The standard errors to expect, shape (n,), infinite where there is none.
     """
 
     vector: Array
@@ -94,11 +95,11 @@ class Identifiability:
     keys
         The unknowns.
     points
-        Where the sensitivities were looked at.
+        The points at which the sensitivities were computed.
     rank
-        The largest of any point; None where the model could not be evaluated anywhere.
+        The largest rank at any point; None where the model could not be evaluated anywhere.
     scatter
-        Unknowns of the noise alone: they follow from how the residuals scatter.
+        Unknowns that act on the noise alone: they follow from how the residuals scatter.
     no_effect
         Unknowns that are determined at no point, and change no prediction where the rank is
         largest.
@@ -108,9 +109,9 @@ class Identifiability:
         Unknowns whose standard error is larger than their value (or than the width of their
         bounds), at every point.
     sometimes
-        By unknown, at how many points it is determined, where that is not all.
+        The number of points at which an unknown is determined, where that is not all.
     directions
-        What is not determined, in words.
+        The directions that are not determined, in words.
     assumed_noise
         Whether `weak` rests on :data:`ASSUMED_NOISE`.
     """
@@ -128,12 +129,12 @@ class Identifiability:
 
     @property
     def usable(self) -> tuple[PointFinding, ...]:
-        """Points at which the model could be evaluated."""
+        """The points at which the model could be evaluated."""
         return tuple(p for p in self.points if p.failure is None)
 
     @property
     def sentence(self) -> str:
-        """What was found, and how far it can be trusted."""
+        """A sentence on what was found, and on how far it can be trusted."""
         if not self.points or len(self.scatter) == len(self.keys):
             return "Nothing is unknown of what the model predicts."
         count = len(self.usable)
@@ -157,7 +158,7 @@ class Identifiability:
 def local_identifiability(
     forward: ForwardMap, seed: int = 0, points: Iterable[Array] | None = None
 ) -> Identifiability:
-    """Which unknowns the data of a problem can determine, near generic points.
+    """Find which unknowns the data of a problem can determine, near generic points.
 
     Priors are left aside: the question is what the measurements say.
 
@@ -166,7 +167,7 @@ def local_identifiability(
     forward
         Of the problem; what it has learnt of stiffness is forgotten.
     seed
-        Of the points.
+        The seed of the choice of points.
     points
         Vectors of unknowns, shape (n,) each, instead of those where a fit with this seed would
         start, and others a few steps on.
@@ -203,10 +204,10 @@ def local_identifiability(
 
 
 def _points(forward: ForwardMap, seed: int) -> Iterator[Array]:
-    """Where starts begin, and points nearer to the data, as far as a few steps lead there."""
+    """Yield the points where starts begin, each with one that is a few steps nearer to the data."""
     deadline = time.time() + PATIENCE
     control = Control(seed=seed, deadline=deadline)
-    for i in range(MOST_POINTS // 2):
+    for i in range(MAX_POINTS // 2):
         start = SCREENING.start_point(forward, i, control)
         yield start
         if control.out_of_time:
@@ -217,14 +218,14 @@ def _points(forward: ForwardMap, seed: int) -> Iterator[Array]:
 
 
 def _without_priors(forward: ForwardMap) -> ForwardMap:
-    """The same map of a problem whose unknowns nothing but the measurements hold."""
+    """Return the forward map of the same problem without priors."""
     problem = forward.problem
     held = {u.name: replace(u.parameter, prior=None) for u in problem.unknowns if u.parameter.prior}
     return ForwardMap(problem.with_parameters(**held)) if held else forward
 
 
 def _complete(found: list[PointFinding], scatter: set[int]) -> bool:
-    """Whether every unknown was determined somewhere."""
+    """Tell whether every unknown was determined at some point."""
     usable = [p.determined for p in found if p.failure is None]
     return bool(usable) and set(np.flatnonzero(~np.any(usable, axis=0))) <= scatter
 
@@ -248,7 +249,12 @@ def _summary(
     weak = [
         i
         for i in range(len(keys))
-        if counts[i] and all(_is_weak(problem, i, p) for p in usable if p.determined[i])
+        if counts[i]
+        and all(
+            is_weak(problem.unknowns[i], p.vector[i], p.errors[i])
+            for p in usable
+            if p.determined[i]
+        )
     ]
     return Identifiability(
         keys,
@@ -267,7 +273,7 @@ def _summary(
 def _analysed(
     point: PointFinding, sensitivities: Array, scatter: set[int]
 ) -> tuple[PointFinding, Array]:
-    """The finding at a point, and a basis of what is not determined (natural units)."""
+    """Return the finding at a point, and a basis of what is not determined (natural units)."""
     n = len(point.vector)
     sizes = np.where(point.vector != 0, np.abs(point.vector), 1.0)
     relative = sensitivities * sizes
@@ -279,14 +285,11 @@ def _analysed(
     basis = np.zeros((0, n))
     rank = 0
     if len(free):
-        _, s, vt = np.linalg.svd(relative[:, free] / norms[free], full_matrices=True)
-        s = np.concatenate([s, np.zeros(len(free) - len(s))])
-        known = s > RANK_TOLERANCE * s[0]
+        s, vt, known, share = singular_directions(relative[:, free] / norms[free])
         rank = int(known.sum())
         basis = np.zeros((len(free) - rank, n))
         basis[:, free] = vt[~known] / norms[free] * sizes[free]
-        share = np.sqrt(np.sum(vt[~known] ** 2, axis=0))
-        good = share <= SHARE
+        good = share <= PARTICIPATION
         determined[free[good]] = True
         variances = np.sum((vt[known] / s[known, None]) ** 2, axis=0)
         errors[free[good]] = (np.sqrt(variances) / norms[free] * sizes[free])[good]
@@ -296,7 +299,7 @@ def _analysed(
 
 
 def _sensitivities(forward: ForwardMap, vector: Array, choice: EngineChoice) -> Array:
-    """Of all predictions at the data times, in standard deviations; shape (measurements, n)."""
+    """Return sensitivities of all predictions in standard deviations, shape (measurements, n)."""
     n = len(vector)
     rows = []
     with np.errstate(all="ignore"):
@@ -323,12 +326,12 @@ def _sensitivities(forward: ForwardMap, vector: Array, choice: EngineChoice) -> 
 
 
 def _assumed(noise: Noise) -> bool:
-    """Whether nothing is known of the size of the noise."""
+    """Tell whether nothing is known of the size of the noise."""
     return noise.relative is None and (noise.sd is None or noise.sd == "estimate")
 
 
 def _typical(problem: Problem, name: str, noise: Noise, series: Series) -> Array:
-    """Standard deviations to reckon with, shape (measurements,)."""
+    """Return the standard deviations that are assumed, shape (measurements,)."""
     if noise.transform is not None:
         level = ASSUMED_NOISE / (1.0 if noise.transform == "log" else math.log(10.0))
     else:
@@ -338,7 +341,7 @@ def _typical(problem: Problem, name: str, noise: Noise, series: Series) -> Array
 
 
 def _scatter(problem: Problem) -> set[int]:
-    """Unknowns that act on the noise and on no prediction."""
+    """Return the indices of unknowns that act on the noise and on no prediction."""
     model = problem.model
     predicting = {
         name
@@ -363,11 +366,3 @@ def _scatter(problem: Problem) -> set[int]:
         for name in weighing & scalars.keys():
             found |= unknowns_of(scalars[name], scalars)
     return found - acting
-
-
-def _is_weak(problem: Problem, i: int, point: PointFinding) -> bool:
-    """The expected error exceeds the value, or the bounds of an unknown of either sign."""
-    parameter = problem.unknowns[i].parameter
-    if parameter.lower >= 0 or parameter.scale == "log10":
-        return bool(point.errors[i] > abs(point.vector[i]))
-    return bool(point.errors[i] > parameter.upper - parameter.lower)

@@ -16,8 +16,8 @@ from odefit.methods.trust_region import promised_decrease
 from odefit.problem.arrays import Array
 from odefit.simulation import Evaluation, ForwardMap
 
-TOLERANCE = 1e-3
-"""Distance to the minimum of the local model, in standard errors, that counts as none."""
+OPTIMALITY_TOLERANCE = 1e-3
+"""Distance to the minimum of the local quadratic model, in standard errors, that counts as none."""
 
 
 def assess_local(
@@ -26,9 +26,9 @@ def assess_local(
     evaluation: Evaluation,
     certificate: Certificate | None = None,
 ) -> Local:
-    """First-order conditions and curvature at `vector`, with the bounds.
+    """Return whether first-order conditions hold at `vector` with its bounds, and the curvature.
 
-    What a certificate in continuous time says of other optima is said here, too.
+    The sentence also tells what a certificate in continuous time says of other optima.
 
     The distance to the minimum of the local quadratic model is measured by the decrease that it
     promises: root(2 decrease), over the residual standard deviation. In that unit it is the
@@ -53,11 +53,11 @@ def assess_local(
     scaled = jacobian / np.where(norms > 0, norms, 1.0)
     values = np.linalg.svd(scaled, compute_uv=False) if len(vector) else np.ones(1)
     curvature = float(values[-1] / values[0]) if values[0] > 0 else 0.0
-    optimal = exact or distance <= TOLERANCE
+    optimal = exact or distance <= OPTIMALITY_TOLERANCE
     said = _sentence(exact, optimal, distance)
     if optimal and not exact:
         said += f" {_elsewhere(problem.keys, vector, evaluation.objective, certificate)}"
-    return Local(optimal, distance, TOLERANCE, curvature, said)
+    return Local(optimal, distance, OPTIMALITY_TOLERANCE, curvature, said)
 
 
 def _sentence(exact: bool, optimal: bool, distance: float) -> str:
@@ -68,10 +68,12 @@ def _sentence(exact: bool, optimal: bool, distance: float) -> str:
             "but others may fit as well."
         )
     if optimal:
-        step = f"the remaining step is below {TOLERANCE:g} standard errors"
-        return f"A local optimum {where}: {step}."
+        return (
+            f"A local optimum {where}: further steps would change the estimates by less than "
+            f"{OPTIMALITY_TOLERANCE:g} standard errors."
+        )
     return (
-        f"Not a local optimum {where}: the local model still promises a step of "
+        f"Not a local optimum {where}: further steps would change the estimates by up to "
         f"{distance:.2g} standard errors."
     )
 
@@ -79,7 +81,7 @@ def _sentence(exact: bool, optimal: bool, distance: float) -> str:
 def _elsewhere(
     keys: Sequence[str], vector: Array, objective: float, certificate: Certificate | None
 ) -> str:
-    """What is known of other optima."""
+    """Return a sentence on what is known of other optima."""
     c = certificate
     known = c is not None and c.closed and "discretised" not in c.scope
     if c is None or not known or not _inside(keys, vector, c):
@@ -89,15 +91,18 @@ def _elsewhere(
         size = f"{_up(excess):g}"
     else:
         size = f"{_up(100 * excess / objective):g}%"
-    return f"No other within the bounds of the unknowns has an objective lower by more than {size}."
+    return (
+        "No other values within the bounds of the unknowns have an objective lower by more than "
+        f"{size}."
+    )
 
 
 def _inside(keys: Sequence[str], vector: Array, certificate: Certificate) -> bool:
-    """Whether the answer is in the box that the certificate is about."""
+    """Tell whether the answer is in the box that the certificate is about."""
     at = dict(zip(keys, vector.tolist(), strict=True))
     return all(a <= at[key] <= b for key, (a, b) in certificate.assumed.items())
 
 
 def _up(value: float) -> float:
-    """Two digits that claim no more than the value itself."""
+    """Return the value rounded up to two digits."""
     return float(Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(value)))

@@ -1,7 +1,7 @@
 """What an answer is worth: the parts of the assessment, as plain values.
 
 Each part says only what was shown: ``local`` never speaks of other optima, ``complete`` counts
-solutions, ``bounds`` (DESIGN's ``global``) holds a lower bound together with its scope.
+solutions, ``bounds`` (``global`` in result files) holds a lower bound together with its scope.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ Trouble = Literal["no effect", "not determined", "weakly determined", "at a boun
 
 @dataclass(frozen=True)
 class Local:
-    """Is the answer a local optimum, on the true (integrated) trajectories?
+    """Whether the answer is a local optimum on the integrated trajectories.
 
     Attributes
     ----------
     optimal
-        First-order conditions hold: the step to the minimum of the local quadratic model is
-        below `tolerance`, relative.
+        Whether first-order conditions hold: the step to the minimum of the local quadratic model
+        is below `tolerance`, in standard errors.
     gradient
         Norm of the projected gradient in the units of the residuals (root of the decrease
         that the local quadratic model still promises, over that of the objective).
     tolerance
-        What `gradient` is compared with.
+        The largest `gradient` of a local optimum.
     curvature
-        Smallest singular value of the scaled Jacobian over its largest; 0 if some direction
-        does not matter at all.
+        The smallest singular value of the scaled Jacobian over its largest; 0 if some direction
+        does not change the residuals at all.
     sentence
         All this in words.
     """
@@ -51,13 +51,13 @@ class Continuity:
     Attributes
     ----------
     nodes
-        How many.
+        The number of nodes.
     gap
         The largest discontinuity there, relative to the sizes of the states.
     constraints
-        Conditions beside the data that hold.
+        The conditions beside the data that hold.
     fine
-        Whether it counts as continuous.
+        Whether the trajectory counts as continuous.
     sentence
         All this in words.
     """
@@ -90,9 +90,9 @@ class Direction:
         The unknowns that take part, the most involved first.
     weights
         Their shares in the direction: relative changes (or absolute ones, for unknowns that
-        are zero), of the same length.
+        are zero), as many as keys.
     sentence
-        In words, e.g. ``"k2 and k5 only as the product k2*k5"``.
+        The direction in words, e.g. ``"The data determine k2 and k5 only as the product k2*k5."``
     """
 
     keys: tuple[str, ...]
@@ -109,23 +109,23 @@ class Uncertainty:
     keys
         The unknowns, n of them.
     standard_errors
-        Shape (n,), NaN where there is none.
+        Standard errors in natural units, shape (n,), NaN where there is none.
     intervals
-        Confidence intervals, shape (n, 2), NaN where there are none; natural units.
+        Confidence intervals in natural units, shape (n, 2), NaN where there are none.
     covariance, correlation
-        Shape (n, n), NaN in rows of unknowns without standard error.
+        Covariances and correlations, shape (n, n), NaN in rows of unknowns without standard error.
     level
-        Of the intervals, e.g. 0.95.
+        The level of the intervals, e.g. 0.95.
     degrees_of_freedom
-        Of the t distribution; infinite where the noise is given.
+        The degrees of freedom of the t distribution; infinite where the noise is given.
     variance
         Estimated residual variance (1 where the noise is given or estimated as unknown).
     rank
-        Number of determined directions.
+        The number of determined directions.
     directions
-        Those that are not.
+        The directions that are not determined.
     trouble
-        By key, why there is no standard error or why to mistrust it.
+        By key, the reason why there is no standard error or why it cannot be trusted.
     sentence
         All this in words.
     """

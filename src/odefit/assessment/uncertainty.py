@@ -1,4 +1,4 @@
-"""Standard errors, confidence intervals, and what the data do not determine."""
+"""Standard errors, confidence intervals, and the directions that the data do not determine."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ import numpy as np
 from odefit.assessment.directions import describe_directions
 from odefit.assessment.parts import Direction, Trouble, Uncertainty
 from odefit.methods.scaling import bounds_touched
-from odefit.problem.arrays import Array
+from odefit.problem.arrays import Array, BoolArray
+from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
 
 RANK_TOLERANCE = 1e-8
-"""Singular value, relative to the largest, below which a direction is not determined.
+"""Singular value of the Jacobian with columns of unit length, relative to the largest, below
+which a direction is not determined. Sensitivities are accurate to about 1e-9."""
 
-Of the Jacobian with columns of unit length. Sensitivities are good to about 1e-9."""
+PARTICIPATION = 1e-4
+"""Share in the null space above which an unknown takes part in an undetermined direction; less
+is what rounding leaves there."""
 
 
 def assess_uncertainty(
@@ -27,20 +31,21 @@ def assess_uncertainty(
     level: float = 0.95,
     conditions: int = 0,
 ) -> Uncertainty:
-    """Covariance from the Gauss-Newton (Fisher) matrix at the solution.
+    """Return covariances from the Gauss-Newton (Fisher) matrix at the solution.
 
-    Unknowns at a bound are held there: they get no standard error, and those of the others are
-    given that they stay. Unknowns with a share in an undetermined direction get none either.
-    The rest is as determined, whatever the undetermined ones are.
+    Unknowns at a bound are held there: they get no standard error, and the standard errors of the
+    others hold under the condition that they stay. Unknowns that take part in an undetermined
+    direction get none either. All others do not depend on the undetermined ones.
 
     Parameters
     ----------
     vector
         The solution, shape (n,).
     level
-        Of the confidence intervals, between 0 and 1.
+        The level of the confidence intervals, between 0 and 1.
     conditions
-        Equations that hold beside the data: directions that they determine were not fitted.
+        The number of equations that hold beside the data: the directions that they determine
+        were not fitted.
     """
     problem = forward.problem
     n = len(vector)
@@ -62,19 +67,14 @@ def assess_uncertainty(
     directions: tuple[Direction, ...] = ()
     rank = 0
     if len(free):
-        scaled = jacobian[:, free] / norms[free]
-        _, s, vt = np.linalg.svd(scaled, full_matrices=True)
-        s = np.concatenate([s, np.zeros(len(free) - len(s))])
-        known = s > RANK_TOLERANCE * s[0]
+        s, vt, known, share = singular_directions(jacobian[:, free] / norms[free])
         rank = int(known.sum())
         if rank < len(free):
             # Back to natural units: a null vector of the scaled Jacobian over the norms.
             basis = np.zeros((len(free) - rank, n))
             basis[:, free] = vt[~known] / norms[free]
             directions = describe_directions(forward, vector, evaluation, basis)
-            # Involved: a share of the scaled null space above what rounding leaves there.
-            share = np.sqrt(np.sum(vt[~known] ** 2, axis=0))
-            for k in np.flatnonzero(share > 1e-4):
+            for k in np.flatnonzero(share > PARTICIPATION):
                 trouble[problem.keys[free[k]]] = "not determined"
         good = np.array([problem.keys[k] not in trouble for k in free])
         if not forward.given_noise:
@@ -93,7 +93,7 @@ def assess_uncertainty(
     with np.errstate(invalid="ignore", divide="ignore"):
         correlation = covariance / np.outer(errors, errors)
     for i, key in enumerate(problem.keys):
-        if key not in trouble and _is_weak(problem, i, vector[i], errors[i]):
+        if key not in trouble and is_weak(problem.unknowns[i], vector[i], errors[i]):
             trouble[key] = "weakly determined"
     quantile = _quantile(level, degrees)
     intervals = _intervals(problem, vector, errors, quantile)
@@ -118,14 +118,38 @@ def _measurements(forward: ForwardMap) -> int:
     return forward.problem.size + priors
 
 
-def _is_weak(problem: Problem, i: int, value: float, error: float) -> bool:
-    """The standard error exceeds the value of a positive unknown, or the width of its bounds."""
-    parameter = problem.unknowns[i].parameter
-    if not math.isfinite(error):
-        return False
-    if parameter.lower >= 0 or parameter.scale == "log10":
-        return error > abs(value)
-    return error > parameter.upper - parameter.lower
+def singular_directions(scaled: Array) -> tuple[Array, Array, BoolArray, Array]:
+    """Return which directions the rows of a Jacobian with columns of unit length determine.
+
+    Parameters
+    ----------
+    scaled
+        The Jacobian, shape (m, n).
+
+    Returns
+    -------
+    values, directions
+        The singular values, shape (n,), and the right singular vectors as rows, shape (n, n).
+    determined
+        Which of the directions are determined, shape (n,).
+    share
+        The share of each unknown in the undetermined directions, shape (n,).
+    """
+    _, s, vt = np.linalg.svd(scaled, full_matrices=True)
+    s = np.concatenate([s, np.zeros(scaled.shape[1] - len(s))])
+    determined = s > RANK_TOLERANCE * s[0]
+    return s, vt, determined, np.sqrt(np.sum(vt[~determined] ** 2, axis=0))
+
+
+def is_weak(unknown: Unknown, value: float, error: float) -> bool:
+    """Tell whether a standard error exceeds the value of a positive unknown, or its bounds' width.
+
+    There is nothing weak about an unknown without a standard error.
+    """
+    parameter = unknown.parameter
+    positive = parameter.lower >= 0 or parameter.scale == "log10"
+    limit = abs(value) if positive else parameter.upper - parameter.lower
+    return bool(math.isfinite(error) and error > limit)
 
 
 def _quantile(level: float, degrees: float) -> float:
@@ -138,7 +162,7 @@ def _quantile(level: float, degrees: float) -> float:
 
 
 def _intervals(problem: Problem, vector: Array, errors: Array, quantile: float) -> Array:
-    """Symmetric in the unknown's own coordinate: in the logarithm where its scale is log10."""
+    """Return intervals that are symmetric in the unknowns, or in their logarithms for log10."""
     half = quantile * errors
     intervals = np.column_stack([vector - half, vector + half])
     for i, unknown in enumerate(problem.unknowns):
@@ -161,12 +185,16 @@ def _sentence(
     parts += [d.sentence for d in directions]
     if "weakly determined" in names:
         listed = ", ".join(names["weakly determined"])
-        parts.append(f"Hardly determined by the data (error larger than the value): {listed}.")
+        parts.append(
+            f"Hardly determined by the data (the standard error exceeds the value): {listed}."
+        )
     if "at a bound" in names:
         listed = ", ".join(names["at a bound"])
-        parts.append(f"At a bound, held there for the errors of the others: {listed}.")
+        parts.append(f"At a bound, and held there for the standard errors of the others: {listed}.")
     if degrees <= 0:
-        parts.append("As many unknowns as measurements: no error can be estimated.")
+        parts.append(
+            "There are as many unknowns as measurements, so that no error can be estimated."
+        )
     elif math.isinf(degrees):
         parts.append("Standard errors come from the noise model.")
     else:

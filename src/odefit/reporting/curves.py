@@ -10,6 +10,7 @@ import numpy as np
 
 from odefit.problem.algebras import NUMPY
 from odefit.problem.arrays import Array
+from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition, Series
 from odefit.problem.expressions import Expression
 from odefit.problem.noise import Noise, Transform
@@ -19,35 +20,35 @@ if TYPE_CHECKING:
     from odefit.result_data import ResultData
     from odefit.simulation import ForwardMap
 
-POINTS = 240
-"""Of a smooth line: finer than a panel's pixels need."""
+LINE_POINTS = 240
+"""Number of points of a smooth line: finer than a panel's pixels need."""
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """One observable of one experiment.
+    """The measurements of one observable in one experiment, and the model beside them.
 
     Attributes
     ----------
     experiment, observable
-        Their names.
+        The names of the experiment and of the observable.
     times, measured
-        The measurements, shape (n,).
+        The times of the measurements and their values, shape (n,).
     spread
-        One standard deviation around the measurements: their lower and upper ends, shape
+        The lower and upper ends of one standard deviation around the measurements, shape
         (2, n); None where the noise is not known.
     model_times, model
-        The fitted model, shape (m,); empty without a solution.
+        The fitted model and its times, shape (m,); empty without a solution.
     failure
-        Why there is no model; empty if there is one.
+        The reason why there is no model; empty if there is one.
     events
-        Times at which something happens.
+        The times of events.
     transform
         The scale on which residuals are taken.
     log_time
-        Do the times spread over decades?
+        Whether the times spread over decades.
     time_unit
-        For the label.
+        The unit of time for the label.
     """
 
     experiment: str
@@ -65,7 +66,7 @@ class Curve:
 
 
 def fit_curves(result: ResultData, experiment: str | None = None) -> Iterator[Curve]:
-    """A curve for everything measured, experiment by experiment (or of one alone)."""
+    """Yield a curve for everything measured, experiment by experiment (or in one alone)."""
     problem = result.problem
     conditions = problem.conditions if experiment is None else (problem.condition(experiment),)
     forward = None
@@ -125,7 +126,7 @@ def _condition_curves(
 
 
 def spreads_over_decades(times: Array) -> bool:
-    """Were the measurements taken at times that grow by factors rather than by steps?"""
+    """Tell whether the measurements were taken at times that grow by factors, not by steps."""
     positive = times[times > 0]
     if len(positive) < 5 or len(times) - len(positive) > 1:
         return False
@@ -133,16 +134,16 @@ def spreads_over_decades(times: Array) -> bool:
 
 
 def fine_times(condition: Condition, log_time: bool = False) -> Array:
-    """Times of a smooth line from t0 to the last measurement, just before and after events."""
+    """Return the times of a smooth line from t0 to the last measurement, events on both sides."""
     start, stop = condition.t0, float(condition.times[-1])
     if stop <= start:
         return np.array([start])
     if log_time:
         first = condition.times[condition.times > 0][0]
-        grid = np.geomspace(first, stop, POINTS)
+        grid = np.geomspace(first, stop, LINE_POINTS)
         grid[0], grid[-1] = first, stop  # geomspace may miss its ends by a rounding
     else:
-        grid = np.linspace(start, stop, POINTS)
+        grid = np.linspace(start, stop, LINE_POINTS)
     at = np.array([time for time, _ in condition.events], dtype=float)
     after = at + 1e-9 * (stop - start)  # at the event itself, the value before it is seen
     extra = np.concatenate([at, after, condition.times])
@@ -157,16 +158,18 @@ def standard_deviations(
     vector: Array,
     predicted: Mapping[str, Array],
 ) -> Array | None:
-    """Of the measurements, shape (n,), on the scale of the transform; None if not known.
+    """Return the standard deviations of measurements on the scale of the transform, shape (n,).
+
+    None stands for those that are not known.
 
     Parameters
     ----------
     problem, condition, observable
-        Whose measurements.
+        The problem, and the experiment and the observable that were measured.
     vector
-        Unknowns, shape (unknowns,).
+        The unknowns, shape (unknowns,).
     predicted
-        Observables at the condition's times, for an sd that depends on them.
+        The observables at the condition's times, for a standard deviation that depends on them.
     """
     series: Series = condition.series[observable]
     noise = problem.noise.get(observable, Noise())
@@ -188,7 +191,8 @@ def standard_deviations(
         values: dict[str, Array | float] = {}
         for name in noise.sd.names:
             if name in condition.scalars:
-                values[name] = scalar(condition, name, vector)
+                bound = condition.scalars[name]
+                values[name] = bound_value(bound, condition.scalars, list(vector), NUMPY)
             elif name in predicted:
                 values[name] = predicted[name][series.rows]
             else:
@@ -197,17 +201,8 @@ def standard_deviations(
     return np.array(found, dtype=float)
 
 
-def scalar(condition: Condition, name: str, vector: Array) -> float:
-    """Value of a parameter or constant of `condition`."""
-    bound = condition.scalars[name]
-    if isinstance(bound, Expression):
-        values = {n: scalar(condition, n, vector) for n in bound.names}
-        return float(bound.evaluate(values, NUMPY))
-    return bound if isinstance(bound, float) else float(vector[bound])
-
-
 def ends(values: Array, sds: Array, transform: Transform | None) -> Array:
-    """Lower and upper ends of one standard deviation, shape (2, n)."""
+    """Return the lower and upper ends of one standard deviation, shape (2, n)."""
     if transform is None:
         return np.stack([values - sds, values + sds])
     base = np.e if transform == "log" else 10.0

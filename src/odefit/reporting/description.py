@@ -31,16 +31,16 @@ from odefit.reporting.equations import (
 )
 from odefit.reporting.numbers import percent, significant
 from odefit.reporting.sentences import data_sentence, some
-from odefit.reporting.terminal import NARROW, TEXT_WIDTH, bulleted, plain_only
+from odefit.reporting.terminal import NARROW_WIDTH, TEXT_WIDTH, bulleted, plain_only
 from odefit.simulation import ForwardMap
 from odefit.structure.identifiability import structural_identifiability
 from odefit.structure.structural_identifiability import StructuralIdentifiability
 
-MOST_ROWS = 60
-"""Of a table of experiments."""
+MAX_ROWS = 60
+"""Largest number of rows of the table of experiments."""
 
-STRUCTURE_LIMIT = 20.0
-"""Seconds for the count of structural solutions."""
+COUNT_TIME_LIMIT = 20.0
+"""Time limit, in seconds, of the count of structural solutions."""
 
 
 def print_description(problem: Problem, seed: int = 0, console: Console | None = None) -> None:
@@ -49,12 +49,12 @@ def print_description(problem: Problem, seed: int = 0, console: Console | None =
     Parameters
     ----------
     seed
-        Of the points at which the sensitivities are looked at.
+        The seed of the points at which the sensitivities are computed.
     """
     console = console or Console()
     for part in _described(problem, console):
         console.print(part, highlight=False)
-    structure = structural_identifiability(problem, time_limit=STRUCTURE_LIMIT, seed=seed)
+    structure = structural_identifiability(problem, time_limit=COUNT_TIME_LIMIT, seed=seed)
     for part in _structure(problem, structure, console):
         console.print(part, highlight=False)
     forward = ForwardMap(problem)
@@ -64,7 +64,7 @@ def print_description(problem: Problem, seed: int = 0, console: Console | None =
 
 
 def description_text(problem: Problem, seed: int = 0, width: int = TEXT_WIDTH) -> str:
-    """The same as plain text of at most `width` columns."""
+    """Return the description as plain text of at most `width` columns."""
     buffer = io.StringIO()
     console = Console(file=buffer, width=width, color_system=None, force_terminal=False)
     print_description(problem, seed, console)
@@ -140,11 +140,11 @@ def _rows(
     numeric: Iterable[int],
     console: Console,
 ) -> list[RenderableType]:
-    """A table without empty columns; on a narrow terminal each row takes lines of its own."""
+    """Return a table without empty columns; on a narrow terminal each row takes its own lines."""
     kept = [i for i in range(len(columns)) if any(row[i] for row in rows)]
     if not rows:
         return []
-    if console.width < NARROW:
+    if console.width < NARROW_WIDTH:
         return [
             Group(
                 Padding(Text(row[0], style="bold"), (0, 0, 0, 2), expand=False),
@@ -249,7 +249,7 @@ def _fixed(problem: Problem) -> Iterator[str]:
 def _experiments(problem: Problem, console: Console) -> list[RenderableType]:
     unit = f" ({problem.time_unit})" if problem.time_unit else ""
     rows = []
-    for i, condition in enumerate(problem.conditions[:MOST_ROWS]):
+    for i, condition in enumerate(problem.conditions[:MAX_ROWS]):
         first, last = (significant(float(condition.times[k])) for k in (0, -1))
         rows.append(
             [
@@ -262,7 +262,7 @@ def _experiments(problem: Problem, console: Console) -> list[RenderableType]:
         )
     columns = ["", f"t0{unit}", f"measured{unit}", "values", "special"]
     found = _rows(columns, rows, [1, 3], console)
-    more = len(problem.conditions) - MOST_ROWS
+    more = len(problem.conditions) - MAX_ROWS
     return [*found, *_lines([f"and {more} more"])] if more > 0 else found
 
 
@@ -280,7 +280,7 @@ def _structure(
         parts.append(
             bulleted(
                 Text(
-                    f"The count was given up after {STRUCTURE_LIMIT:g} s; in Python, "
+                    f"The count was given up after {COUNT_TIME_LIMIT:g} s; in Python, "
                     "odefit.identifiability(problem, time_limit=None) takes its time."
                 )
             )

@@ -29,7 +29,7 @@ def join(*parts: str) -> Markup:
 
 
 class Binding(IntEnum):
-    """How tightly the outermost operation of a formula binds."""
+    """The precedence of the outermost operation of a formula."""
 
     SUM = 1
     PRODUCT = 2
@@ -67,8 +67,8 @@ _DOT = element("mo", "\N{DOT OPERATOR}")
 _MINUS = element("mo", "\N{MINUS SIGN}")
 _PREFIX_MINUS = element("mo", "\N{MINUS SIGN}", form="prefix")
 
-LONG_EXPONENT = 6
-"""So many symbols an exponent of e may have before exp(...) reads better."""
+MAX_EXPONENT_SIZE = 6
+"""Largest number of symbols in an exponent of e; with more, exp(...) reads better."""
 
 
 @dataclass(frozen=True)
@@ -78,19 +78,19 @@ class Formula:
     Attributes
     ----------
     markup
-        MathML.
+        The formula in MathML.
     binding
-        Of its outermost operation.
+        The precedence of its outermost operation.
     size
-        Number of symbols, a measure of width.
+        The number of symbols, a measure of its width.
     number_first
-        Does it begin with a digit?
+        Whether it begins with a digit.
     tall
-        Does it hold a fraction?
+        Whether it holds a fraction.
     negative
-        Does it begin with a sign?
+        Whether it begins with a minus sign.
     negated
-        What it is the negative of, if it is nothing but that.
+        The formula of which it is the negative, if it is nothing but that.
     """
 
     markup: Markup
@@ -102,7 +102,7 @@ class Formula:
     negated: Formula | None = None
 
     def inside(self, binding: Binding, *, sign: bool = True) -> Markup:
-        """Its markup, in parentheses if it binds less tightly than `binding`.
+        """Return the markup, in parentheses if its precedence is lower than `binding`.
 
         A leading minus is put in parentheses too, unless `sign` allows it to stand.
         """
@@ -153,10 +153,10 @@ class Formula:
 
 
 class MathmlAlgebra:
-    """Formulas, typeset."""
+    """The algebra whose elements are typeset formulas."""
 
     def number(self, text: str) -> Formula:
-        """A number as written, powers of ten raised."""
+        """Return a number as it is written, powers of ten raised."""
         mantissa, _, exponent = text.lower().partition("e")
         if not exponent:
             return Formula(element("mn", text.removesuffix(".0")), number_first=True)
@@ -167,14 +167,14 @@ class MathmlAlgebra:
         return Formula(body, Binding.PRODUCT, 3, number_first=True)
 
     def power(self, base: Formula, exponent: Formula) -> Formula:
-        """A raised exponent."""
+        """Return a base with a raised exponent."""
         below = row(base.inside(Binding.ATOM))
         markup = element("msup", below, row(exponent.markup))
         size = base.size + exponent.size
         return Formula(markup, Binding.POWER, size, base.number_first, base.tall)
 
     def call(self, function: str, arguments: Sequence[Formula]) -> Formula:
-        """A root, an exponential, bars, or the function's name with its arguments."""
+        """Return a root, an exponential, bars, or the function's name with its arguments."""
         first = arguments[0]
         size = 1 + sum(a.size for a in arguments)
         tall = any(a.tall for a in arguments)
@@ -183,7 +183,7 @@ class MathmlAlgebra:
         if function == "abs":
             bar = element("mo", "|", stretchy="true")
             return Formula(row(join(bar, first.markup, bar)), size=size, tall=tall)
-        if function == "exp" and not tall and first.size <= LONG_EXPONENT:
+        if function == "exp" and not tall and first.size <= MAX_EXPONENT_SIZE:
             markup = element("msup", element("mi", "e", mathvariant="normal"), row(first.markup))
             return Formula(markup, Binding.POWER, size)
         inner = reduce(
@@ -200,7 +200,7 @@ MATHML = MathmlAlgebra()
 
 
 class Symbols(Mapping[str, Formula]):
-    """Names typeset: ``mu_N`` as a Greek letter with a subscript, ``k21`` with one.
+    """All names of a problem, typeset: ``mu_N`` as a Greek letter, it and ``k21`` with subscripts.
 
     Two names that would look alike (``k21`` and ``k_21``) are shown as they are written.
 
@@ -229,13 +229,13 @@ class Symbols(Mapping[str, Formula]):
         return len(self._names)
 
     def formula(self, expression: Expression) -> Formula:
-        """`expression` typeset."""
+        """Return `expression` typeset."""
         result: Formula = expression.evaluate(self, MATHML)
         return result
 
 
 def typeset_name(name: str) -> Markup:
-    """A name as MathML."""
+    """Return a name as MathML."""
     if name in GREEK:
         return element("mi", GREEK[name])
     match = _INDEXED.match(name) or _SUBSCRIPTED.match(name)
@@ -253,25 +253,25 @@ def typeset_name(name: str) -> Markup:
 
 
 def derivative(formula: Formula) -> Markup:
-    """The time derivative of a state."""
+    """Return the time derivative of a state."""
     d = element("mi", "d", mathvariant="normal")
     time = element("mi", TIME)
     return element("mfrac", row(join(d, formula.markup)), row(join(d, time)))
 
 
 def equation(left: Markup, right: Markup, plain: str) -> Markup:
-    """A displayed equation; `plain` is what is read where formulas cannot be shown."""
+    """Return a displayed equation; `plain` is what is read where formulas cannot be shown."""
     body = row(join(left, element("mo", "="), right))
     return element("math", body, display="block", alttext=plain)
 
 
 def row(markup: Markup) -> Markup:
-    """One group, where MathML wants a single element."""
+    """Return the markup as one group, where MathML wants a single element."""
     return element("mrow", markup)
 
 
 def parentheses(markup: Markup) -> Markup:
-    """`markup` in parentheses that grow with it."""
+    """Return `markup` in parentheses that grow with it."""
     opening = element("mo", "(", stretchy="true")
     closing = element("mo", ")", stretchy="true")
     return row(join(opening, row(markup), closing))

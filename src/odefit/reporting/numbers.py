@@ -6,7 +6,7 @@ import math
 
 
 def significant(value: float, digits: int = 5, *, keep_zeros: bool = False) -> str:
-    """`value` with `digits` significant digits, e.g. ``"5.9258e-05"``; empty for NaN.
+    """Return `value` with `digits` significant digits, e.g. ``"5.9258e-05"``; empty for NaN.
 
     Trailing zeros are dropped, unless `keep_zeros` says that they mean something.
     """
@@ -28,10 +28,10 @@ def _without_zeros(text: str) -> str:
 
 
 def decade_for(value: float, error: float) -> int | None:
-    """Power of ten of the last digit of `value` that its standard error leaves meaningful.
+    """Return the power of ten of the last digit of `value` that its standard error allows.
 
-    The second digit of the error, with three to eight digits of the value; None where there is
-    no error to go by.
+    That is the second digit of the error, with three to eight digits of the value; None where
+    there is no error to go by.
     """
     if not (math.isfinite(value) and math.isfinite(error)) or error <= 0:
         return None
@@ -43,7 +43,7 @@ def decade_for(value: float, error: float) -> int | None:
 
 
 def to_decade(value: float, decade: int | None) -> str:
-    """`value` down to the digit of 10**`decade`; five significant digits if that is None."""
+    """Return `value` to the digit of 10**`decade`, or to five significant digits for None."""
     if decade is None or not math.isfinite(value):
         return significant(value)
     if value == 0 or abs(value) < 0.5 * 10.0**decade:
@@ -53,7 +53,7 @@ def to_decade(value: float, decade: int | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A wall time in words, e.g. ``"3.2 s"`` or ``"2 h 05 min"``."""
+    """Return a wall time in words, e.g. ``"3.2 s"`` or ``"2 h 05 min"``."""
     if not math.isfinite(seconds):
         return "unknown time"
     if seconds < 0.01:
@@ -65,7 +65,7 @@ def duration(seconds: float) -> str:
 
 
 def percent(fraction: float) -> str:
-    """A fraction in per cent, two significant digits, e.g. ``"2.1 %"``."""
+    """Return a fraction in per cent, two significant digits, e.g. ``"2.1 %"``."""
     if not math.isfinite(fraction):
         return "unknown"
     value = 100 * fraction
@@ -73,5 +73,5 @@ def percent(fraction: float) -> str:
 
 
 def level_words(level: float) -> str:
-    """A confidence level, e.g. ``"95 %"``."""
+    """Return a confidence level in words, e.g. ``"95 %"``."""
     return f"{100 * level:.4g} %"

@@ -21,27 +21,28 @@ if TYPE_CHECKING:
 Kind = Literal["parameter", "initial", "noise"]
 
 MISSING = math.nan
+"""The value of a number that is missing."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table.
+    """One row of the table of estimates.
 
     Attributes
     ----------
     key, name, kind, experiment, unit
-        What it is; `experiment` only where each has its own.
+        Names and kind of the quantity; `experiment` only where each experiment has its own.
     estimate, std_error, ci_low, ci_high
-        NaN where missing.
+        The numbers, NaN where missing.
     identifiable
-        Do the data determine it? None where that is not decided (fixed, at a bound, weakly
+        Whether the data determine it; None where that is not decided (fixed, at a bound, weakly
         determined, or not analysed).
     flag
-        The reason in a word or two; empty if there is nothing to say.
+        The reason for a missing number in a word or two; empty if there is nothing to say.
     note
-        The reason in full.
+        The same reason in full.
     unknown
-        Bounds and prior, if it was estimated.
+        The unknown with its bounds and prior, if the quantity was estimated.
     """
 
     key: str
@@ -60,7 +61,7 @@ class Row:
 
     @property
     def shown(self) -> tuple[str, str, str, str]:
-        """Estimate, error and limits as text, to the same last digit; empty where missing."""
+        """Estimate, error and limits as texts with the same last digit; empty where missing."""
         decade = decade_for(self.estimate, self.std_error)
         return (
             to_decade(self.estimate, decade),
@@ -71,12 +72,12 @@ class Row:
 
     @property
     def estimated(self) -> bool:
-        """Was it an unknown of the fit?"""
+        """Whether the quantity was an unknown of the fit."""
         return self.unknown is not None
 
 
 def parameter_rows(result: ResultData) -> list[Row]:
-    """A row for every parameter, initial value and noise parameter, known ones too."""
+    """Return a row for every parameter, initial value and noise parameter, known ones too."""
     problem = result.problem
     best = result.solutions[0] if result.solutions else None
     unknowns = {u.key: u for u in problem.unknowns}
@@ -94,7 +95,7 @@ def parameter_rows(result: ResultData) -> list[Row]:
 
 
 def parameter_table(result: ResultData) -> pd.DataFrame:
-    """The rows as a table indexed by key; the confidence level is in ``attrs["level"]``."""
+    """Return the rows as a table indexed by key, the confidence level in ``attrs["level"]``."""
     import pandas as pd
 
     rows = parameter_rows(result)
@@ -113,7 +114,7 @@ def parameter_table(result: ResultData) -> pd.DataFrame:
 
 
 def _entries(problem: Problem, best: Solution | None) -> Iterator[tuple[Kind, str, float]]:
-    """Kind, key and value in reading order; without a solution the values are NaN."""
+    """Yield kind, key and value in reading order; without a solution the values are NaN."""
     unknown_values: Mapping[str, float] = (
         dict.fromkeys(problem.keys, MISSING)
         if best is None
@@ -209,7 +210,7 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
 def _undetermined_note(key: str, uncertainty: Uncertainty) -> str:
     sentences = [d.sentence for d in uncertainty.directions if key in d.keys]
     if sentences:
-        return f"not determined: {'; '.join(sentences)}"
+        return f"not determined. {' '.join(sentences)}"
     return "not determined by these data"
 
 

@@ -1,4 +1,4 @@
-"""A line on the terminal while a fit runs."""
+"""A line on the terminal that shows the progress of a fit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from odefit.methods.control import Progress
 
 
 class TerminalProgress:
-    """Shows where a fit stands, on standard error, from the first second on."""
+    """A line on standard error that shows the progress of a fit from the first second on."""
 
     def __init__(self) -> None:
         from rich.console import Console

@@ -21,8 +21,8 @@ Tone = Literal["good", "caution", "bad"]
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
-MOST_NAMES = 8
-"""So many names a sentence may hold before it says "and n more"."""
+MAX_NAMES = 8
+"""Largest number of names that a sentence lists before it says "and n more"."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Verdict:
         ``"good"``: a local optimum in which the data determine every unknown; ``"bad"``:
         nothing that can be used; else ``"caution"``.
     headline
-        How the fit ended.
+        A sentence on how the fit ended.
     sentences
-        What that means.
+        Sentences on what that means.
     """
 
     tone: Tone
@@ -47,7 +47,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Finding:
-    """One part of the assessment: what was asked, and what was shown."""
+    """One part of the assessment: its title, what was shown in words, and whether it was shown."""
 
     title: str
     sentence: str
@@ -55,14 +55,15 @@ class Finding:
 
 
 def verdict(result: ResultData) -> Verdict:
-    """What the reader should take away first."""
+    """Return what the reader should take away first."""
     if not result.solutions:
         said = sentence(result.message)
         return Verdict("bad", "No solution was found.", (said,) if said else ())
     local = result.assessment.local
     optimal = local is not None and local.optimal
     ended = result.status.value
-    sentences = [f"The {objective_name(result.problem)} is {significant(result.best.objective)}."]
+    name, value = objective_name(result.problem), significant(result.best.objective)
+    sentences = [f"The objective ({name}) is {value}."]
     if ended == "converged" and optimal:
         headline = "The fit converged to a local optimum."
     elif ended == "converged" and local is None:
@@ -93,7 +94,7 @@ def verdict(result: ResultData) -> Verdict:
 
 
 def sentence(text: str) -> str:
-    """`text` with a capital letter and a full stop; a name in quotes or with digits stays."""
+    """Return `text` with a capital letter and a full stop; a name with digits stays as it is."""
     stripped = text.strip()
     if not stripped:
         return ""
@@ -104,19 +105,20 @@ def sentence(text: str) -> str:
 
 
 def _elsewhere(result: ResultData) -> str:
-    """What is known of other solutions."""
+    """Return a sentence on what is known of other solutions."""
     bounds, complete = result.assessment.bounds, result.assessment.complete
     if bounds is not None:
         lower = rounded_down(bounds.lower)
         gap = "closed" if bounds.closed else f"gap {percent(bounds.gap)}"
         return f"No answer within the bounds is better than {lower} ({gap}; {bounds.scope})."
     if complete is not None:
-        return f"{complete.found} of {complete.possible} structurally possible solutions found."
+        count = f"{complete.found} of {complete.possible} structurally possible solutions"
+        return f"{count} {'was' if complete.found == 1 else 'were'} found."
     return "Whether a better one exists elsewhere is not proved."
 
 
 def _determined(result: ResultData) -> tuple[bool, str]:
-    """Do the data determine every unknown? And in words."""
+    """Tell whether the data determine every unknown, and say so in words."""
     uncertainty = result.uncertainty
     if uncertainty is None:
         return False, "How far the data determine the unknowns was not computed."
@@ -143,14 +145,14 @@ def _determined(result: ResultData) -> tuple[bool, str]:
 
 
 def some(names: Sequence[str]) -> str:
-    """The names, separated by commas; of many, the first few and how many more."""
-    if len(names) <= MOST_NAMES:
+    """Return the names, separated by commas; of many, the first few and how many more."""
+    if len(names) <= MAX_NAMES:
         return ", ".join(names)
-    return f"{', '.join(names[:MOST_NAMES])} and {len(names) - MOST_NAMES} more"
+    return f"{', '.join(names[:MAX_NAMES])} and {len(names) - MAX_NAMES} more"
 
 
 def findings(result: ResultData) -> Iterator[Finding]:
-    """The assessment part by part; what was not examined is said to be so."""
+    """Yield the assessment part by part; what was not examined is said to be so."""
     local, complete = result.assessment.local, result.assessment.complete
     bounds, uncertainty = result.assessment.bounds, result.uncertainty
     if local is not None:
@@ -184,16 +186,16 @@ def findings(result: ResultData) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class Ending:
-    """How many starts ended alike.
+    """Starts that ended alike.
 
     Attributes
     ----------
     status
-        How.
+        How they ended.
     message
         What the first of them says.
     count
-        How many.
+        The number of them.
     """
 
     status: str
@@ -202,7 +204,7 @@ class Ending:
 
 
 def endings(starts: Sequence[Start]) -> list[Ending]:
-    """Starts grouped by how they ended, the most frequent first.
+    """Group starts by how they ended, the most frequent first.
 
     Messages that differ in their numbers alone (times, values) count as one.
     """
@@ -216,7 +218,7 @@ def endings(starts: Sequence[Start]) -> list[Ending]:
 
 
 def starts_sentence(starts: Sequence[Start]) -> str:
-    """How the starts ended, e.g. ``"20 starts: 17 converged, 3 failed."``."""
+    """Return how the starts ended, e.g. ``"20 starts: 17 converged, 3 failed."``."""
     if not starts:
         return "No starts are recorded."
     counts = Counter(start.status.value for start in starts)
@@ -227,19 +229,19 @@ def starts_sentence(starts: Sequence[Start]) -> str:
 
 
 def weighted(problem: Problem) -> bool:
-    """Are residuals measured in standard deviations?"""
+    """Tell whether residuals are measured in standard deviations."""
     return any(n.sd is not None or n.relative is not None for n in problem.noise.values()) or any(
         s.sds is not None for c in problem.conditions for s in c.series.values()
     )
 
 
 def objective_name(problem: Problem) -> str:
-    """What the objective is, in words."""
+    """Return what the objective is, in words."""
     return "weighted sum of squared residuals" if weighted(problem) else "sum of squared residuals"
 
 
 def data_sentence(problem: Problem) -> str:
-    """How much was measured, e.g. ``"40 measured values in 1 experiment ..."``."""
+    """Return how much was measured, e.g. ``"40 measured values in 1 experiment ..."``."""
     observed = [
         o for o in problem.model.observables if any(o in c.series for c in problem.conditions)
     ]

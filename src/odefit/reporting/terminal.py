@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from odefit.result_data import ResultData
 
 TONES = {"good": "green", "caution": "yellow", "bad": "red"}
+"""The colours of verdicts."""
 
-NARROW = 72
-"""On fewer columns each unknown takes lines of its own instead of a table row."""
+NARROW_WIDTH = 72
+"""Number of columns below which each unknown takes lines of its own instead of a table row."""
 
 TEXT_WIDTH = 88
-"""Of a result as text, where no terminal says how wide it is."""
+"""Width of a result as text, where no terminal says how wide it is."""
 
 
 def print_result(result: ResultData, console: Console | None = None) -> None:
@@ -46,7 +47,7 @@ def print_result(result: ResultData, console: Console | None = None) -> None:
 
 
 def result_text(result: ResultData, width: int = TEXT_WIDTH) -> str:
-    """`result` as plain text of at most `width` columns."""
+    """Return `result` as plain text of at most `width` columns."""
     buffer = io.StringIO()
     console = Console(file=buffer, width=width, color_system=None, force_terminal=False)
     print_result(result, console)
@@ -55,7 +56,7 @@ def result_text(result: ResultData, width: int = TEXT_WIDTH) -> str:
 
 
 def plain_only(console: Console) -> bool:
-    """Whether the output can hold ASCII alone."""
+    """Tell whether the output can hold ASCII alone."""
     return not console.encoding.lower().startswith("utf")
 
 
@@ -65,7 +66,7 @@ def _parts(result: ResultData, width: int, ascii_only: bool) -> Iterator[Rendera
     yield Text("")
     rows = parameter_rows(result)
     if rows:
-        yield _narrow(rows, result) if width < NARROW else _table(rows, result, ascii_only)
+        yield _narrow(rows, result) if width < NARROW_WIDTH else _table(rows, result, ascii_only)
         notes = list(_notes(rows))
         if notes:
             yield Text("")
@@ -124,7 +125,7 @@ def _table(rows: list[Row], result: ResultData, ascii_only: bool) -> Table:
 
 
 def _narrow(rows: list[Row], result: ResultData) -> RenderableType:
-    """Two or three short lines for each row."""
+    """Return two or three short lines for each row."""
     lines: list[RenderableType] = []
     for row in rows:
         estimate, error = row.shown[:2]
@@ -152,7 +153,7 @@ def _interval(row: Row) -> str:
 
 
 def _notes(rows: list[Row]) -> Iterator[RenderableType]:
-    """Remarks that say more than the word in the table."""
+    """Yield the remarks that say more than the word in the table."""
     groups: dict[str, list[str]] = {}
     for row in rows:
         if row.estimated and row.note and row.note != row.flag:
@@ -175,13 +176,13 @@ def _assessment(result: ResultData, said: set[str]) -> Iterator[RenderableType]:
         for direction in result.uncertainty.directions:
             if any(direction.sentence in note for note in said):
                 continue  # the remarks below the table hold it already
-            yield bulleted(Text(f"Not determined: {direction.sentence}"))
+            yield bulleted(Text(direction.sentence))
     if result.starts:
         yield bulleted(Text(starts_sentence(result.starts)))
 
 
 def bulleted(text: Text) -> RenderableType:
-    """A line with a dash; its continuation lines are indented."""
+    """Return a line with a dash, its continuation lines indented."""
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(width=1)
     grid.add_column(overflow="fold")

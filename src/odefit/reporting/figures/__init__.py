@@ -1,1 +1,1 @@
-"""Figures of a result, one module each; none touches matplotlib's global state for good."""
+"""Figures of a result, one module each; none leaves matplotlib's global state changed."""

@@ -17,7 +17,7 @@ from odefit.reporting.figures.style import (
     GRID,
     INK,
     MODEL,
-    SMALL,
+    SMALL_FONT,
     Plot,
     dress,
     empty,
@@ -30,18 +30,18 @@ from odefit.reporting.figures.style import (
 if TYPE_CHECKING:
     from odefit.result_data import ResultData
 
-LONG = 30.0
-"""Ratio of last and first time above which time is logarithmic."""
+LOG_TIME_RATIO = 30.0
+"""Ratio of the last and the first time above which the time axis is logarithmic."""
 
-ABOVE = 1.5
-"""Times the last upper bound: earlier ones that are larger are cut off."""
+MAX_UPPER_RATIO = 1.5
+"""Ratio to the last upper bound above which earlier upper bounds are cut off."""
 
-WIDTH, LINES = 66, 2
-"""Characters and lines of the scope."""
+SCOPE_WIDTH, SCOPE_LINES = 66, 2
+"""Largest number of characters in a line, and of lines, of the scope."""
 
 
 def plot_bounds(result: ResultData) -> Plot:
-    """The bounds in the upper panel, their gap in the lower one, where a method keeps a log."""
+    """Draw the bounds and, below, their relative gap, where the method keeps a log."""
     bounds = result.assessment.bounds
     if bounds is None:
         return empty("no lower bound was computed")
@@ -59,7 +59,7 @@ def plot_bounds(result: ResultData) -> Plot:
         )[:, 0]
         logarithmic = draw_bounds(panels[0], times, lower, upper, MODEL)
         panels[0].set_ylabel("objective")
-        panels[0].legend(frameon=False, fontsize=SMALL, loc="lower right")
+        panels[0].legend(frameon=False, fontsize=SMALL_FONT, loc="lower right")
         dress(panels[0], log_x=logarithmic)
         if with_gaps:
             panels[1].plot(times, gaps, color=INK, linewidth=1.2, drawstyle="steps-post")
@@ -71,18 +71,18 @@ def plot_bounds(result: ResultData) -> Plot:
             panels[-1].xaxis.set_major_formatter(plainly)
         panels[-1].set_xlabel("seconds")
         figure.suptitle(
-            _caption(bounds.scope), fontsize=SMALL, color=INK, parse_math=False, ha="center"
+            _caption(bounds.scope), fontsize=SMALL_FONT, color=INK, parse_math=False, ha="center"
         )
     return figure
 
 
 def plainly(value: float, _: object) -> str:
-    """Ticks of seconds and per cent as they are said."""
+    """Return the label of a tick without powers of ten."""
     return f"{value:g}"
 
 
 def series(history: Sequence[BoundStep]) -> tuple[Array, Array, Array]:
-    """Seconds, lower and upper bounds, each of shape (steps,)."""
+    """Return seconds, lower bounds and upper bounds, each of shape (steps,)."""
     rows = np.array([(s.seconds, s.lower, s.upper) for s in history], dtype=float)
     return rows[:, 0], rows[:, 1], rows[:, 2]
 
@@ -96,20 +96,20 @@ def draw_bounds(
     label: str = "",
     upper_colour: str = DATA,
 ) -> bool:
-    """Both as steps, with what lies between in grey.
+    """Draw both bounds as steps, and the region between them in grey.
 
     Parameters
     ----------
     label
-        Put before "lower bound" and "upper bound".
+        A text put before "lower bound" and "upper bound" in the legend.
 
     Returns
     -------
     bool
-        Whether time is logarithmic.
+        Whether the time axis is logarithmic.
     """
     positive = times[times > 0]
-    logarithmic = bool(len(positive) > 1 and positive[-1] > LONG * positive[0])
+    logarithmic = bool(len(positive) > 1 and positive[-1] > LOG_TIME_RATIO * positive[0])
     if logarithmic:
         axes.set_xscale("log")
         times = np.maximum(times, positive[0])
@@ -132,22 +132,25 @@ def draw_bounds(
 
 
 def _limit(axes: Axes, low: Array, high: Array) -> None:
-    """The last upper bound decides what is seen of earlier ones."""
+    """Set the limits of the objective; the last upper bound cuts off much larger ones."""
     known, shown = low[np.isfinite(low)], high[np.isfinite(high)]
     ends = [float(v) for v in (*known[-1:], *shown[-1:])]
     if not ends:
         return
     top = max(ends)
     bottom = float(known.min()) if len(known) else top
-    most = min(float(shown.max()), top + (ABOVE - 1.0) * abs(top)) if len(shown) else top
+    most = min(float(shown.max()), top + (MAX_UPPER_RATIO - 1.0) * abs(top)) if len(shown) else top
     same = math.isclose(most, bottom)
     room = 0.1 * (abs(most) or 1.0) if same else 0.06 * (most - bottom)
     axes.set_ylim(bottom - room, most + room)
 
 
 def _caption(scope: str) -> str:
-    """Of what the bounds are."""
-    lines = textwrap.wrap(plain(scope), WIDTH)
-    if len(lines) > LINES:
-        lines = [*lines[: LINES - 1], shorten(" ".join(lines[LINES - 1 :]), WIDTH)]
+    """Return the scope of the bounds in few lines."""
+    lines = textwrap.wrap(plain(scope), SCOPE_WIDTH)
+    if len(lines) > SCOPE_LINES:
+        lines = [
+            *lines[: SCOPE_LINES - 1],
+            shorten(" ".join(lines[SCOPE_LINES - 1 :]), SCOPE_WIDTH),
+        ]
     return "\n".join(lines)

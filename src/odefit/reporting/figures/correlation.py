@@ -25,12 +25,12 @@ from odefit.reporting.figures.style import (
 if TYPE_CHECKING:
     from odefit.result_data import ResultData
 
-MOST_NUMBERS = 12
-"""With more unknowns the cells are too small for numbers."""
+MAX_NUMBERED_UNKNOWNS = 12
+"""Number of unknowns above which the cells are too small for numbers."""
 
 
 def plot_correlation(result: ResultData) -> Plot:
-    """A matrix of coloured cells; those of unknowns without standard error are left empty."""
+    """Draw a matrix of coloured cells; those of unknowns without standard error are left empty."""
     uncertainty = result.uncertainty
     if uncertainty is None:
         return empty("no correlation: the uncertainty was not computed")
@@ -41,7 +41,7 @@ def plot_correlation(result: ResultData) -> Plot:
     matrix = np.asarray(uncertainty.correlation, dtype=float)
     if not np.isfinite(matrix).any():
         return empty("no correlation: no unknown has a standard error")
-    numbers = count <= MOST_NUMBERS
+    numbers = count <= MAX_NUMBERED_UNKNOWNS
     cell = 0.42 if numbers else max(0.16, 5.2 / count)
     side = cell * count
     colours = matplotlib.colormaps["RdBu_r"].resampled(41)  # few enough to be drawn as cells

@@ -29,26 +29,26 @@ from odefit.reporting.figures.style import (
 if TYPE_CHECKING:
     from odefit.result_data import ResultData
 
-PANEL = (3.1, 2.25)
+PANEL_SIZE = (3.1, 2.25)
 """Width and height of a panel, in inches."""
 
-MOST_PANELS = 120
-"""More in one figure than a screen or a printer can show."""
+MAX_PANELS = 120
+"""Largest number of panels that a screen or a printer can show in one figure."""
 
 
 def plot_fit(
     result: ResultData, experiment: str | None = None, observables: Sequence[str] | None = None
 ) -> Plot:
-    """All panels in one figure; those of one experiment are in a row where that is possible.
+    """Draw all panels in one figure, those of one experiment in a row where that is possible.
 
     Parameters
     ----------
     result
-        To show.
+        The result to show.
     experiment
-        That one alone.
+        The only experiment to show; None for all.
     observables
-        Those alone.
+        The only observables to show; None for all.
     """
     curves = [
         c
@@ -57,25 +57,27 @@ def plot_fit(
     ]
     if not curves:
         return empty("nothing of this was measured")
-    left_out = len(curves) - MOST_PANELS
-    shown = curves[:MOST_PANELS]
+    left_out = len(curves) - MAX_PANELS
+    shown = curves[:MAX_PANELS]
     columns = column_count(shown)
     rows = math.ceil(len(shown) / columns)
     several = len({c.experiment for c in shown}) > 1
     with plain_style():
-        figure = new_figure(PANEL[0] * columns, PANEL[1] * rows + (0.3 if left_out > 0 else 0))
+        figure = new_figure(
+            PANEL_SIZE[0] * columns, PANEL_SIZE[1] * rows + (0.3 if left_out > 0 else 0)
+        )
         for index, curve in enumerate(shown):
             axes = figure.add_subplot(rows, columns, index + 1)
             draw_panel(axes, curve, several)
             if index < len(shown) - columns:
                 axes.set_xlabel("")
         if left_out > 0:
-            figure.suptitle(f"the first {MOST_PANELS} of {len(curves)} panels", fontsize=9.0)
+            figure.suptitle(f"the first {MAX_PANELS} of {len(curves)} panels", fontsize=9.0)
     return figure
 
 
 def column_count(curves: Sequence[Curve]) -> int:
-    """Panels side by side: as many as an experiment has, if they fit, else about a square."""
+    """Return the number of panels side by side: those of an experiment, or about a square."""
     count = len(curves)
     experiments = len({c.experiment for c in curves})
     each = count // experiments
@@ -85,9 +87,9 @@ def column_count(curves: Sequence[Curve]) -> int:
 
 
 def panel_figure(curve: Curve) -> Plot:
-    """One panel as a figure of its own."""
+    """Return one panel as a figure of its own."""
     with plain_style():
-        figure, axes = panel_axes(*PANEL)
+        figure, axes = panel_axes(*PANEL_SIZE)
         draw_panel(axes, curve, several=False)
     return figure
 
@@ -98,9 +100,9 @@ def draw_panel(axes: Axes, curve: Curve, several: bool) -> None:
     Parameters
     ----------
     axes
-        Where.
+        The axes to draw on.
     curve
-        What.
+        The measurements and the model.
     several
         Whether the title has to name the experiment.
     """
@@ -159,7 +161,7 @@ def _draw_data(axes: Axes, curve: Curve) -> None:
 
 
 def _keep_constant_visible(axes: Axes, curve: Curve) -> None:
-    """A series that hardly changes is a flat line, not its rounding errors enlarged."""
+    """Show a series that hardly changes as a flat line, not its rounding errors enlarged."""
     values = [curve.measured, curve.model[np.isfinite(curve.model)]]
     if curve.spread is not None:
         values.append(curve.spread.ravel())

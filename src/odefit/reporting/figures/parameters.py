@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
     from odefit.result_data import ResultData
 
-MOST_PERCENT = 100.0
-"""An interval that reaches further, relative to its estimate, ends in an arrow."""
+MAX_PERCENT = 100.0
+"""Distance from the estimate, in per cent, beyond which an interval ends in an arrow."""
 
 
 def plot_parameters(result: ResultData) -> Plot:
-    """A line for each unknown: its interval in per cent of the estimate.
+    """Draw a line for each unknown: its interval in per cent of the estimate.
 
-    Parameters of very different sizes so share one axis. Where there is no interval, the
+    Parameters of very different sizes can so share one axis. Where there is no interval, the
     reason stands in its place.
     """
     rows = [row for row in parameter_rows(result) if row.estimated]
@@ -61,7 +61,7 @@ def plot_parameters(result: ResultData) -> Plot:
 
 
 def relative_interval(row: Row) -> tuple[float, float] | None:
-    """The interval relative to the estimate, in per cent, if there is one."""
+    """Return the interval relative to the estimate, in per cent, if there is one."""
     if not (math.isfinite(row.ci_low) and math.isfinite(row.ci_high)) or row.estimate == 0:
         return None
     size = abs(row.estimate)
@@ -72,13 +72,13 @@ def relative_interval(row: Row) -> tuple[float, float] | None:
 
 
 def _reach(rows: list[Row]) -> float:
-    """Half the width of the axis, in per cent: all intervals, if none is too wide."""
+    """Return half the width of the axis, in per cent: all intervals fit, if none is too wide."""
     widths = [
         max(abs(interval[0]), abs(interval[1]))
         for row in rows
         if (interval := relative_interval(row)) is not None
     ]
-    largest = min(max(widths, default=1.0), MOST_PERCENT)
+    largest = min(max(widths, default=1.0), MAX_PERCENT)
     return 1.1 * largest or 1.0
 
 
@@ -109,7 +109,7 @@ def _draw_row(axes: Axes, place: int, row: Row, reach: float) -> None:
 
 
 def _draw_values(axes: Axes, rows: list[Row]) -> None:
-    """The estimates themselves, to the right."""
+    """Write the estimates themselves to the right."""
     right = axes.secondary_yaxis("right")
     values = [row.shown[0].replace("-", "−") for row in rows]
     units = [f" {shorten(row.unit, 10)}" if row.unit else "" for row in rows]

@@ -31,21 +31,23 @@ from odefit.reporting.sentences import weighted
 if TYPE_CHECKING:
     from odefit.result_data import ResultData
 
-PANEL = (3.1, 2.0)
+PANEL_SIZE = (3.1, 2.0)
+"""Width and height of a panel, in inches."""
 
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Of one observable in one experiment.
+    """The residuals of one observable in one experiment.
 
     Attributes
     ----------
     experiment, observable
-        Their names.
+        The names of the experiment and of the observable.
     times
-        Shape (n,).
+        The times of the measurements, shape (n,).
     values
-        Measured minus modelled, in standard deviations where those are known, shape (n,).
+        The measured minus the modelled values, in standard deviations where those are known,
+        shape (n,).
     """
 
     experiment: str
@@ -55,7 +57,7 @@ class Residuals:
 
 
 def residuals_of(result: ResultData) -> list[Residuals]:
-    """Residuals of the best solution; empty if there is none or it cannot be simulated."""
+    """Return the residuals of the best solution; none if it is missing or cannot be simulated."""
     from odefit.simulation import Failure, residual_table
 
     if not result.solutions:
@@ -76,7 +78,7 @@ def residuals_of(result: ResultData) -> list[Residuals]:
 
 
 def by_observable(residuals: Sequence[Residuals]) -> dict[str, list[Residuals]]:
-    """The same, grouped."""
+    """Group residuals by observable."""
     groups: dict[str, list[Residuals]] = {}
     for entry in residuals:
         groups.setdefault(entry.observable, []).append(entry)
@@ -84,7 +86,7 @@ def by_observable(residuals: Sequence[Residuals]) -> dict[str, list[Residuals]]:
 
 
 def plot_residuals(result: ResultData) -> Plot:
-    """One panel for each observable, all experiments together."""
+    """Draw one panel for each observable, all experiments together."""
     groups = by_observable(residuals_of(result))
     if not groups:
         return empty("no residuals: no solution was found that can be simulated")
@@ -92,7 +94,7 @@ def plot_residuals(result: ResultData) -> Plot:
     rows = math.ceil(len(groups) / columns)
     in_sds = weighted(result.problem)
     with plain_style():
-        figure = new_figure(PANEL[0] * columns, PANEL[1] * rows)
+        figure = new_figure(PANEL_SIZE[0] * columns, PANEL_SIZE[1] * rows)
         for index, (observable, entries) in enumerate(groups.items()):
             axes = figure.add_subplot(rows, columns, index + 1)
             draw_panel(axes, observable, entries, result.problem.time_unit, in_sds)
@@ -106,9 +108,9 @@ def plot_residuals(result: ResultData) -> Plot:
 def panel_figure(
     observable: str, entries: Sequence[Residuals], time_unit: str, in_sds: bool
 ) -> Plot:
-    """One panel as a figure of its own."""
+    """Return one panel as a figure of its own."""
     with plain_style():
-        figure, axes = panel_axes(*PANEL, left=0.72)
+        figure, axes = panel_axes(*PANEL_SIZE, left=0.72)
         draw_panel(axes, observable, entries, time_unit, in_sds)
     return figure
 

@@ -1,4 +1,4 @@
-"""An iteration of multiple shooting: the trajectory in its pieces (Figure 1 of the paper)."""
+"""An iteration of multiple shooting: the trajectory on its intervals (Figure 1 of the paper)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.reporting.curves import Curve, ends, spreads_over_decades, standard_deviations
-from odefit.reporting.figures.fit import MOST_PANELS, draw_panel
+from odefit.reporting.figures.fit import MAX_PANELS, draw_panel
 from odefit.reporting.figures.style import (
     DATA,
     INK,
     MODEL,
-    SMALL,
+    SMALL_FONT,
     Plot,
     empty,
     new_figure,
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from odefit.methods.multiple_shooting import History
     from odefit.simulation import Simulation
 
-WIDE = (6.6, 1.75)
+WIDE_PANEL_SIZE = (6.6, 1.75)
 """Width and height of a panel, in inches, where they are one below the other."""
 
-NARROW = (4.4, 1.9)
-"""The same where two are side by side."""
+NARROW_PANEL_SIZE = (4.4, 1.9)
+"""Width and height of a panel, in inches, where two are side by side."""
 
-ONE_COLUMN = 3
-"""Panels up to which they are one below the other."""
+MAX_SINGLE_COLUMN_PANELS = 3
+"""Largest number of panels that are one below the other."""
 
 
 def plot_shooting(history: History, iteration: int = -1, experiment: str | None = None) -> Plot:
-    """The trajectory of an iteration, discontinuous at its nodes, with the data.
+    """Draw the trajectory of an iteration, discontinuous at its shooting nodes, with the data.
 
     Every observable has a panel, and so has every state that is not itself an observable; those
     show no data. A ring is a node: there the line ends and begins anew.
@@ -50,11 +50,11 @@ def plot_shooting(history: History, iteration: int = -1, experiment: str | None 
     Parameters
     ----------
     history
-        From :meth:`odefit.MultipleShooting.follow`.
+        The history that :meth:`odefit.MultipleShooting.follow` returns.
     iteration
-        Its number: 0 is where Gauss-Newton began, -1 the last.
+        The number of the iteration: 0 is the start of Gauss-Newton, -1 the last.
     experiment
-        Its name; None for the first.
+        The name of the experiment; None for the first.
 
     Raises
     ------
@@ -87,10 +87,10 @@ def plot_shooting(history: History, iteration: int = -1, experiment: str | None 
     nodes = history.shooting.node_times[problem.conditions.index(condition)]
     # Where a node is, the trajectory has two entries: the gap, and the beginning of an interval.
     begins = np.searchsorted(path.times, nodes, side="right") - 1
-    shown = curves[:MOST_PANELS]
-    columns = 1 if len(shown) <= ONE_COLUMN else 2
+    shown = curves[:MAX_PANELS]
+    columns = 1 if len(shown) <= MAX_SINGLE_COLUMN_PANELS else 2
     rows = math.ceil(len(shown) / columns)
-    width, height = WIDE if columns == 1 else NARROW
+    width, height = WIDE_PANEL_SIZE if columns == 1 else NARROW_PANEL_SIZE
     with plain_style():
         figure = new_figure(width * columns, height * rows + 0.55)
         for index, curve in enumerate(shown):
@@ -109,7 +109,7 @@ def plot_shooting(history: History, iteration: int = -1, experiment: str | None 
 def _curves(
     history: History, iteration: int, condition: Condition, path: Simulation
 ) -> list[Curve]:
-    """A curve for each observable, then for each state that is not itself an observable."""
+    """Return a curve for each observable, then for each state that is not itself an observable."""
     problem = history.problem
     point = history.iterations[iteration].point
     vector = history.shooting.scaling.natural(point.coordinates)
@@ -159,7 +159,7 @@ def _draw_nodes(axes: Axes, times: Array, values: Array) -> None:
 
 
 def _title(history: History, iteration: int, condition: Condition) -> str:
-    """What is seen, in a line."""
+    """Return a line on the iteration that is drawn."""
     at = history.iterations[iteration]
     last = len(history.iterations) - 1
     number = range(last + 1)[iteration]
@@ -169,7 +169,7 @@ def _title(history: History, iteration: int, condition: Condition) -> str:
 
 
 def _explain(figure: Plot) -> None:
-    """A legend below all panels."""
+    """Add a legend below all panels."""
     line = Line2D([], [], color=MODEL, linewidth=1.4, label="trajectory")
     node = Line2D(
         [], [], linestyle="none", marker="o", markersize=5.0, markerfacecolor="none", color=MODEL
@@ -181,5 +181,5 @@ def _explain(figure: Plot) -> None:
         loc="outside lower center",
         ncols=3,
         frameon=False,
-        fontsize=SMALL,
+        fontsize=SMALL_FONT,
     )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def plot_starts(result: ResultData) -> Plot:
-    """Each start's final objective, the best first; failed starts are counted, not drawn."""
+    """Draw each start's final objective, the best first; failed starts are counted, not drawn."""
     if not result.starts:
         return empty("no starts are recorded")
     ended = sorted(

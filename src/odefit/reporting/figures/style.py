@@ -22,7 +22,7 @@ MODEL = "#1d4ed8"
 DATA = "#b45309"
 BAD = "#b91c1c"
 
-SMALL = 8.0
+SMALL_FONT = 8.0
 """Size of tick labels, in points."""
 
 _RC: Any = {
@@ -46,8 +46,8 @@ _RC: Any = {
     "ytick.color": MUTED,
     "xtick.labelcolor": INK,
     "ytick.labelcolor": INK,
-    "xtick.labelsize": SMALL,
-    "ytick.labelsize": SMALL,
+    "xtick.labelsize": SMALL_FONT,
+    "ytick.labelsize": SMALL_FONT,
     "xtick.major.width": 0.7,
     "ytick.major.width": 0.7,
     "grid.color": GRID,
@@ -59,7 +59,7 @@ _RC: Any = {
 
 
 class Plot(Figure):
-    """A figure that notebooks show though pyplot never heard of it."""
+    """A figure that notebooks show although pyplot does not know it."""
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
@@ -70,7 +70,7 @@ class Plot(Figure):
 
 @contextmanager
 def plain_style() -> Iterator[None]:
-    """Figures drawn inside look the same whatever the user's own settings are."""
+    """Draw figures inside this context the same, whatever the user's own settings are."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_RC)
@@ -78,17 +78,17 @@ def plain_style() -> Iterator[None]:
 
 
 def new_figure(width: float, height: float) -> Plot:
-    """An empty figure, size in inches."""
+    """Return an empty figure, its size in inches."""
     return Plot(figsize=(width, height), layout="constrained", facecolor="white")
 
 
 def panel_axes(width: float, height: float, left: float = 0.58) -> tuple[Plot, Axes]:
-    """A small figure with one pair of axes, always at the same place: panels in a row align.
+    """Return a small figure with one pair of axes, always at the same place: panels align.
 
     Parameters
     ----------
     width, height, left
-        Of the figure, and of the space for the labels at the left, in inches.
+        The size of the figure, and of the space for the labels at the left, in inches.
     """
     figure = Plot(figsize=(width, height), facecolor="white")
     bottom, right, top = 0.47, 0.1, 0.26
@@ -99,7 +99,7 @@ def panel_axes(width: float, height: float, left: float = 0.58) -> tuple[Plot, A
 
 
 def dress(axes: Axes, *, log_x: bool = False, log_y: bool = False) -> None:
-    """Grid and ticks; call it after the data are drawn."""
+    """Set grid and ticks; to be called after the data are drawn."""
     axes.grid(visible=True, color=GRID, linewidth=0.6)
     for axis, logarithmic in ((axes.xaxis, log_x), (axes.yaxis, log_y)):
         if logarithmic:
@@ -110,14 +110,14 @@ def dress(axes: Axes, *, log_x: bool = False, log_y: bool = False) -> None:
             formatter = ScalarFormatter(useOffset=False, useMathText=True)
             formatter.set_powerlimits((-3, 5))
             axis.set_major_formatter(formatter)
-        axis.get_offset_text().set_fontsize(SMALL)
+        axis.get_offset_text().set_fontsize(SMALL_FONT)
     axes.yaxis.set_offset_position("right")  # at the left it would push the title out
-    axes.tick_params(colors=MUTED, labelcolor=INK, labelsize=SMALL, width=0.7, which="major")
+    axes.tick_params(colors=MUTED, labelcolor=INK, labelsize=SMALL_FONT, width=0.7, which="major")
     axes.tick_params(colors=MUTED, width=0.5, which="minor")
 
 
 def say(axes: Axes, message: str) -> None:
-    """A sentence in the middle of empty axes."""
+    """Write a sentence in the middle of empty axes."""
     axes.text(
         0.5,
         0.5,
@@ -133,7 +133,7 @@ def say(axes: Axes, message: str) -> None:
 
 
 def empty(message: str, width: float = 4.6, height: float = 1.6) -> Plot:
-    """A figure that says why there is nothing to see."""
+    """Return a figure that says why there is nothing to see."""
     with plain_style():
         figure = new_figure(width, height)
         axes = figure.add_subplot()
@@ -148,7 +148,7 @@ def _font() -> Any:
 
 
 def plain(text: str) -> str:
-    """`text` with a box for every character that the font of the figures does not have.
+    """Return `text` with a box for every character that the font of the figures does not have.
 
     Draw it with ``parse_math=False``: a ``$`` in a name is no formula.
     """
@@ -158,10 +158,10 @@ def plain(text: str) -> str:
 
 
 def shorten(text: str, length: int = 28) -> str:
-    """`text` for a label, its end cut off if it is longer than `length`."""
+    """Return `text` for a label, its end cut off if it is longer than `length`."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def time_label(unit: str) -> str:
-    """Label of a time axis."""
+    """Return the label of a time axis."""
     return plain(f"time ({shorten(unit)})" if unit else "time t")
