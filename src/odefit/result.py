@@ -31,9 +31,9 @@ class Result(ResultData):
 
     @property
     def parameters(self) -> pd.DataFrame:
-        """Estimates as a table indexed by key, known values too.
+        """The estimates as a table indexed by key, known values too.
 
-        Columns are ``kind`` ("parameter", "initial" or "noise"), ``estimate``, ``std_error``,
+        Its columns are ``kind`` ("parameter", "initial" or "noise"), ``estimate``, ``std_error``,
         ``ci_low`` and ``ci_high`` (confidence limits, natural units; the level is in
         ``attrs["level"]``), ``identifiable`` (True, False, or None where that is not decided),
         ``note`` (why a number is missing or to be taken with care) and ``unit``.
@@ -50,19 +50,19 @@ class Result(ResultData):
         Parameters
         ----------
         times
-            Increasing, not before the initial time; None for the data times.
+            Increasing times, none before the initial time; None for the data times.
         experiment
-            Under whose conditions; None for the first.
+            The experiment whose conditions hold; None for the first.
 
         Returns
         -------
         pandas.DataFrame
-            Columns ``t``, the states (and algebraic variables), the observables.
+            A table with the columns ``t``, the states (and algebraic variables), the observables.
 
         Raises
         ------
         InputError
-            Unknown experiment, or unusable times.
+            The experiment is unknown, or the times are unusable.
         ValueError
             No solution was found.
         RuntimeError
@@ -81,43 +81,43 @@ class Result(ResultData):
     def plot_fit(
         self, experiment: str | None = None, observables: Sequence[str] | None = None
     ) -> Figure:
-        """Measurements and model, one panel for each observable of each experiment.
+        """Draw measurements and model, one panel for each observable of each experiment.
 
         Parameters
         ----------
         experiment, observables
-            Show these alone.
+            The only experiment and the only observables to show; None for all.
         """
         from odefit.reporting.figures.fit import plot_fit
 
         return plot_fit(self, experiment, observables)
 
     def plot_residuals(self) -> Figure:
-        """Residuals (measured minus modelled) against time, one panel for each observable."""
+        """Draw residuals (measured minus modelled) against time, one panel for each observable."""
         from odefit.reporting.figures.residuals import plot_residuals
 
         return plot_residuals(self)
 
     def plot_starts(self) -> Figure:
-        """Waterfall: the objectives at which the starts ended, sorted."""
+        """Draw the waterfall: the objectives at which the starts ended, sorted."""
         from odefit.reporting.figures.starts import plot_starts
 
         return plot_starts(self)
 
     def plot_parameters(self) -> Figure:
-        """Confidence intervals, in per cent of the estimates."""
+        """Draw the confidence intervals, in per cent of the estimates."""
         from odefit.reporting.figures.parameters import plot_parameters
 
         return plot_parameters(self)
 
     def plot_correlation(self) -> Figure:
-        """Correlation matrix of the estimates."""
+        """Draw the correlation matrix of the estimates."""
         from odefit.reporting.figures.correlation import plot_correlation
 
         return plot_correlation(self)
 
     def plot_bounds(self) -> Figure:
-        """Lower and upper bound of the objective against time, for methods that prove them."""
+        """Draw the lower and upper bound of the objective against time, where a method proves them."""
         from odefit.reporting.figures.bounds import plot_bounds
 
         return plot_bounds(self)

@@ -33,29 +33,29 @@ class Start:
     Attributes
     ----------
     index
-        Its number, from 0.
+        The number of the start, from 0.
     start, vector
-        Where it began and ended, shape (n,).
+        The unknowns at which it began and at which it ended, shape (n,).
     objective
-        At the end, the weighted sum of squared residuals; infinite if the start failed.
+        The weighted sum of squared residuals at the end; infinite if the start failed.
     status
-        How it ended.
+        How the start ended.
     message
-        In words; for a failure the experiment, time and reason.
+        The same in words; for a failure the experiment, the time and the reason.
     evaluations
-        Of the residuals.
+        The number of evaluations of the residuals.
     seconds
-        Spent on it.
+        The time spent on the start.
     cost
-        At the end, what is minimised; infinite if the start failed. Half the objective, and
-        the logarithms of standard deviations that are estimated.
+        What the optimiser minimised, at the end: half the objective and the logarithms of
+        standard deviations that are estimated; infinite if the start failed.
     failures
-        Integrations that failed on the way, by reason.
+        The number of integrations that failed on the way, by reason.
     exact
-        The data are reproduced to rounding: no cost can be lower.
+        Whether the data are reproduced to rounding, so that no cost can be lower.
     nodes
-        Where the trajectories begin anew, if no single integration can follow them, or if the
-        answer satisfies conditions beside the data.
+        The shooting nodes of the answer, if no single integration can follow its trajectories,
+        or if it satisfies conditions beside the data.
     """
 
     index: int
@@ -247,11 +247,11 @@ class Estimate:
     Attributes
     ----------
     starts
-        Every attempt, in the order of their numbers.
+        Every start, in the order of their numbers.
     status
         How the method ended.
     message
-        In words.
+        The same in words.
     certificate
         Bounds of the objective, where the method proves any.
     agreement
@@ -259,7 +259,7 @@ class Estimate:
     completeness
         Where the method finds all solutions, how many there are.
     evaluate_nodes
-        Where starts may end on shooting nodes, what evaluates such an end.
+        The function that evaluates an end on shooting nodes, where starts may end on them.
     """
 
     starts: Sequence[Start]
@@ -272,6 +272,6 @@ class Estimate:
 
     @property
     def best(self) -> Start | None:
-        """The attempt with the lowest cost; None if all failed."""
+        """The start with the lowest cost; None if all failed."""
         usable = [s for s in self.starts if s.status is not Status.FAILED]
         return min(usable, key=lambda s: (s.cost, s.index), default=None)

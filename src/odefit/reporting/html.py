@@ -207,7 +207,7 @@ def _facts(result: ResultData) -> list[tuple[str, str]]:
     problem, facts = result.problem, []
     if result.solutions:
         best = result.best
-        facts.append((sentences.objective_name(problem).capitalize(), number(best.objective, 7)))
+        facts.append(("Objective", number(best.objective, 7)))
         if best.log_likelihood is not None:
             facts.append(("Log-likelihood", number(best.log_likelihood, 7)))
     return [
