@@ -117,7 +117,7 @@ class Result(ResultData):
         return plot_correlation(self)
 
     def plot_bounds(self) -> Figure:
-        """Draw the lower and upper bound of the objective against time, where a method proves them."""
+        """Draw the bounds of the objective against time, where a method proves them."""
         from odefit.reporting.figures.bounds import plot_bounds
 
         return plot_bounds(self)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from odefit.assessment.parts import Uncertainty
 from odefit.problem.expressions import Expression
@@ -51,13 +51,13 @@ class Row:
     experiment: str | None
     unit: str
     estimate: float
-    std_error: float
-    ci_low: float
-    ci_high: float
-    identifiable: bool | None
-    flag: str
-    note: str
-    unknown: Unknown | None
+    std_error: float = MISSING
+    ci_low: float = MISSING
+    ci_high: float = MISSING
+    identifiable: bool | None = None
+    flag: str = ""
+    note: str = ""
+    unknown: Unknown | None = None
 
     @property
     def shown(self) -> tuple[str, str, str, str]:
@@ -115,11 +115,6 @@ def parameter_table(result: ResultData) -> pd.DataFrame:
 
 def _entries(problem: Problem, best: Solution | None) -> Iterator[tuple[Kind, str, float]]:
     """Yield kind, key and value in reading order; without a solution the values are NaN."""
-    unknown_values: Mapping[str, float] = (
-        dict.fromkeys(problem.keys, MISSING)
-        if best is None
-        else dict(zip(problem.keys, map(float, best.vector), strict=True))
-    )
     if best is None:
         for name, parameter in problem.parameters.items():
             if parameter.fixed is not None:
@@ -128,44 +123,26 @@ def _entries(problem: Problem, best: Solution | None) -> Iterator[tuple[Kind, st
             yield unknown.kind, unknown.key, MISSING
         return
     listed = {*best.parameters, *best.initial}
+    values = dict(zip(problem.keys, map(float, best.vector), strict=True))
     yield from (("parameter", key, value) for key, value in best.parameters.items())
     yield from (
-        (u.kind, u.key, unknown_values[u.key])
+        (u.kind, u.key, values[u.key])
         for u in problem.unknowns
         if u.kind == "parameter" and u.key not in listed
     )
     yield from (("initial", key, value) for key, value in best.initial.items())
     yield from (
-        (u.kind, u.key, unknown_values[u.key])
+        (u.kind, u.key, values[u.key])
         for u in problem.unknowns
         if u.kind != "parameter" and u.key not in listed
     )
 
 
-def _row(
-    unknown: Unknown,
-    estimate: float,
-    std_error: float = MISSING,
-    interval: tuple[float, float] = (MISSING, MISSING),
-    identifiable: bool | None = None,
-    flag: str = "",
-    note: str = "",
-) -> Row:
-    return Row(
-        key=unknown.key,
-        name=unknown.name,
-        kind=unknown.kind,
-        experiment=unknown.experiment,
-        unit=unknown.parameter.unit or "",
-        estimate=estimate,
-        std_error=std_error,
-        ci_low=interval[0],
-        ci_high=interval[1],
-        identifiable=identifiable,
-        flag=flag,
-        note=note,
-        unknown=unknown,
-    )
+def _row(unknown: Unknown, estimate: float, **fields: Any) -> Row:
+    """Return the row of an unknown."""
+    unit = unknown.parameter.unit or ""
+    names = unknown.key, unknown.name, unknown.kind, unknown.experiment
+    return Row(*names, unit, estimate, unknown=unknown, **fields)
 
 
 def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None) -> Row:
@@ -204,7 +181,16 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
             if uncertainty.degrees_of_freedom <= 0
             else "the interval could not be computed"
         )
-    return _row(unknown, value, std_error, (low, high), identifiable, flag, note)
+    return _row(
+        unknown,
+        value,
+        std_error=std_error,
+        ci_low=low,
+        ci_high=high,
+        identifiable=identifiable,
+        flag=flag,
+        note=note,
+    )
 
 
 def _undetermined_note(key: str, uncertainty: Uncertainty) -> str:
@@ -241,21 +227,8 @@ def _known_row(problem: Problem, kind: Kind, key: str, value: float) -> Row:
             flag, note = "derived", f"follows from {given.text}"
         elif isinstance(given, Parameter):
             flag, note, parameter = "fixed", "fixed by the problem", given
-    return Row(
-        key=key,
-        name=name,
-        kind=kind,
-        experiment=experiment,
-        unit=(parameter.unit if parameter else None) or "",
-        estimate=float(value),
-        std_error=MISSING,
-        ci_low=MISSING,
-        ci_high=MISSING,
-        identifiable=None,
-        flag=flag,
-        note=note,
-        unknown=None,
-    )
+    unit = (parameter.unit if parameter else None) or ""
+    return Row(key, name, kind, experiment, unit, float(value), flag=flag, note=note)
 
 
 def _given_initial(
