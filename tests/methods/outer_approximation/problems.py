@@ -77,7 +77,7 @@ class Planted:
     problem, d, form
         The problem, discretised, and in standard form.
     low, high
-        Bounds of all variables after propagation, without a cut.
+        Bounds of all variables after FBBT, without a cutoff.
     w
         A local solution, all variables of the standard form.
     """

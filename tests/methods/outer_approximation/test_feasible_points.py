@@ -259,7 +259,7 @@ def whole(t: Terms, partition: Partition, cut: float = np.inf) -> float:
     return excess_of(program.polyhedron, points)
 
 
-def test_hyper_planes_and_the_cut() -> None:
+def test_hyper_planes_and_the_cutoff() -> None:
     """(39), (40) and (47): the point of the largest objective is on the cut."""
     random = np.random.default_rng(0)
     t = products(3)
@@ -290,8 +290,8 @@ class Cloud:
     d, form
         The problem.
     low, high
-        Bounds of all variables: those of the box, propagated under the cut.
-    cut
+        Bounds of all variables: those of the box, propagated under the cutoff.
+    cutoff
         The largest objective among the points.
     points
         All variables of the standard form, shape (count, n).
@@ -301,7 +301,7 @@ class Cloud:
     form: StandardForm
     low: Array
     high: Array
-    cut: float
+    cutoff: float
     points: Array
 
     @property
@@ -383,33 +383,33 @@ PROBLEMS = {"alpha-pinene": alpha_pinene, "nonlinear": nonlinear}
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_whole_master_problem(name: str, seed: int) -> None:
-    """Rows, terms, pieces, hyper-planes and cut, in bounds narrowed by propagation."""
+    """Rows, terms, pieces, hyper-planes and cutoff, in bounds tightened by FBBT."""
     c = cloud(name, seed)
     assert len(c.points) > 50
     planes = HyperPlanes.uniform(len(c.form.residuals), 4)
     partition = uniform_partition(c.low, c.high, variables_to_partition(c.form, c.low, c.high), 3)
-    program = master_problem(c.form, c.low, c.high, planes, partition, c.cut)
+    program = master_problem(c.form, c.low, c.high, planes, partition, c.cutoff)
     points = in_pieces(c.form, c.low, c.high, c.lifted, program, partition)
     assert excess_of(program.polyhedron, points, c.own(program.polyhedron)) <= 1.0
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_contraction_keeps_what_is_below_the_cut(name: str) -> None:
+def test_bound_tightening_keeps_what_is_below_the_cutoff(name: str) -> None:
     c = cloud(name, seed=1)
     planes = HyperPlanes.uniform(len(c.form.residuals), 4)
     asked = count()
     first = len(c.form.parameters) + 8  # all parameters, some states
-    contraction = BoundTightening(c.form, FBBT(c.form), planes, lambda: next(asked) > first)
-    low, high = contraction.obbt(c.low, c.high, c.cut)
-    contraction.stop = lambda: False
+    tightening = BoundTightening(c.form, FBBT(c.form), planes, lambda: next(asked) > first)
+    low, high = tightening.obbt(c.low, c.high, c.cutoff)
+    tightening.stop = lambda: False
     if name == "nonlinear":
-        low, high = contraction.probe(low, high, c.cut)
+        low, high = tightening.probe(low, high, c.cutoff)
     assert (high - low).sum() < (c.high - c.low).sum()
     missed = np.abs(c.points @ c.form.matrix.T - c.form.target).max()
     slack = missed + 1e-12 * np.abs(c.points)
     assert (c.points >= low - slack).all()
     assert (c.points <= high + slack).all()
-    bound, _ = contraction.relaxation_bound(low, high, c.cut)
+    bound, _ = tightening.relaxation_bound(low, high, c.cutoff)
     assert bound <= min(c.form.objective(w) for w in c.points)
 
 
@@ -421,12 +421,12 @@ def test_groups_of_elements_cost_what_their_cuts_say(name: str) -> None:
     groups = tuple((k, k + 1) for k in range(elements - 1))
     planes = HyperPlanes.uniform(len(c.form.residuals), 4)
     partition = uniform_partition(c.low, c.high, variables_to_partition(c.form, c.low, c.high), 2)
-    program = c.form, (c.low, c.high), planes, partition, groups, c.cut
+    program = c.form, (c.low, c.high), planes, partition, groups, c.cutoff
     with SolverProcess(Highs()) as process:
         cuts = strengthening_cuts(*program, process, 0.2, 300.0, lambda: False)
     assert cuts
     squares = c.points[:, c.form.residuals] ** 2
     for cut in cuts:
         assert cut.least <= squares[:, list(cut.residuals)].sum(axis=1).min() * (1 + 1e-9)
-    p = linear_relaxation(c.form, c.low, c.high, planes, c.cut, cuts)
+    p = linear_relaxation(c.form, c.low, c.high, planes, c.cutoff, cuts)
     assert excess_of(p, c.lifted, c.own(p)) <= 1.0

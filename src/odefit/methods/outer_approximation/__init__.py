@@ -1,9 +1,9 @@
 """Deterministic global optimisation by outer approximation.
 
-In the order of the paper (A. Miro et al., Deterministic global optimization algorithm based on
-outer approximation for the parameter estimation of nonlinear dynamic biological systems): the
+The modules follow the paper (A. Miró et al., Deterministic global optimization algorithm based on
+outer approximation for the parameter estimation of nonlinear dynamic biological systems, 2012): the
 standard form (18)-(25), its relaxation (26)-(40), the algorithm, and what the case studies add,
-bound contraction, the objective cut (47) and cuts by temporal decomposition.
+bound contraction, the cutoff of the objective (47) and cuts by temporal decomposition.
 """
 
 from odefit.methods.outer_approximation.mixed_integer import Highs, Scip

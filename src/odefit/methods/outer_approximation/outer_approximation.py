@@ -206,15 +206,15 @@ class OuterApproximation:
         d = Discretisation(problem, scheme, mesh)
         with interruptible(control):
             limited = bounded.local_control(LOCAL_SHARE)
-            warm, true = mesh_search(local, forward, d, limited, starts=self.starts)
-            states = self._state_bounds(bounded, d, warm)
-            search = self._search(bounded, d, warm)
+            local_answer, true_start = mesh_search(local, forward, d, limited, starts=self.starts)
+            states = self._state_bounds(bounded, d, local_answer)
+            search = self._search(bounded, d, local_answer)
             search.run()
             start = bounded.bounds.mean(axis=1)
-            if warm is None:
+            if local_answer is None:
                 start = np.zeros(len(start))
-            elif warm.unknowns is not None:
-                start = warm.unknowns
+            elif local_answer.unknowns is not None:
+                start = local_answer.unknowns
             answer = search.incumbent
             if answer is None:
                 instance = Instance(d, Baseline())
@@ -223,7 +223,9 @@ class OuterApproximation:
             ended = answer, local.solver.name, self.polish, 0, start, control, bounded.began
             end = as_start(forward, d, *ended)
         agreement = measure_agreement(forward, d, answer) if answer.values is not None else None
-        ends: tuple[Start, ...] = (end, true) if self.polish and true is not None else (end,)
+        ends: tuple[Start, ...] = (
+            (end, true_start) if self.polish and true_start is not None else (end,)
+        )
         certificate = None
         if math.isfinite(search.lower) or math.isfinite(search.upper):
             certificate = Certificate(
@@ -246,32 +248,34 @@ class OuterApproximation:
             agreement,
         )
 
-    def _first_cutoff(self, d: Discretisation, warm: Answer | None) -> float:
-        """Return the cutoff while there is no incumbent."""
+    def _first_cutoff(self, d: Discretisation, local_answer: Answer | None) -> float:
+        """Return the cutoff before there is an incumbent, from the answer of the local search."""
         if self.cut is not None:
             return self.cut
         variation = data_variation(d)
-        if warm is None or not warm.success:
+        if local_answer is None or not local_answer.success:
             return variation
-        return max(warm.objective, self.absolute_gap * variation)
+        return max(local_answer.objective, self.absolute_gap * variation)
 
     def _state_bounds(
-        self, bounded: BoundedProblem, d: Discretisation, warm: Answer | None
+        self, bounded: BoundedProblem, d: Discretisation, local_answer: Answer | None
     ) -> StateBounds:
         """Bound the states of the discretised problem, and return their bounds."""
-        cutoff = self._first_cutoff(d, warm)
+        cutoff = self._first_cutoff(d, local_answer)
         states = StateBounds.of(d, bounded.bounds, self.bounds, cutoff)
-        if warm is not None and warm.success and warm.values is not None:
-            states = states.containing(d, warm.values)
+        if local_answer is not None and local_answer.success and local_answer.values is not None:
+            states = states.containing(d, local_answer.values)
         states.apply(d)
         return states
 
-    def _search(self, bounded: BoundedProblem, d: Discretisation, warm: Answer | None) -> Search:
+    def _search(
+        self, bounded: BoundedProblem, d: Discretisation, local_answer: Answer | None
+    ) -> Search:
         """Return the algorithm, with its problem in standard form and all its variables bounded."""
         form = standard_form(d)
         slave = SlaveProblem(bounded.forward, d, bounded.control)
-        cutoff = self._first_cutoff(d, warm)
-        incumbent = None if warm is None else slave.confirm(warm)
+        cutoff = self._first_cutoff(d, local_answer)
+        incumbent = None if local_answer is None else slave.confirm(local_answer)
         if incumbent is not None and self.cut is None:
             cutoff = max(cutoff, incumbent.objective)
         with suppress(Infeasible):  # the search finds that out again, and says so

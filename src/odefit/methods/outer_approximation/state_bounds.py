@@ -191,13 +191,13 @@ def require_finite(d: Discretisation, form: StandardForm, bounds: Bounds) -> Non
         proposals.append(f'"{d.variables[k]}": ({least:.3g}, {size:.3g})')
     if proposals:
         raise InputError(
-            "outer approximation: nothing bounds these states, which are not measured. "
-            f"bounds={{{', '.join(proposals)}}} would, if you know that they stay within; or "
-            'accept that with bounds="propose" (on the command line, --bounds propose)'
+            "outer approximation: these states are not measured, and nothing bounds them. If you "
+            f"know that they stay within these bounds, give bounds={{{', '.join(proposals)}}}; or "
+            'accept them with bounds="propose" (on the command line, --bounds propose)'
         )
     worst = [form.names[k] for k in np.flatnonzero(free) if k >= form.originals][:3]
     raise InputError(
-        "outer approximation: within the bounds of the unknowns and states these terms have no "
-        f"finite bounds: {', '.join(worst)}. Narrower bounds, away from a division by zero or a "
-        "logarithm of it, give them some"
+        "outer approximation: within the bounds of the unknowns and states, these terms have no "
+        f"finite bounds: {', '.join(worst)}. Give narrower bounds, within which nothing is divided "
+        "by zero and no logarithm of zero is taken"
     )
