@@ -11,18 +11,18 @@ lotka-volterra
     lotka-volterra-p of the library with 5 % noise, in continuous time; parameters within a
     factor of 2 of the truth.
 
-Each repetition runs the same fit with every number of workers, in
-turns and in both orders: with one, all is done in this process; with more, boxes go to a
+Each repetition runs the same fit with every number of workers, one
+after the other and in both orders: with one, all is done in this process; with more, boxes go to a
 ``ProcessPoolExecutor`` of so many, whose start counts. All seconds are wall time, so nothing else
 should run.
-Boxes are looked at in turns, a turn is cut into chunks, and only a turn of more than one chunk is
-shared: how many are is said, and ``--chunk`` makes chunks smaller than the method has them.
+Boxes are evaluated in batches, a batch is cut into chunks, and only a batch of more than one chunk
+is shared: the report says how many are, and ``--chunk`` makes chunks smaller than the method's.
 
 "Whole fit" is :func:`odefit.fit`, with the local search that comes first and the assessment of the
 answer at the end; "boxes" is the time from the end of the local search to the last box, all that
 workers can shorten. Ratios are those of the medians, one worker over so many. Bounds and
-values have to be equal to the last bit, and so many boxes looked at and left in every turn: the
-script ends with an error where they are not.
+values have to be equal to the last bit, and so have the numbers of boxes evaluated and left after
+every batch: the script ends with an error where they are not.
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ NOISE, FACTOR = 0.05, 2.0
 
 @dataclass(frozen=True)
 class Part:
-    """A problem with bounds, and how it is discretised, if it is."""
+    """A problem with bounds, and the options of its discretisation, if there is one."""
 
     problem: odefit.Problem
     options: Mapping[str, Any]
 
 
 def alpha_pinene() -> Part:
-    """Discretised."""
+    """Return alpha-pinene, discretised."""
     problem = odefit.library.load("alpha-pinene")
     options = {"scheme": "trapezoid", "mesh": UniformMesh(STEPS, FINAL)}
     return Part(problem.with_parameters(**dict.fromkeys(problem.keys, RATES)), options)
 
 
 def lotka_volterra() -> Part:
-    """In continuous time."""
+    """Return Lotka-Volterra in continuous time."""
     name = "lotka-volterra-p"
     true = odefit.library.reference(name).parameters
     near = {k: {"lower": v / FACTOR, "upper": v * FACTOR} for k, v in true.items()}
@@ -81,7 +81,7 @@ PARTS: Mapping[str, Callable[[], Part]] = {
 
 @dataclass(frozen=True)
 class Found:
-    """What must not depend on the number of workers; the log has boxes and bound turn by turn."""
+    """All that must not depend on the number of workers; the log has a line for each batch."""
 
     lower: float
     upper: float
@@ -93,7 +93,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Run:
-    """A fit, and its wall seconds: all of them, and those for boxes."""
+    """The result of a fit, its wall seconds, and those of them that were spent on boxes."""
 
     found: Found
     whole: float
@@ -101,7 +101,7 @@ class Run:
 
 
 def fitted(problem: odefit.Problem, method: odefit.BranchAndBound, workers: int) -> Run:
-    """One fit with so many workers."""
+    """Return one fit with this number of workers."""
     log: list[str] = []
 
     def note(progress: odefit.Progress) -> None:
@@ -126,7 +126,7 @@ def fitted(problem: odefit.Problem, method: odefit.BranchAndBound, workers: int)
 def taken(
     problem: odefit.Problem, method: odefit.BranchAndBound, workers: Sequence[int], repeats: int
 ) -> list[list[Run]]:
-    """Runs by number of workers."""
+    """Return the runs by number of workers."""
     runs: list[list[Run]] = [[] for _ in workers]
     for repeat in range(repeats):
         turn = list(enumerate(workers))
@@ -138,20 +138,20 @@ def taken(
     return runs
 
 
-def turns(log: Sequence[str]) -> list[int]:
-    """Boxes in each turn, from "N boxes, M left: ..."."""
+def batches(log: Sequence[str]) -> list[int]:
+    """Return the number of boxes in each batch, from "N boxes, M left: ..."."""
     counts = [int(message.split()[0]) for message in log]
     return [after - before for before, after in pairwise(counts) if after > before]
 
 
 def spread(values: Sequence[float]) -> str:
-    """The median, smallest and largest."""
+    """Return the median, the smallest and the largest value."""
     middle, ends = statistics.median(values), (min(values), max(values))
     return f"{seconds(middle)} ({seconds(ends[0])} to {seconds(ends[1])})"
 
 
 def table(workers: Sequence[int], runs: Sequence[Sequence[Run]]) -> str:
-    """Seconds and ratios by number of workers."""
+    """Return a table of seconds and ratios by number of workers."""
     rows = []
     first = runs[0]
     for count, own in zip(workers, runs, strict=True):
@@ -164,7 +164,7 @@ def table(workers: Sequence[int], runs: Sequence[Sequence[Run]]) -> str:
 
 
 def measured(name: str, options: argparse.Namespace) -> str:
-    """What was found, and the table."""
+    """Return a sentence on the result, and the table."""
     part = PARTS[name]()
     method = odefit.BranchAndBound(**part.options, gap=options.gap, starts=1, seconds=options.limit)
     runs = taken(part.problem, method, options.workers, options.repeats)
@@ -172,12 +172,12 @@ def measured(name: str, options: argparse.Namespace) -> str:
     if len(different) > 1:
         raise SystemExit(f"{name}: the answers are not the same: {different}")
     found = different.pop()
-    sizes = turns(found.log)
+    sizes = batches(found.log)
     shared = sum(size > options.chunk for size in sizes)
     return (
         f"{name}, gap {options.gap:g}: {found.boxes} boxes, "
         f"{found.lower:.6g} <= optimum <= {found.upper:.6g}, "
-        f"{'closed' if found.closed else 'not closed'}; {shared} of {len(sizes)} turns have more "
+        f"{'closed' if found.closed else 'not closed'}; {shared} of {len(sizes)} batches have more "
         f"than a chunk of {options.chunk} and are shared (the largest has {max(sizes)}); "
         f"{options.repeats} runs each, the same answer to the last bit.\n\n"
         f"{table(options.workers, runs)}"
@@ -185,7 +185,7 @@ def measured(name: str, options: argparse.Namespace) -> str:
 
 
 def main() -> None:
-    """Read the command line, run, report."""
+    """Read the command line, run the fits, and report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--workers", nargs="+", type=int, default=[1, 2])
