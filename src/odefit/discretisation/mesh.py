@@ -154,6 +154,22 @@ def _between(grid: Array, start: float, stop: float) -> Array:
     return np.concatenate([[start], inside, [stop]])
 
 
+def as_mesh(value: Mesh | int, owner: str) -> Mesh:
+    """Return a mesh that may have been given as a number of equal steps.
+
+    Raises
+    ------
+    InputError
+        It is no mesh; the message names `owner`, the method whose option it is.
+    """
+    if isinstance(value, int | np.integer):
+        whole(value, f"{owner}, mesh")
+        return UniformMesh(int(value))
+    if not hasattr(value, "points"):
+        raise InputError(f"{owner}, mesh: expected a whole number or a mesh, got {value!r}")
+    return value
+
+
 @dataclass(frozen=True, eq=False)
 class Segment:
     """A time span of one condition between two events or corners of inputs.

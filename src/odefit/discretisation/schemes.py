@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from odefit.problem.arrays import Array, IntArray
-from odefit.problem.errors import InputError
+from odefit.problem.errors import InputError, one_of
 from odefit.problem.option_checks import whole
 
 Weights = tuple[csr_array, csr_array]
@@ -470,3 +470,20 @@ SCHEMES: dict[str, Scheme] = {
     "legendre": Collocation(3, "legendre"),
 }
 """Schemes by the names that options take."""
+
+
+def as_scheme(value: Scheme | str, owner: str) -> Scheme:
+    """Return a scheme that may have been given by its name.
+
+    Raises
+    ------
+    InputError
+        It is no scheme; the message names `owner`, the method whose option it is.
+    """
+    if isinstance(value, str):
+        if value not in SCHEMES:
+            raise InputError(f"unknown scheme {value!r}{one_of(value, SCHEMES)}")
+        return SCHEMES[value]
+    if not hasattr(value, "relations"):
+        raise InputError(f"{owner}, scheme: expected one of {', '.join(SCHEMES)}, got {value!r}")
+    return value

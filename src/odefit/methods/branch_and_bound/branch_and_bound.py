@@ -7,11 +7,9 @@ import time
 from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
-
 from odefit.discretisation.discretisation import Discretisation
-from odefit.discretisation.mesh import Mesh, UniformMesh
-from odefit.discretisation.schemes import SCHEMES, Scheme
+from odefit.discretisation.mesh import Mesh, as_mesh
+from odefit.discretisation.schemes import Scheme, as_scheme
 from odefit.enclosure import Enclosure
 from odefit.enclosure.discretised.residuals import DiscretisedEnclosure
 from odefit.methods.bounded_problem import BoundedProblem, GivenBounds, check_bounds
@@ -25,7 +23,6 @@ from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.solvers.agreement import measure_agreement
 from odefit.methods.solvers.local_search import LocalSearch
 from odefit.methods.solvers.mesh_search import mesh_search
-from odefit.problem.errors import InputError, one_of
 from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation
@@ -104,21 +101,9 @@ class BranchAndBound:
     engine: EngineName = "auto"
 
     def __post_init__(self) -> None:
-        if isinstance(self.scheme, str):
-            if self.scheme not in SCHEMES:
-                raise InputError(f"unknown scheme {self.scheme!r}{one_of(self.scheme, SCHEMES)}")
-            object.__setattr__(self, "scheme", SCHEMES[self.scheme])
-        elif self.scheme is not None and not hasattr(self.scheme, "relations"):
-            raise InputError(
-                f"BranchAndBound, scheme: expected one of {', '.join(SCHEMES)}, got {self.scheme!r}"
-            )
-        if isinstance(self.mesh, int | np.integer):
-            whole(self.mesh, "BranchAndBound, mesh")
-            object.__setattr__(self, "mesh", UniformMesh(int(self.mesh)))
-        elif not hasattr(self.mesh, "points"):
-            raise InputError(
-                f"BranchAndBound, mesh: expected a whole number or a mesh, got {self.mesh!r}"
-            )
+        if self.scheme is not None:
+            object.__setattr__(self, "scheme", as_scheme(self.scheme, "BranchAndBound"))
+        object.__setattr__(self, "mesh", as_mesh(self.mesh, "BranchAndBound"))
         number(self.gap, "BranchAndBound, gap", least=0.0, most=1.0)
         number(self.absolute_gap, "BranchAndBound, absolute_gap", least=0.0)
         whole(self.degree, "BranchAndBound, degree")

@@ -11,13 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from odefit.discretisation.formulations import Baseline, Formulation
 from odefit.discretisation.initial_guess import StateGuess
-from odefit.discretisation.mesh import Mesh, UniformMesh
+from odefit.discretisation.mesh import Mesh, as_mesh
 from odefit.discretisation.refinement import AdaptiveMesh
-from odefit.discretisation.schemes import SCHEMES, Scheme
+from odefit.discretisation.schemes import Scheme, as_scheme
 from odefit.methods.control import Control, interruptible
 from odefit.methods.estimate import Estimate
 from odefit.methods.multi_start import MultiStart
@@ -27,7 +25,7 @@ from odefit.methods.solvers.registry import solver
 from odefit.methods.solvers.solver import Solver
 from odefit.methods.starts import chosen
 from odefit.methods.transcription.global_search import GlobalSearch
-from odefit.problem.errors import InputError, one_of
+from odefit.problem.errors import InputError
 from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
 from odefit.simulation.engines import EngineName
@@ -106,13 +104,9 @@ class Transcription:
 
     def __post_init__(self) -> None:
         settings: dict[str, Any] = {}
-        if isinstance(self.scheme, str):
-            if self.scheme not in SCHEMES:
-                raise InputError(f"unknown scheme {self.scheme!r}{one_of(self.scheme, SCHEMES)}")
-            settings["scheme"] = SCHEMES[self.scheme]
-        if isinstance(self.mesh, int | np.integer):
-            whole(self.mesh, "Transcription, mesh")
-            settings["mesh"] = UniformMesh(int(self.mesh))
+        settings["scheme"] = as_scheme(self.scheme, "Transcription")
+        if not isinstance(self.mesh, AdaptiveMesh):
+            settings["mesh"] = as_mesh(self.mesh, "Transcription")
         if isinstance(self.solver, str):
             settings["solver"] = solver(self.solver)
         if self.states not in ("data", "simulation", "zero"):
@@ -128,7 +122,6 @@ class Transcription:
         for name, value in settings.items():
             object.__setattr__(self, name, value)
         for name, verb in (
-            ("scheme", "relations"),
             ("formulation", "constraints"),
             ("solver", "solve"),
         ):
@@ -137,10 +130,6 @@ class Transcription:
                     f"Transcription, {name}: expected an object such as those of "
                     f"odefit.methods.transcription, got {getattr(self, name)!r}"
                 )
-        if not isinstance(self.mesh, AdaptiveMesh) and not hasattr(self.mesh, "points"):
-            raise InputError(
-                f"Transcription, mesh: expected a whole number or a mesh, got {self.mesh!r}"
-            )
         if self.start is not None and not isinstance(self.start, Mapping):
             raise InputError(
                 f"Transcription, start: expected values by name of unknown, got {self.start!r}"
