@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from odefit import Event, Experiment, Model, Problem, library
+from odefit import Event, Experiment, Model, Problem
 from odefit.problem.arrays import Array
 from tests.methods.algebraic.models import (
     LOGISTIC,
@@ -297,21 +297,19 @@ def test_an_algebraic_variable_may_be_what_is_measured() -> None:
 
 
 def test_bounds_that_are_given_are_kept() -> None:
-    """Of two solutions one is within; without bounds both are shown."""
-    name = "rational-seir"
-    original, truth = library.load(name), library.reference(name)
-    low = min(truth.parameters["a"], truth.parameters["nu"])
-    middle = 0.5 * (truth.parameters["a"] + truth.parameters["nu"])
+    """Of two solutions, which exchange the rates, one is within; without bounds both are shown."""
+    rates = 0.7, 0.3
+    decays = np.exp(-np.outer(rates, TIMES))
+    second = 0.2 * decays[1] + 0.7 / 0.4 * (decays[1] - decays[0])
     problem = Problem(
-        original.model,
-        original.experiments[0].data,
-        {**original.parameters, "a": {"lower": 0.5 * low, "upper": middle}},
-        original.initial,
-        t0=original.experiments[0].t0,
+        Model(ode={"x": "-a*x", "w": "a*x - b*w"}, observables={"y": "w"}),
+        {"t": TIMES, "y": second},
+        {"a": {"lower": 0.15, "upper": 0.5}, "b": {}},
+        {"x": {}, "w": {}},
     )
     estimate = solved(problem)
     values = named(problem, best(estimate).vector)
-    assert values["a"] == pytest.approx(low, rel=1e-5)
+    assert (values["a"], values["b"]) == pytest.approx((0.3, 0.7), rel=1e-5)
     assert estimate.completeness is not None
     assert estimate.completeness.found == 2
     usable = [s for s in estimate.starts if np.isfinite(s.cost) and s.objective < 1e-20]
@@ -319,10 +317,11 @@ def test_bounds_that_are_given_are_kept() -> None:
 
 
 def test_an_answer_outside_the_bounds_is_looked_for_from_their_edge() -> None:
-    problem = prey(parameters={"a": {"lower": 0.8, "upper": 2.0}, "b": {}, "c": {}})
+    parameters: dict[str, Any] = {"k": {"lower": 0.4, "upper": 2.0}, "j": {}}
+    problem = Problem(LOGISTIC, {"t": TIMES, "y": logistic(1.0)}, parameters, {"x": {}})
     estimate = solved(problem)
     values = named(problem, best(estimate).vector)
-    assert values["a"] == pytest.approx(0.8, rel=1e-9)
+    assert values["k"] == pytest.approx(0.4, rel=1e-9)
     assert "outside the bounds" in best(estimate).message
     assert "leaves more than the noise" in estimate.message
 

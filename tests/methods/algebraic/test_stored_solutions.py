@@ -111,6 +111,7 @@ def test_a_folder_that_cannot_be_made_is_no_error(
     assert file.read_text(encoding="utf-8") == ""
 
 
+@pytest.mark.slow
 def test_two_processes_may_write_at_once(empty: Path) -> None:
     root = Path(__file__).parents[3]
     path = os.pathsep.join([str(root), str(root / "src"), os.environ.get("PYTHONPATH", "")])

@@ -11,7 +11,14 @@ from tests.methods.algebraic.models import PREY_TRUTH, TIMES, best, integrated, 
 HOUR, MICRO = 3600.0, 1e-6
 
 
-@pytest.mark.parametrize(("time", "value"), [(HOUR, MICRO), (1 / HOUR, 1 / MICRO), (1e6, 1e9)])
+@pytest.mark.parametrize(
+    ("time", "value"),
+    [
+        pytest.param(HOUR, MICRO, marks=pytest.mark.slow),
+        (1 / HOUR, 1 / MICRO),
+        (1e6, 1e9),
+    ],
+)
 def test_the_answer_scales_with_time_and_values(time: float, value: float) -> None:
     """Rates per second in place of per hour, amounts in another unit."""
     series = value * integrated(prey_slope, [1.2, 0.4])[0]

@@ -22,13 +22,13 @@ def errors(problem: Problem, samples: int = 60, seed: int = 0) -> MatchErrors:
 
 
 def test_they_are_the_scatter_of_matches_of_new_data() -> None:
-    """120 data sets with a noise of 0.02, beside the errors that one of them has."""
-    matches = np.array([METHOD.match(noisy(0.02, seed)).vector for seed in range(120)])
+    """60 data sets with a noise of 0.02, beside the errors that one of them has."""
+    matches = np.array([METHOD.match(noisy(0.02, seed)).vector for seed in range(60)])
     scatter = matches.std(axis=0, ddof=1)
     problem = noisy(0.02, 0)
-    found = errors(problem, samples=120)
+    found = errors(problem, samples=60)
     assert found.failures == 0
-    assert found.vectors.shape == (120, 2)
+    assert found.vectors.shape == (60, 2)
     assert list(found.errors.values()) == pytest.approx(scatter, rel=0.35)
     correlation = np.corrcoef(matches.T)[0, 1]
     covariance = found.covariance
