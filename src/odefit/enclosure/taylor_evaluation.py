@@ -71,7 +71,7 @@ class TapeProgram:
         self, monomials: Monomials, known: Mapping[int, TaylorModel], boxes: int
     ) -> dict[int, TaylorModel]:
         """Return all entries that do not depend on time, from those that are `known`."""
-        return self._computed(self.constant, monomials, known, boxes)
+        return self.evaluate(monomials, known, boxes, entries=self.constant)
 
     def evaluate(
         self,
@@ -79,27 +79,18 @@ class TapeProgram:
         known: Mapping[int, TaylorModel],
         boxes: int,
         bounded: bool = True,
+        entries: Sequence[int] | None = None,
     ) -> dict[int, TaylorModel]:
-        """Return all entries at one time, from those that are `known`, with all variables.
+        """Return all entries at one time, or some, from those that are `known`.
 
         Unless `bounded`, only coefficients are computed, and remainders are zero.
         """
-        return self._computed(self.order, monomials, known, boxes, bounded)
-
-    def _computed(
-        self,
-        entries: Sequence[int],
-        monomials: Monomials,
-        known: Mapping[int, TaylorModel],
-        boxes: int,
-        bounded: bool = True,
-    ) -> dict[int, TaylorModel]:
-        found = dict(known)
-        for i in entries:
-            if i in found or i not in self.tape.numbers:
-                continue
-            found[i] = TaylorModel.number(monomials, self.tape.numbers[i], boxes)
-        rest = [i for i in entries if i not in found]
+        found, numbers = dict(known), self.tape.numbers
+        missing = [i for i in (self.order if entries is None else entries) if i not in found]
+        found |= {
+            i: TaylorModel.number(monomials, numbers[i], boxes) for i in missing if i in numbers
+        }
+        rest = [i for i in missing if i not in numbers]
         if rest:
             evaluation = TaylorEvaluation(self, monomials, 1, found, rest)
             evaluation.compute_order(0)
@@ -192,27 +183,23 @@ class TaylorEvaluation:
             elif operation == "middle":
                 target[0] = left.c[0, 0]
             else:
-                self._divide(i, target, left, right, out, k)
+                self._divide(i, k)
 
-    def _divide(
-        self,
-        entry: int,
-        target: Array,
-        left: TaylorModel,
-        right: TaylorModel,
-        out: TaylorModel,
-        k: int,
-    ) -> None:
+    def _divide(self, i: int, k: int) -> None:
+        """Compute the coefficients of order k of a quotient."""
+        _, a, b = self._tape.entries[i]
+        left, right, out = self.values[a], self.values[b], self.values[i]
+        target = out.c[:, k]
         rest = np.zeros_like(target)
         if k < left.c.shape[1]:
             rest += left.c[:, k]
         for order in range(1, min(k, right.c.shape[1] - 1) + 1):
-            for i, j, t in self._monomials.pairs(right.support, None):
-                rest[t] -= right.c[i, order] * out.c[j, k - order]
-        if entry not in self._reciprocals:
-            self._reciprocals[entry] = self._reciprocal(right.c[:, 0], right.support)
-        for i, j, t in self._monomials.pairs(None, None):
-            target[t] += self._reciprocals[entry][i] * rest[j]
+            for g, h, t in self._monomials.pairs(right.support, None):
+                rest[t] -= right.c[g, order] * out.c[h, k - order]
+        if i not in self._reciprocals:
+            self._reciprocals[i] = self._reciprocal(right.c[:, 0], right.support)
+        for g, h, t in self._monomials.pairs(None, None):
+            target[t] += self._reciprocals[i][g] * rest[h]
 
     def _reciprocal(self, c: Array, support: Support) -> Array:
         """Return one over a polynomial in d, shape (M, B), by its geometric series."""
