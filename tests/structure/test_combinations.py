@@ -1,4 +1,4 @@
-"""What is identifiable where single unknowns are not."""
+"""Combinations are identifiable where single unknowns are not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from fractions import Fraction
 
 import pytest
 
-from odefit.structure.combinations import Combined, identifiable_combinations, rational
+from odefit.structure.combinations import (
+    IdentifiableCombinations,
+    identifiable_combinations,
+    rational,
+)
 from odefit.structure.differentiated_system import DifferentiatedSystem
 from odefit.structure.ranks import local_rank
 from odefit.structure.series import MODULAR, PRIME
@@ -19,7 +23,7 @@ def of(
     output: str,
     parameters: str,
     initial: Mapping[str, float] | None = None,
-) -> Combined:
+) -> IdentifiableCombinations:
     model = problem(ode, {"y": output}, parameters.split(), initial)
     return identifiable_combinations(
         local_rank(DifferentiatedSystem(model, free_states=False)), model.keys
@@ -71,7 +75,7 @@ def test_what_has_no_effect_is_in_no_combination() -> None:
 
 
 def test_nothing_is_said_where_everything_is_identifiable() -> None:
-    assert of({"x": "-a*x"}, "x", "a") == Combined((), 0, ())
+    assert of({"x": "-a*x"}, "x", "a") == IdentifiableCombinations((), 0, ())
 
 
 @pytest.mark.parametrize("value", [Fraction(1), Fraction(-3), Fraction(2, 3), Fraction(-5, 6)])

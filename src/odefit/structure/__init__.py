@@ -1,1 +1,1 @@
-"""What the equations alone tell: are they rational, what do they let data determine."""
+"""Structural analysis: what the equations alone say, whatever is measured."""

@@ -1,4 +1,4 @@
-"""What is identifiable where single unknowns are not: products, quotients and sums of them.
+"""Identifiable combinations of unknowns: products, quotients and sums.
 
 A function of the unknowns is identifiable, at least locally, if its gradient vanishes on the null
 space of the equations. Candidates are tried exactly, modulo the prime, at several random points:
@@ -62,8 +62,8 @@ def _power(name: str, exponent: int) -> str:
 
 
 @dataclass(frozen=True)
-class Combined:
-    """What is identifiable of the unknowns that are not identifiable by themselves.
+class IdentifiableCombinations:
+    """Identifiable functions of the unknowns that are not identifiable by themselves.
 
     Attributes
     ----------
@@ -80,14 +80,14 @@ class Combined:
     involved: tuple[str, ...]
 
 
-def identifiable_combinations(local: LocalRank, names: Sequence[str]) -> Combined:
+def identifiable_combinations(local: LocalRank, names: Sequence[str]) -> IdentifiableCombinations:
     """Find identifiable functions of those of the unknowns `names` that are not identifiable."""
     place = {name: i for i, name in enumerate(local.names)}
     best = local.best
     chosen = [place[n] for n in names if n in place and not best.determined[place[n]]]
     spaces = [_Space.at(point, chosen) for point in local.points]
     if not chosen:
-        return Combined((), 0, ())
+        return IdentifiableCombinations((), 0, ())
     freedom = spaces[0].space.rank
     # Unknowns that can change by themselves: no function of them is identifiable.
     alone = [i for i in range(len(chosen)) if spaces[0].space.determines(i)]
@@ -103,7 +103,9 @@ def identifiable_combinations(local: LocalRank, names: Sequence[str]) -> Combine
             spaces[0].gradient(candidate)
         ):
             found.append(_named(candidate, keys))
-    return Combined(tuple(found), wanted - len(found), tuple(keys[i] for i in active))
+    return IdentifiableCombinations(
+        tuple(found), wanted - len(found), tuple(keys[i] for i in active)
+    )
 
 
 @dataclass(frozen=True)

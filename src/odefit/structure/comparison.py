@@ -27,7 +27,7 @@ NEARLY_ZERO = 1e-7
 relative to this size: some coefficients are zero but for rounding."""
 
 MIN_SCALE = 1e-5
-"""What counts as the largest coefficient of an order whose coefficients are all smaller."""
+"""Size that stands for the largest coefficient of an order whose coefficients are smaller."""
 
 
 class OutputComparison:

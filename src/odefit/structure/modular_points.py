@@ -12,6 +12,7 @@ MAX_POINTS = 20
 """Largest number of random points that are tried."""
 
 ModularExpansionPoint = ExpansionPoint[np.int64]
+"""An expansion point over the prime field."""
 
 
 def modular_point(

@@ -1,4 +1,4 @@
-"""As many equations as unknowns: a square subsystem of the differentiated model.
+"""The square subsystem of the differentiated model: as many equations as unknowns.
 
 Equations are taken in order of derivative, all outputs of order 0 before those of order 1, each
 if it raises the rank of the Jacobian at a random point modulo a prime (section 3, step 4 of

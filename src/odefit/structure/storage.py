@@ -23,7 +23,7 @@ COUNT_TIME_LIMIT = 20.0
 """Largest number of seconds spent on counting the solutions before they are searched for."""
 
 NOT_COUNTED = -1
-"""What stands in an entry for the number of solutions where that is not known."""
+"""Number that stands in an entry for a number of solutions that is not known."""
 
 
 def cache_folder() -> Path:

@@ -126,7 +126,7 @@ class StructuralIdentifiability:
 
     @property
     def sentence(self) -> str:
-        """What was found, in one or two sentences."""
+        """The findings in one or two sentences."""
         if self.reason:
             return f"No structural analysis: {self.reason}."
         inside = [u for u in self.unknowns if u.status != "outside"]

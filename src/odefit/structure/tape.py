@@ -19,7 +19,7 @@ Elementary = Literal["exp", "sin", "cos", "middle", "^", "log", "atan", "asin", 
 """The name of an elementary function; ``"middle"`` is any constant near its argument."""
 
 Operation = Literal["number", "variable", "+", "-", "*", "/"] | Elementary
-"""What an entry of a tape is."""
+"""The kind of an entry of a tape."""
 
 ELEMENTARY: tuple[Elementary, ...] = get_args(Elementary)
 """The elementary functions. The left operand is the argument. The right operand is the argument
@@ -40,7 +40,7 @@ class Entry(NamedTuple):
     Attributes
     ----------
     operation
-        What the entry is.
+        The kind of the entry.
     left, right
         The numbers of the operands' entries; 0 for numbers and variables.
     """

@@ -15,9 +15,7 @@ from odefit.structure.square import SquareSystem
 COUNTS = {
     "harmonic": (1, 1),
     "lotka-volterra": (2, 1),
-    "mammillary-4": (2, 2),
     "seir": (4, 2),
-    "hiv": (4, 1),
     "biohydrogenation": (6, 2),
 }
 """Solutions of the square system, and those of them that agree in all derivatives."""
