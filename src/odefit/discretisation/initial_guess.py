@@ -32,7 +32,7 @@ def guess_from_data(d: Discretisation, unknowns: Array) -> Array:
 
 
 def guess_from_simulation(d: Discretisation, forward: ForwardMap, unknowns: Array) -> Array | None:
-    """Return the true trajectories; None if they cannot be integrated or diverge."""
+    """Return the integrated trajectories; None if they cannot be integrated or diverge."""
     values = guess_from_data(d, unknowns)
     n = len(d.field.states)
     for number, condition in enumerate(d.problem.conditions):
@@ -52,6 +52,6 @@ def guess_from_simulation(d: Discretisation, forward: ForwardMap, unknowns: Arra
 
 
 def guess_states(d: Discretisation, forward: ForwardMap, unknowns: Array) -> Array:
-    """Return the true trajectories, or a guess from the data if they cannot be integrated."""
+    """Return the integrated trajectories, or a guess from the data if they cannot be integrated."""
     values = guess_from_simulation(d, forward, unknowns)
     return guess_from_data(d, unknowns) if values is None else values

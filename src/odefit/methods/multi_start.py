@@ -228,33 +228,24 @@ class MultiStart:
     def _compute(
         self, forward: ForwardMap, todo: Iterable[int], workers: Workers, control: Control
     ) -> Iterator[Start]:
+        """Yield starts in the order in which they finish, here or in other processes."""
         pending: dict[Future[Start], int] = {}
         try:
-            yield from self._keep_busy(forward, todo, workers, control, pending)
+            for index in todo:
+                if control.should_stop():
+                    break
+                executor = workers.executor()
+                if executor is None:
+                    yield workers.timed(partial(self.run, forward, index, control))
+                    continue
+                pending[self._submit(executor, forward.problem, index, control)] = index
+                if len(pending) >= workers.slots:
+                    yield from self._collect(pending, control)
+            while pending and not control.interrupted.is_set():
+                yield from self._collect(pending, control)
         finally:
             for future in pending:
                 future.cancel()
-
-    def _keep_busy(
-        self,
-        forward: ForwardMap,
-        todo: Iterable[int],
-        workers: Workers,
-        control: Control,
-        pending: dict[Future[Start], int],
-    ) -> Iterator[Start]:
-        for index in todo:
-            if control.should_stop():
-                break
-            executor = workers.executor()
-            if executor is None:
-                yield workers.timed(partial(self.run, forward, index, control))
-                continue
-            pending[self._submit(executor, forward.problem, index, control)] = index
-            if len(pending) >= workers.slots:
-                yield from self._collect(pending, control)
-        while pending and not control.interrupted.is_set():
-            yield from self._collect(pending, control)
 
     def _submit(
         self, executor: Executor, problem: Problem, index: int, control: Control

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from odefit.methods.control import Control
@@ -73,12 +72,7 @@ class Workers:
     def __enter__(self) -> Workers:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._own is not None:
             # Starts still under way are of no use any more.
             self._own.shutdown(wait=True, kill_workers=True)

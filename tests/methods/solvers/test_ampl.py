@@ -110,7 +110,6 @@ def test_the_bound_is_taken_from_what_a_solver_writes(
 def test_without_executable_or_pyomo_it_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert ampl.available() == ("ipopt", "couenne")
     if needs("pyomo").args == (False,):
         assert "baron is not on the PATH" in str(AmplSolver("baron").missing())
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

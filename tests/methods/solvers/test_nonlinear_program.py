@@ -14,6 +14,7 @@ from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline, ExtraTol, Formulation, SoftCons
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.mesh import DataMesh, UniformMesh
+from odefit.discretisation.scales import Scales
 from odefit.discretisation.schemes import (
     AdamsMoulton,
     Collocation,
@@ -216,7 +217,7 @@ def test_a_scaled_program_is_the_same_program(name: str, formulation: Formulatio
     w, v = scaled.pack(values, unknowns), natural.pack(values, unknowns)
     assert scaled.unpack(w)[0] == pytest.approx(values, rel=1e-14)
     assert scaled.scale * w == pytest.approx(v, rel=1e-12)
-    f = float(scaled.objective(w, [])) * scaled.objective_scale
+    f = float(scaled.objective(w, [])) * Scales.of(d).objective
     assert f == pytest.approx(float(natural.objective(v, [])), rel=1e-12)
     inside = np.isfinite(scaled.lower)
     assert (scaled.lower * scaled.scale)[inside] == pytest.approx(natural.lower[inside])

@@ -81,11 +81,6 @@ KNOWN_EXECUTABLES: Mapping[str, Executable] = {
 """Executables by name. Any other counts as a local solver without a time limit of its own."""
 
 
-def available() -> tuple[str, ...]:
-    """Return those of :data:`KNOWN_EXECUTABLES` that are on the PATH."""
-    return tuple(name for name in KNOWN_EXECUTABLES if shutil.which(name) is not None)
-
-
 @dataclass(frozen=True)
 class AmplSolver:
     """A solver with an AMPL interface that is on this machine.

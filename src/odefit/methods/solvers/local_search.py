@@ -1,4 +1,4 @@
-"""One local search on the discretised problem, improved on the true trajectories afterwards."""
+"""One local search on the discretised problem, then improved on the integrated trajectories."""
 
 from __future__ import annotations
 
@@ -36,14 +36,15 @@ from odefit.simulation import ForwardMap
 from odefit.simulation.engines import EngineName
 
 COARSE_MESH_RATIO = 1.05
-"""Objective on the true trajectories over that of the discretised problem from which the mesh is
-taken for too coarse."""
+"""Objective on the integrated trajectories over that of the discretised problem from which the
+mesh is taken for too coarse."""
 
 COARSE_MESH_DIFFERENCE = 0.1
-"""Difference of the two costs from which it is, where standard deviations are estimated."""
+"""Difference of the two costs from which the mesh is taken for too coarse, where standard
+deviations are estimated."""
 
 MESH_TOLERANCE_FACTOR = 1e-2
-"""Factor on the mesh tolerance where the true trajectories contradict the mesh."""
+"""Factor on the mesh tolerance where the integrated trajectories contradict the mesh."""
 
 NO_FIT_RATIO = 0.5
 """Objective over that of constant predictions from which an answer counts as no fit at all."""
@@ -52,7 +53,7 @@ ZERO_RESIDUAL = 1e-4
 """Residuals this small, relative to the data, count as zero where nothing is polished."""
 
 POLISHING = SingleShooting(evaluations=300, tolerance=1e-8, step=1e-7, patience=30)
-"""The search on the true trajectories that improves the answer on the mesh."""
+"""The search on the integrated trajectories that improves the answer on the mesh."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +128,10 @@ class LocalSearch:
                 break
         return end
 
-    def confirmed(self, forward: ForwardMap, vector: Array, control: Control) -> Agreement | None:
-        """Compare the discretised solution next to `vector` with the true trajectories.
+    def agreement_near(
+        self, forward: ForwardMap, vector: Array, control: Control
+    ) -> Agreement | None:
+        """Return how the discretised solution next to `vector` agrees with integrated trajectories.
 
         An adaptive mesh is refined to its tolerance; None if no solution is found.
         """
@@ -207,8 +210,8 @@ def as_start(
     solver
         Name of the solver, for the message.
     polish
-        Whether the answer is improved on the true trajectories; otherwise the cost is that of the
-        discretised problem.
+        Whether the answer is improved on the integrated trajectories; otherwise the cost is that
+        of the discretised problem.
     index, start
         Number of the start and its unknowns, shape (n,).
     began
@@ -249,7 +252,7 @@ def as_start(
 
 
 def _contradicted(forward: ForwardMap, end: Start, answer: Answer) -> bool:
-    """Return whether the true trajectories are clearly worse than the mesh promises."""
+    """Return whether the integrated trajectories are clearly worse than the mesh promises."""
     promised = 0.5 * answer.objective
     if forward.likelihood:
         return end.cost > promised + COARSE_MESH_DIFFERENCE

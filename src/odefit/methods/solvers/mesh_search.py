@@ -1,9 +1,9 @@
 """A quick local search of a discretised problem: an upper bound for global methods.
 
-The optimum on a mesh is mostly next to an optimum of the true trajectories, which a search of these
-finds in far less time than a general solver of the discretised problem needs. On a coarse mesh it
-may be elsewhere, or the true trajectories may not be followed from most starts: the discretised
-problem is searched as well. Whatever is found is brought to its local minimum on the mesh.
+The optimum on a mesh is mostly next to an optimum of the integrated trajectories, which a search
+of these finds in far less time than a general solver of the discretised problem needs. On a coarse
+mesh it may be elsewhere, or the integration may fail from most starts: the discretised problem is
+searched as well. From whatever is found, the local minimum on the mesh is computed.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap
 
 SHOOTING_SHARE = 0.55
-"""Share of the time for starts on the true trajectories."""
+"""Share of the time for starts on the integrated trajectories."""
 
 TRANSCRIPTION_SHARE = 0.2
 """Share of the time for starts of the discretised problem, once with improvement on the true
 trajectories and once without."""
 
 TRANSCRIPTION_STARTS = 5
-"""Number of starts of the discretised problem without improvement on the true trajectories."""
+"""Number of starts of the discretised problem whose ends are not improved by integration."""
 
 NLP_SHARE = 0.1
 """Share of the time for the nonlinear program, from the local minima that these starts find."""
@@ -54,7 +54,7 @@ def mesh_search(
     screening: int = 64,
     first: tuple[float, ...] | None = None,
 ) -> tuple[Answer | None, Start | None]:
-    """Return the best local answer on the mesh, and the best on the true trajectories.
+    """Return the best local answer on the mesh, and the best on the integrated trajectories.
 
     Parameters
     ----------
@@ -66,9 +66,9 @@ def mesh_search(
         The discretised problem.
     control
         Has the deadline of this search. After an interruption the best so far is returned, if
-        need be the true trajectories as they are.
+        need be the integrated trajectories as they are.
     starts
-        Starts of either search on the true trajectories; as many as the evidence asks for if
+        Starts of either search on the integrated trajectories; as many as the evidence asks for if
         None.
     screening, first
         As those of :class:`MultiStart`; `first` is that of the discretised problem alone.
@@ -101,7 +101,7 @@ class _Search:
         self._nlp_seconds = NLP_SHARE * self._seconds
 
     def run(self) -> tuple[Answer | None, Start | None]:
-        """Run all phases; return the best on the mesh and the best on the true trajectories."""
+        """Run all phases; return the best on the mesh and the best by integration."""
         problem = self._forward.problem
         one = replace(POLISHING, engine=self._local.engine)
         starts = self._search.starts
@@ -164,7 +164,7 @@ class _Search:
         self._nlp_seconds -= time.monotonic() - began
 
     def _unsolved(self, vector: Array) -> Answer:
-        """Return the true trajectories as an answer, where no better one is known."""
+        """Return the integrated trajectories as an answer, where no better one is known."""
         instance = Instance(self._d, Baseline())
         values = guess_states(self._d, self._forward, vector)
         return make_answer(instance, Outcome.LIMIT, values, vector, None, 0.0, "interrupted")

@@ -35,8 +35,6 @@ class NonlinearProgram:
         The constraints in natural units.
     scale
         Natural values of w over scaled ones, shape (size,). All that follows is scaled.
-    objective_scale
-        Natural value of the objective over the scaled one.
     lower, upper
         Bounds of the variables, shape (size,).
     lower_g, upper_g
@@ -48,7 +46,6 @@ class NonlinearProgram:
 
     assembly: Assembly
     scale: Array
-    objective_scale: float
     lower: Array
     upper: Array
     lower_g: Array
@@ -128,7 +125,6 @@ def _built(d: Discretisation, formulation: Formulation, scales: Scales) -> Nonli
     return NonlinearProgram(
         parts,
         scale,
-        scales.objective,
         parts.lower / scale,
         parts.upper / scale,
         constraints.lower / rows,

@@ -245,7 +245,7 @@ class ReducedSpace:
         Parameters
         ----------
         values
-            Initial guess of the states, shape (P, v); None for the true trajectories.
+            Initial guess of the states, shape (P, v); None for the integrated trajectories.
         stop
             A function that is called before each evaluation; true ends with the best so far.
 

@@ -1,4 +1,4 @@
-"""A global solver: local answers first, then its own bounds, then the true trajectories."""
+"""A global solver: local answers first, then its own bounds, then the integrated trajectories."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class GlobalSearch:
     absolute_gap: float
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
-        """Return the solver's answer, its bounds, and what the true trajectories say of it.
+        """Return the solver's answer, its bounds, and what the integrated trajectories say of it.
 
         Raises
         ------

@@ -55,24 +55,24 @@ class Transcription:
         Start values of unknowns by name, such as those of another method's result. Names that are
         no unknowns are ignored; unknowns without a value have the problem's guess.
     polish
-        Whether each answer is improved on the true (integrated) trajectories. Without it, the
+        Whether each answer is improved on the integrated trajectories. Without it, the
         answers and costs are those of the discretised problem.
     shooting
-        Whether each start is also improved on the true trajectories straight from its own
+        Whether each start is also improved on the integrated trajectories straight from its own
         point, and the better of the two ends kept: they fail at different problems.
     starts
         Number of starts of a local solver; None for as many as the evidence asks for, see
         :class:`MultiStart`.
     screening
-        Number of points of which each start takes the best, judged by their true trajectories;
-        with 1, nothing is integrated before the solver begins.
+        Number of points of which each start takes the best, judged by their integrated
+        trajectories; with 1, nothing is integrated before the solver begins.
     seconds
         Time limit of a global solver, where the fit has none of its own.
     gap, absolute_gap
         When a global solver may stop: relative difference of its bounds, or absolute
         difference over the sum of squares of the data about their means.
     engine
-        Integrator of the true trajectories: ``"auto"`` recognises stiffness.
+        Integrator of the integrated trajectories: ``"auto"`` recognises stiffness.
 
     Raises
     ------
@@ -157,7 +157,7 @@ class Transcription:
         if best is None or control.interrupted.is_set():
             return estimate
         with interruptible(control):
-            agreement = local.confirmed(search.forward(problem), best.vector, control)
+            agreement = local.agreement_near(search.forward(problem), best.vector, control)
         return replace(estimate, agreement=agreement)
 
     @property
