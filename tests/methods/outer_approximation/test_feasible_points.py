@@ -49,7 +49,7 @@ from odefit.simulation import ForwardMap
 from tests.methods.outer_approximation.problems import in_pieces, lifted
 from tests.methods.outer_approximation.test_univariate import CASES, label
 
-BOXES, EACH = 250, 400
+BOXES, EACH = 100, 1000
 """Terms, and points of each: 100,000."""
 
 FEWER = 25
@@ -381,7 +381,7 @@ PROBLEMS = {"alpha-pinene": alpha_pinene, "nonlinear": nonlinear}
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_a_whole_master_problem(name: str, seed: int) -> None:
     """Rows, terms, pieces, hyper-planes and cutoff, in bounds tightened by FBBT."""
     c = cloud(name, seed)
@@ -395,7 +395,7 @@ def test_a_whole_master_problem(name: str, seed: int) -> None:
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_bound_tightening_keeps_what_is_below_the_cutoff(name: str) -> None:
-    c = cloud(name, seed=1)
+    c = cloud(name, seed=1, count=40)
     planes = HyperPlanes.uniform(len(c.form.residuals), 4)
     asked = count()
     first = len(c.form.parameters) + 8  # all parameters, some states
@@ -416,9 +416,8 @@ def test_bound_tightening_keeps_what_is_below_the_cutoff(name: str) -> None:
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_groups_of_elements_cost_what_their_cuts_say(name: str) -> None:
     """The strengthening cuts: sums of squares over a group are above its least."""
-    c = cloud(name, seed=2, width=0.1)
-    elements = PROBLEMS[name]()[1]
-    groups = tuple((k, k + 1) for k in range(elements - 1))
+    c = cloud(name, seed=2, count=40, width=0.1)
+    groups = (0, 1), (1, 2)
     planes = HyperPlanes.uniform(len(c.form.residuals), 4)
     partition = uniform_partition(c.low, c.high, variables_to_partition(c.form, c.low, c.high), 2)
     program = c.form, (c.low, c.high), planes, partition, groups, c.cutoff

@@ -85,7 +85,7 @@ def collocated(k: float, times: np.ndarray) -> np.ndarray:
 
 def test_the_cut_of_the_paper_and_its_groups_of_elements() -> None:
     own = problem("predator", noise=0.1)
-    free = certificate(solved(own, tolerance=0.02))
+    free = certificate(solved(own, tolerance=0.5))
     options: dict[str, Any] = {
         "tolerance": 0.02,
         "cut": 1.2 * free.upper,
@@ -114,7 +114,7 @@ def test_scip_solves_the_master_problem_too() -> None:
     own = problem("decay", noise=0.3)
     options: dict[str, Any] = {"tolerance": 1e-3, "contractions": 0, "recontract": False}
     found = [
-        certificate(solved(own, **options, milp=name, iterations=2)) for name in ("highs", "scip")
+        certificate(solved(own, **options, milp=name, iterations=1)) for name in ("highs", "scip")
     ]
     assert found[0].lower == pytest.approx(found[1].lower, rel=1e-3)
     assert found[0].upper == pytest.approx(found[1].upper)
@@ -192,7 +192,8 @@ def test_missing_bounds_are_proposed_never_assumed() -> None:
     with pytest.raises(InputError) as told:
         solved(unbounded(k={"lower": 0.0, "upper": 3.0}, m={"lower": -3.0, "upper": 1.0}))
     assert '"h": (0, 10)' in str(told.value)
-    assert certificate(solved(unbounded(), bounds="propose")).lower >= 0
+    accepted = solved(unbounded(), bounds="propose", contractions=0, iterations=0)
+    assert certificate(accepted).lower >= 0
 
 
 @pytest.mark.slow
@@ -217,7 +218,7 @@ def test_proposals_keep_deviations_above_zero() -> None:
         {"x": 1.0},
         noise={"x": {"sd": "estimate"}},
     )
-    c = certificate(solved(own, bounds="propose"))
+    c = certificate(solved(own, bounds="propose", contractions=0, iterations=0))
     assert c.lower <= c.upper
     assert set(c.assumed) == {"x_sd"}
     assert c.assumed["x_sd"][0] > 0
