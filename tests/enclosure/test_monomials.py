@@ -25,7 +25,7 @@ def test_the_order_is_by_degree() -> None:
     ]
     assert monomials.linear == [1, 2]
     assert monomials.squares.tolist() == [False, False, False, True, False, True]
-    assert monomials.contains.tolist() == [[0, 0], [1, 0], [0, 1], [2, 0], [1, 1], [0, 2]]
+    assert monomials.powers.tolist() == [[0, 0], [1, 0], [0, 1], [2, 0], [1, 1], [0, 2]]
 
 
 @pytest.mark.parametrize("variables", range(1, 6))

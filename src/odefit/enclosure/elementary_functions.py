@@ -30,7 +30,7 @@ import numpy as np
 from odefit.enclosure.function_recurrence import (
     FUNCTION_ERROR,
     Bounds,
-    Function,
+    ElementaryFunction,
     deviation_of,
     dropping_factors,
 )
@@ -49,7 +49,7 @@ _INVERSE: dict[str, Callable[[Array], Array]] = {
 }
 
 
-class Exponential(Function):
+class Exponential(ElementaryFunction):
     """``y = exp(x)``: a defect grows by the factor exp(x(1) - x(tau)) until tau = 1."""
 
     def __init__(self, length: int, x: TaylorModel, y: TaylorModel) -> None:
@@ -77,7 +77,7 @@ class Exponential(Function):
         return [(remainder, truncation, self._range_bound(low, high, self.y, other))]
 
 
-class Power(Function):
+class Power(ElementaryFunction):
     """``y = x^p`` of a positive x, with a number p in each box.
 
     A defect is divided by x(tau) and grows by the factor (x(1) / x(tau))^p until tau = 1.
@@ -173,7 +173,7 @@ class Power(Function):
         return found[0], found[1]
 
 
-class InverseFunction(Function):
+class InverseFunction(ElementaryFunction):
     """A function whose derivative is one over a positive w(x): log, atan, asin, tanh.
 
     A defect is divided by w(x(tau)) and does not grow any more until tau = 1.
@@ -229,7 +229,7 @@ class InverseFunction(Function):
         return [(np.where(least > 0, remainder, np.inf), truncation, range_bound)]
 
 
-class SineCosine(Function):
+class SineCosine(ElementaryFunction):
     """Sine and cosine of the same argument: their equation rotates a defect and keeps its length.
 
     Attributes
@@ -308,7 +308,7 @@ class SineCosine(Function):
 
 def function_of(
     name: str, length: int, operands: tuple[TaylorModel, TaylorModel], y: TaylorModel
-) -> Function:
+) -> ElementaryFunction:
     """Return the function of that name, see :data:`odefit.structure.tape.ELEMENTARY`."""
     x, other = operands
     if name == "exp":

@@ -38,7 +38,7 @@ Product = tuple[Any, Array, Support, Array]
 polynomial whose coefficients are wanted."""
 
 
-class Function(ABC):
+class ElementaryFunction(ABC):
     """A function of a Taylor model: coefficients order by order, then the bound.
 
     Parameters

@@ -87,8 +87,8 @@ class Monomials:
         return np.array([len(e) == 2 and e[0] == e[1] for e in self.exponents])
 
     @cached_property
-    def contains(self) -> Array:
-        """How often each variable is in each monomial, shape (M, n)."""
+    def powers(self) -> Array:
+        """The power of each variable in each monomial, shape (M, n)."""
         found = np.zeros((len(self), self.variables))
         for i, exponent in enumerate(self.exponents):
             for k in exponent:

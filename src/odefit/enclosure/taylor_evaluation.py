@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from odefit.enclosure.elementary_functions import SINE_COSINE, SineCosine, function_of
-from odefit.enclosure.function_recurrence import Function
+from odefit.enclosure.function_recurrence import ElementaryFunction
 from odefit.enclosure.monomials import Monomials, Support
 from odefit.enclosure.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
 from odefit.enclosure.taylor_models import (
@@ -131,7 +131,7 @@ class TaylorEvaluation:
         self._entries = program.varying if entries is None else entries
         self._reciprocals: dict[int, Array] = {}
         self._norms: dict[int, Array] = {}
-        self._functions: dict[int, Function] = {}
+        self._functions: dict[int, ElementaryFunction] = {}
         pairs: dict[int, SineCosine] = {}
         for i in self._entries:
             operation, a, b = self._tape.entries[i]

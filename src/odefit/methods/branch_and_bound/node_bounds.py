@@ -104,7 +104,7 @@ class NodeBounder:
         empty = (lower > upper).any(axis=1)
         norm = np.where(empty, np.maximum(norm, radius), norm)
         nonlinearity = np.einsum(
-            "brm,mk->bk", np.abs(c[:, :, self._nonlinear]), self._m.contains[self._nonlinear]
+            "brm,mk->bk", np.abs(c[:, :, self._nonlinear]), self._m.powers[self._nonlinear]
         )
         # The root of a square that overflows is at least as large as this.
         norm = np.maximum(np.nan_to_num(norm, posinf=1e150), 0.0)
