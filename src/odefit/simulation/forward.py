@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -317,7 +317,7 @@ class ForwardMap:
         ]
         for block, source in zip(self.series_residuals(vector, trajectories), series, strict=True):
             if isinstance(block, Failure):
-                return block
+                return replace(block, choice=trajectories[-1].choice)
             count = len(block.predicted)
             sources.append(source)
             r, sd = block.residuals.array(count), block.sd.array(count)

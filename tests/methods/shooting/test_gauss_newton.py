@@ -11,7 +11,7 @@ import pytest
 from odefit import ForwardMap, Model, Problem, library
 from odefit.methods.shooting.constrained_least_squares import GeneralisedInverse
 from odefit.methods.shooting.constraints import parse_constraints
-from odefit.methods.shooting.gauss_newton import LEAST_DAMPING, IterationEnd, iterate
+from odefit.methods.shooting.gauss_newton import MIN_DAMPING, IterationEnd, iterate
 from odefit.methods.shooting.linear_problem import LinearisedConstraints
 from odefit.methods.shooting.node_evaluation import (
     constraint_linearisers,
@@ -106,7 +106,7 @@ def test_damping_grows_to_one_and_levels_of_the_step_taken_fall(size: float) -> 
     at = linearised(shooting, shaken(point, size))
     none = LinearisedConstraints.none(len(vector))
     end = iterated(shooting, at.point)
-    assert all(LEAST_DAMPING < i.damping <= 1.0 for i in end.iterations[:-1])
+    assert all(MIN_DAMPING < i.damping <= 1.0 for i in end.iterations[:-1])
     for one, two in pairwise(end.iterations):
         before = linearised(shooting, one.point)
         linear = linear_problem(shooting, before)

@@ -1,4 +1,4 @@
-"""The iterations of one start, to be looked at."""
+"""The iterations of one start, for tables and figures."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """What the Gauss-Newton iteration did.
+    """The Gauss-Newton iterations of one start.
 
     Attributes
     ----------
     problem
-        What was fitted.
+        The problem that was fitted.
     iterations
-        In order; the last one is where it ended.
+        The iterations in order; the last one is the end.
     converged
         Whether the last step was negligible.
     message
-        In words.
+        Why the iteration ended, in words.
     vector
         Unknowns at the end, shape (n,).
     objective
-        There.
+        Objective at the end.
+    shooting
+        The problem on nodes.
     """
 
     problem: Problem
@@ -47,7 +49,7 @@ class History:
     shooting: ShootingProblem
 
     def table(self) -> pd.DataFrame:
-        """A row for each iteration.
+        """Return a table with a row for each iteration.
 
         Columns: ``objective`` of the discontinuous trajectory, ``gap`` (its largest
         discontinuity, relative to the sizes of the states), ``level`` (natural level function:
@@ -70,21 +72,23 @@ class History:
         return pd.DataFrame(rows).rename_axis("iteration")
 
     def nodes(self, iteration: int = -1) -> Nodes:
-        """Where the trajectories of an iteration begin."""
+        """Return the shooting nodes of an iteration."""
         point = self.iterations[iteration].point
         return self.shooting.nodes_of(point)
 
     def trajectory(
         self, iteration: int = -1, experiment: str | None = None, points: int = 20
     ) -> Simulation:
-        """The discontinuous trajectory of an iteration (Figure 1 of the paper).
+        """Return the discontinuous trajectory of an iteration (Figure 1 of the paper).
 
         Parameters
         ----------
         iteration
-            Its number; -1 for the last.
+            Number of the iteration; -1 for the last.
+        experiment
+            Name of the experiment; None for the first.
         points
-            Times in each interval.
+            Number of times in each interval.
 
         Returns
         -------
@@ -94,28 +98,28 @@ class History:
         Raises
         ------
         RuntimeError
-            It cannot be integrated.
+            The trajectory cannot be integrated.
         """
         condition = self.problem.condition(experiment)
         number = self.problem.conditions.index(condition)
-        cuts = self.shooting.node_times[number]
-        ends = np.append(cuts[1:], condition.times[-1])
+        node_times = self.shooting.node_times[number]
+        ends = np.append(node_times[1:], condition.times[-1])
         # Just before a node the trajectory is still that of the interval before.
-        pieces = [
+        grids = [
             np.append(np.linspace(a, b, points, endpoint=False), np.nextafter(b, a))
-            for a, b in zip(cuts, ends, strict=True)
+            for a, b in zip(node_times, ends, strict=True)
             if b > a
         ]
-        times = np.unique(np.concatenate(pieces))
+        times = np.unique(np.concatenate(grids))
         point = self.iterations[iteration].point
         forward = ForwardMap(self.problem, nodes=self.shooting.nodes_of(point))
         vector = self.shooting.scaling.natural(point.coordinates)
         found = simulate(self.problem, vector, times, condition.name, forward=forward)
         if isinstance(found, Failure):
             raise RuntimeError(f"the trajectory cannot be integrated: {found}")  # noqa: TRY004
-        breaks = np.searchsorted(found.times, cuts[1:])
+        breaks = np.searchsorted(found.times, node_times[1:])
         return Simulation(
-            np.insert(found.times, breaks, cuts[1:]),
+            np.insert(found.times, breaks, node_times[1:]),
             {k: np.insert(v, breaks, np.nan) for k, v in found.states.items()},
             {k: np.insert(v, breaks, np.nan) for k, v in found.observables.items()},
         )

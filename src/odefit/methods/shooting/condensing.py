@@ -3,7 +3,7 @@
 The backward recursion (12) multiplies the Wronskians of all intervals; along an unstable
 trajectory of many Lyapunov times the product overflows every number format, and the forward
 recursion (14) amplifies rounding as much. Here inner nodes are eliminated as well, but in
-pairs of neighbouring stretches, by orthogonal transformations (S. J. Wright, Stable parallel
+pairs of neighbouring intervals, by orthogonal transformations (S. J. Wright, Stable parallel
 algorithms for two-point boundary value problems, 1992): what decays comes from the left, what
 grows from the right, so every coefficient stays bounded where the boundary value problem is
 well posed. All pairs of a level are eliminated at once; K nodes take log2 K levels, and work in
@@ -23,18 +23,20 @@ from odefit.problem.arrays import Array, IntArray
 
 @dataclass(frozen=True, eq=False)
 class EliminationLevel:
-    """Which neighbouring stretches are joined, as positions in the list of the level before.
+    """One level of the elimination: which neighbouring intervals are joined.
+
+    Intervals are given as positions in the list that the level before has left.
 
     Attributes
     ----------
     first, second
-        Joined, the end of the first being the start of the second.
+        Positions of the intervals that are joined; the first ends where the second starts.
     left, middle, right
-        The nodes at their ends, and between them.
+        The nodes at the ends of each joined interval, and the eliminated one between them.
     unpaired
-        Those that stay as they are.
+        Positions of the intervals that stay as they are.
     order
-        Puts the joined ones and then the others into the order of time again.
+        Permutation that puts the joined ones and then the others into the order of time.
     """
 
     first: IntArray
@@ -47,14 +49,14 @@ class EliminationLevel:
 
 
 class Chains:
-    """How the nodes hang together, and in which order they are eliminated.
+    """The chains of nodes, one for each condition, and the order in which they are eliminated.
 
     Parameters
     ----------
     lengths
         Number of nodes of each chain; the nodes of all chains are numbered one after the other.
     size, unknowns
-        Values of a node, N, and number of unknowns, n.
+        Number of values of a node, N, and number of unknowns, n.
     row_nodes
         The node that the interval of each residual begins with, shape (r,).
     kept
@@ -63,21 +65,21 @@ class Chains:
     Attributes
     ----------
     size, unknowns, row_nodes
-        As given.
+        The parameters of these names.
     nodes
-        How many there are.
+        Number of nodes.
     firsts, lasts
         The first and the last node of each chain.
     left
-        Where the intervals begin that end at a node, shape (I,): interval i leads from node
-        ``left[i]`` to the next.
+        Nodes at which the intervals begin that end at a node, shape (I,): interval i leads from
+        node ``left[i]`` to the next.
     kept
-        All nodes that stay, increasing.
+        All nodes that are not eliminated, increasing.
     levels
-        Of the elimination.
+        Levels of the elimination.
     kept_pairs
-        Neighbouring kept nodes: what is left in the end.
-    blocks
+        Pairs of neighbouring kept nodes, between which the condensed problem has equations.
+    groups
         Nodes by the number of their residuals.
     """
 
@@ -100,34 +102,37 @@ class Chains:
         stays[self.firsts] = True
         stays[np.asarray(kept, dtype=np.intp)] = True
         self.kept = np.flatnonzero(stays)
-        self.levels, self.kept_pairs = _plan([(int(i), int(i) + 1) for i in self.left], stays)
-        self.blocks = _blocks(row_nodes, size + unknowns)
+        self.levels, self.kept_pairs = _elimination(
+            [(int(i), int(i) + 1) for i in self.left], stays
+        )
+        self.groups = _residual_groups(row_nodes, size + unknowns)
 
 
-def _plan(
-    stretches: list[tuple[int, int]], stays: npt.NDArray[np.bool_]
+def _elimination(
+    intervals: list[tuple[int, int]], stays: npt.NDArray[np.bool_]
 ) -> tuple[list[EliminationLevel], list[tuple[int, int]]]:
+    """Return the levels of the elimination, and the pairs of nodes that it leaves."""
     levels: list[EliminationLevel] = []
     while True:
         joined: list[tuple[int, int]] = []
         unpaired: list[int] = []
         k = 0
-        while k < len(stretches):
-            end = stretches[k][1]
-            if k + 1 < len(stretches) and stretches[k + 1][0] == end and not stays[end]:
+        while k < len(intervals):
+            end = intervals[k][1]
+            if k + 1 < len(intervals) and intervals[k + 1][0] == end and not stays[end]:
                 joined.append((k, k + 1))
                 k += 2
             else:
                 unpaired.append(k)
                 k += 1
         if not joined:
-            return levels, stretches
-        new = [(stretches[a][0], stretches[b][1]) for a, b in joined]
-        new += [stretches[k] for k in unpaired]
+            return levels, intervals
+        new = [(intervals[a][0], intervals[b][1]) for a, b in joined]
+        new += [intervals[k] for k in unpaired]
         order = sorted(range(len(new)), key=new.__getitem__)
         pairs = np.array(joined, dtype=np.intp)
         ends = np.array(new[: len(joined)], dtype=np.intp)
-        middle = np.array([stretches[a][1] for a, _ in joined], dtype=np.intp)
+        middle = np.array([intervals[a][1] for a, _ in joined], dtype=np.intp)
         levels.append(
             EliminationLevel(
                 pairs[:, 0],
@@ -139,7 +144,7 @@ def _plan(
                 np.array(order, dtype=np.intp),
             )
         )
-        stretches = [new[k] for k in order]
+        intervals = [new[k] for k in order]
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,16 +154,16 @@ class ResidualGroup:
     Attributes
     ----------
     nodes
-        Shape (b,).
+        Numbers of the nodes, shape (b,).
     rows
-        Their residuals, shape (b, count).
+        Numbers of their residuals, shape (b, count).
     """
 
     nodes: IntArray
     rows: IntArray
 
 
-def _blocks(row_nodes: IntArray, width: int) -> list[ResidualGroup]:
+def _residual_groups(row_nodes: IntArray, width: int) -> list[ResidualGroup]:
     order = np.argsort(row_nodes, kind="stable")
     nodes, first, counts = np.unique(row_nodes[order], return_index=True, return_counts=True)
     found = []
@@ -171,9 +176,18 @@ def _blocks(row_nodes: IntArray, width: int) -> list[ResidualGroup]:
 
 @dataclass(frozen=True, eq=False)
 class _LevelFactors:
-    """What is needed to carry further right-hand sides through a level.
+    """The factors that carry further right-hand sides through a level of the elimination.
 
-    `to_ends` is C in s_middle = C (s_left, s_right, q) + c.
+    Attributes
+    ----------
+    orthogonal, triangle
+        QR factors of the coefficients of the nodes in the middle.
+    to_ends
+        The matrix C in s_middle = C (s_left, s_right, q) + c.
+    first_rows, second_rows
+        Coefficients of the nodes in the middle in the least squares rows.
+    rows_orthogonal
+        Orthogonal factor by which the joined rows were compressed; None if they were not.
     """
 
     orthogonal: Array
@@ -186,18 +200,18 @@ class _LevelFactors:
 
 @dataclass(frozen=True, eq=False)
 class CondensedRightHandSides:
-    """Right-hand sides without the inner nodes.
+    """Right-hand sides of the condensed problem.
 
     Attributes
     ----------
     conditions
-        By run, shape (kept_pairs, N).
+        Right-hand sides of the equations, shape (pairs, N).
     rows
-        By run, shape (kept_pairs, k).
+        Right-hand sides of the least squares rows, shape (pairs, k).
     last_rows
-        Of the residuals at the last node of each chain, shape (chains, l).
+        Right-hand sides of the residuals at the last node of each chain, shape (chains, l).
     constants
-        By level, c in s_middle = C (s_left, s_right, q) + c.
+        For each level the constants c in s_middle = C (s_left, s_right, q) + c.
     """
 
     conditions: Array
@@ -212,10 +226,10 @@ class CondensedProblem:
     Parameters
     ----------
     chains
-        The structure.
+        The chains of nodes.
     by_node, by_unknown
-        Of the intervals that end at a node: derivatives of the end by the node and by the
-        unknowns, shapes (I, N, N) and (I, N, n).
+        Derivatives of the ends of intervals by the node at their start and by the unknowns, for
+        the intervals that end at a node, shapes (I, N, N) and (I, N, n).
     rows_by_node, rows_by_unknown
         Derivatives of the residuals by the node of their interval and by the unknowns, shapes
         (r, N) and (r, n).
@@ -223,13 +237,13 @@ class CondensedProblem:
     Attributes
     ----------
     conditions
-        Equations between the ends of each run, shape (kept_pairs, N, 2 N + n): coefficients of the
-        left node, the right node, and the unknowns.
+        Equations between the nodes of each kept pair, shape (pairs, N, 2 N + n): coefficients of
+        the left node, the right node, and the unknowns.
     rows
-        Least squares rows in the same columns, shape (kept_pairs, k, 2 N + n).
+        Least squares rows in the same columns, shape (pairs, k, 2 N + n).
     last_rows
-        Those at the last node of each chain, shape (chains, l, N + n): coefficients of the
-        node and the unknowns.
+        Least squares rows at the last node of each chain, shape (chains, l, N + n):
+        coefficients of the node and the unknowns.
     """
 
     def __init__(
@@ -248,7 +262,7 @@ class CondensedProblem:
         height = blocks.shape[1]
         self._height = height
         self.last_rows = blocks[chains.lasts]
-        # InitialValueProblems of one interval: left, right, unknowns.
+        # Columns of a single interval: left node, right node, unknowns.
         conditions = np.zeros((count, size, 2 * size + n))
         conditions[:, :, :size] = by_node
         conditions[:, :, size : 2 * size] = -np.eye(size)
@@ -262,14 +276,14 @@ class CondensedProblem:
         self.conditions, self.rows = conditions, rows
 
     def reduce(self, conditions: Array, rows: Array) -> CondensedRightHandSides:
-        """The right-hand sides `conditions`, shape (I, N), and `rows`, shape (r,), condensed."""
+        """Condense the right-hand sides `conditions`, shape (I, N), and `rows`, shape (r,)."""
         chains, size = self.chains, self.chains.size
         blocks = np.zeros((chains.nodes, self._height))
-        for block, orthogonal in zip(chains.blocks, self._compressed, strict=True):
-            own = rows[block.rows]
+        for group, orthogonal in zip(chains.groups, self._compressed, strict=True):
+            own = rows[group.rows]
             if orthogonal is not None:
                 own = np.einsum("bij,bi->bj", orthogonal, own)
-            blocks[block.nodes, : own.shape[1]] = own
+            blocks[group.nodes, : own.shape[1]] = own
         e, z = conditions, blocks[chains.left]
         constants = []
         for level, step in zip(chains.levels, self._steps, strict=True):
@@ -293,16 +307,16 @@ class CondensedProblem:
         return CondensedRightHandSides(e, z, blocks[chains.lasts], tuple(constants))
 
     def expand(self, nodes: Array, unknowns: Array, sides: CondensedRightHandSides | None) -> None:
-        """Fill in the inner nodes.
+        """Fill in the nodes that were eliminated.
 
         Parameters
         ----------
         nodes
-            Shape (nodes, N), those that are kept known.
+            Values of the nodes, shape (nodes, N), of which the kept ones are known.
         unknowns
-            Shape (n,).
+            Values of the unknowns, shape (n,).
         sides
-            Whose right-hand sides apply; None for none.
+            The condensed right-hand sides; None if all are zero.
         """
         for number in range(len(self._steps) - 1, -1, -1):
             step, level = self._steps[number], self.chains.levels[number]
@@ -312,21 +326,21 @@ class CondensedProblem:
             nodes[level.middle] = values if sides is None else values + sides.constants[number]
 
     def _compress(self, rows: Array) -> Array:
-        """Residuals by node, shape (nodes, height, N + n), no more than there are columns."""
+        """Return residuals by node, shape (nodes, height, N + n), no more than columns."""
         chains, width = self.chains, rows.shape[1]
-        height = max((min(b.rows.shape[1], width) for b in chains.blocks), default=0)
+        height = max((min(g.rows.shape[1], width) for g in chains.groups), default=0)
         blocks = np.zeros((chains.nodes, height, width))
-        for block in chains.blocks:
-            own = rows[block.rows]
+        for group in chains.groups:
+            own = rows[group.rows]
             orthogonal = None
             if own.shape[1] > width:
                 orthogonal, own = np.linalg.qr(own)
             self._compressed.append(orthogonal)
-            blocks[block.nodes, : own.shape[1]] = own
+            blocks[group.nodes, : own.shape[1]] = own
         return blocks
 
     def _join(self, level: EliminationLevel, conditions: Array, rows: Array) -> tuple[Array, Array]:
-        """Eliminate the nodes in the middle of a level."""
+        """Eliminate the nodes in the middle of the joined intervals of a level."""
         size, n = self.chains.size, self.chains.unknowns
         first, second = conditions[level.first], conditions[level.second]
         middle = np.concatenate([first[:, :, size : 2 * size], second[:, :, :size]], axis=1)
@@ -360,7 +374,7 @@ class CondensedProblem:
 
 
 def _padded(rows: Array, height: int) -> Array:
-    """With rows of zeros up to `height`."""
+    """Return the rows with rows of zeros added up to `height`."""
     missing = height - rows.shape[1]
     if not missing:
         return rows

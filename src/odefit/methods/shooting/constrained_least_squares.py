@@ -14,32 +14,32 @@ import numpy.typing as npt
 
 from odefit.problem.arrays import Array
 
-CONDITIONS = 1e-11
+EQUATION_RANK = 1e-11
 """Singular values of the equations that count as zero, relative to the largest."""
 
-ROWS = 1e-9
+ROW_RANK = 1e-9
 """Singular values of the least squares rows that count as zero, relative to the largest."""
 
-FEASIBLE = 1e-9
-"""By how much a bound may be missed, relative to the sizes."""
+FEASIBILITY = 1e-9
+"""By how much an inequality may be violated, relative to the sizes."""
 
 
 class GeneralisedInverse:
-    """min |R y - z| under E y = e, for any z and e; of all solutions the shortest.
+    """The solution operator of min |R y - z| under E y = e; of all solutions the shortest.
 
     Parameters
     ----------
     conditions
-        E, shape (k, w).
+        The matrix E of the equations, shape (k, w).
     rows
-        R, shape (r, w).
+        The matrix R of the least squares rows, shape (r, w).
 
     Attributes
     ----------
     free
-        Basis of what the equations leave free, shape (w, f).
+        Basis of the directions that the equations leave free, shape (w, f).
     undetermined
-        Basis of what nothing determines, shape (w, u).
+        Basis of the directions that nothing determines, shape (w, u).
     """
 
     def __init__(self, conditions: Array, rows: Array) -> None:
@@ -48,36 +48,42 @@ class GeneralisedInverse:
         norms = np.linalg.norm(conditions, axis=1)
         self._norms = np.where(norms > 0, norms, 1.0)
         u, s, vt = np.linalg.svd(conditions / self._norms[:, None], full_matrices=True)
-        rank = int(np.sum(s > CONDITIONS * s[0])) if len(s) else 0
+        rank = int(np.sum(s > EQUATION_RANK * s[0])) if len(s) else 0
         self._u, self._s, self._v = u[:, :rank], s[:rank], vt[:rank].T
         self._lost = u[:, rank:]
         self.free = vt[rank:].T if len(s) else np.eye(width)
         self._rows = rows
         a, t, bt = np.linalg.svd(rows @ self.free, full_matrices=False)
         full = np.linalg.svd(rows @ self.free)[2] if bt.shape[0] < bt.shape[1] else bt
-        keep = int(np.sum(t > ROWS * t[0])) if len(t) else 0
+        keep = int(np.sum(t > ROW_RANK * t[0])) if len(t) else 0
         self._a, self._t = a[:, :keep], t[:keep]
         self._b = self.free @ full[:keep].T
         self.undetermined = self.free @ full[keep:].T
 
     def solve(self, conditions: Array, rows: Array) -> Array:
-        """Y for the right-hand sides e, shape (k,), and z, shape (r,)."""
+        """Return y for the right-hand sides e, shape (k,), and z, shape (r,)."""
         particular = self._v @ ((self._u.T @ (conditions / self._norms)) / self._s)
         rest = rows - self._rows @ particular
         return np.asarray(particular + self._b @ ((self._a.T @ rest) / self._t))
 
     def contradiction(self, conditions: Array) -> float:
-        """How much of `conditions` no y can satisfy, relative to the sizes."""
+        """Return how much of `conditions` no y can satisfy, relative to the sizes."""
         return float(np.linalg.norm(self._lost.T @ (conditions / self._norms)))
 
     def covariance_root(self) -> Array:
-        """C with covariance C C', for rows of unit variance, shape (w, d)."""
+        """Return C, shape (w, d), with the covariance C C' of y for rows of unit variance."""
         return np.asarray(self._b / self._t)
 
 
 @dataclass(frozen=True, eq=False)
 class Inequalities:
-    """G y >= g, shapes (c, w) and (c,)."""
+    """Inequalities G y >= g.
+
+    Attributes
+    ----------
+    matrix, values
+        G and g, shapes (c, w) and (c,).
+    """
 
     matrix: Array
     values: Array
@@ -86,7 +92,7 @@ class Inequalities:
 def active_set(
     conditions: Array, e: Array, rows: Array, z: Array, inequalities: Inequalities
 ) -> npt.NDArray[np.bool_] | None:
-    """Which inequalities hold as equations at the minimum; None if none is feasible.
+    """Return which inequalities hold as equations at the minimum; None if no y satisfies all.
 
     As a least distance problem, by non-negative least squares (C. L. Lawson and R. J. Hanson,
     Solving least squares problems, 1974, chapter 23).
@@ -97,16 +103,16 @@ def active_set(
     y = inverse.solve(e, z)
     missing = inequalities.values - inequalities.matrix @ y
     active = np.zeros(len(missing), dtype=bool)
-    if not (missing > FEASIBLE).any():
+    if not (missing > FEASIBILITY).any():
         return active
-    # y + C v, with |v| the loss; what nothing determines may move at next to no cost.
+    # y + C v adds |v|^2 to the squares; what nothing determines may move at next to no price.
     root = np.concatenate(
         [inverse.covariance_root(), inverse.undetermined * _cheap(inverse)], axis=1
     )
     g = inequalities.matrix @ root
     norms = np.linalg.norm(g, axis=1)
     moves = norms > 0
-    if (missing[~moves] > FEASIBLE).any():
+    if (missing[~moves] > FEASIBILITY).any():
         return None
     matrix = (g[moves] / norms[moves, None]).T
     wanted = missing[moves] / norms[moves]

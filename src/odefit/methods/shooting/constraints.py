@@ -23,7 +23,7 @@ _RELATION = re.compile(r"<=|>=|==|=|<|>")
 
 @dataclass(frozen=True)
 class Constraint:
-    """A condition on parameters and on states at given times.
+    """A constraint on parameters and on states at given times.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Constraint:
         Two expressions and ``=``, ``<=`` or ``>=`` between them; a state at a time is
         ``state@time``: ``"k1 + k2 = 1"``, ``"x@0 = x@10"`` (periodic), ``"T@5 <= 350"``.
     experiment
-        Whose states and constants; None for the first.
+        Name of the experiment whose states and constants are meant; None for the first.
 
     Examples
     --------
@@ -45,20 +45,20 @@ class Constraint:
 
 @dataclass(frozen=True, eq=False)
 class ParsedConstraint:
-    """A constraint understood: `expression` is zero, or not negative.
+    """A constraint that was parsed: `expression` is to be zero, or not negative.
 
     Attributes
     ----------
     source
-        As it was written.
+        The constraint as it was written.
     kind
-        Equation or inequality.
+        Whether it is an equation or an inequality.
     condition
         Number of the experiment.
     expression
         The difference of both sides.
     states
-        By name in the expression, the state's number and the time.
+        The state's number and the time that each name in the expression stands for.
     """
 
     source: Constraint
@@ -71,12 +71,12 @@ class ParsedConstraint:
 def parse_constraints(
     problem: Problem, given: Sequence[Constraint | str]
 ) -> list[ParsedConstraint]:
-    """Understand constraints.
+    """Parse constraints.
 
     Raises
     ------
     InputError
-        With everything that is wrong with all of them.
+        Some constraints are wrong; the error has all mistakes of all of them.
     """
     found, wrong = [], []
     for item in given:
@@ -134,7 +134,7 @@ def _parse(problem: Problem, constraint: Constraint) -> ParsedConstraint:
 
 
 def node_times(constraints: Sequence[ParsedConstraint], condition: int) -> list[float]:
-    """Times of one condition that have to be nodes."""
+    """Return the times at which one condition needs a node."""
     return sorted(
         {t for c in constraints if c.condition == condition for _, t in c.states.values()}
     )
@@ -143,7 +143,7 @@ def node_times(constraints: Sequence[ParsedConstraint], condition: int) -> list[
 def linearise_constraints(
     shooting: ShootingProblem, at: Linearisation, constraints: Sequence[ParsedConstraint]
 ) -> LinearisedConstraints:
-    """Values and derivatives of constraints at a point."""
+    """Return values and derivatives of constraints at a point."""
     n, size = len(at.point.coordinates), len(shooting.names)
     vector = shooting.scaling.natural(at.point.coordinates)
     slope = shooting.scaling.derivative(vector)

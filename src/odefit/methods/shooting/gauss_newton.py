@@ -13,14 +13,16 @@ from odefit.methods.shooting.shooting_problem import Linearisation, Point, Shoot
 from odefit.problem.arrays import Array
 from odefit.simulation import Failure
 
-LEAST_DAMPING = 1e-4
-"""Damping below which a step is given up: no endless halving."""
+MIN_DAMPING = 1e-4
+"""Damping factor below which a step is given up, so that halving does not go on for ever."""
 
-CONTRADICTION = 1e-6
-"""Part of the equality conditions, relative to the sizes, that no step can satisfy."""
+MAX_CONTRADICTION = 1e-6
+"""Part of the equality constraints, relative to the sizes, that no step may satisfy before they
+count as contradictory."""
 
-CURVED = 1.0
-"""eta in lambda = eta / (omega |dw|): 1 where the linear prediction is off by half a step."""
+CURVATURE_BOUND = 1.0
+"""The constant eta in the damping factor lambda = eta / (omega |dw|), equation (17): 1 where the
+linear prediction is off by half a step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,17 +32,17 @@ class Iteration:
     Attributes
     ----------
     objective
-        Of the discontinuous trajectory it began at.
+        Objective of the discontinuous trajectory that the step began at.
     gap
-        Its largest discontinuity, relative to the sizes of the states.
+        The largest discontinuity there, relative to the sizes of the states.
     level
-        Natural level function there: the length of the undamped step.
+        The natural level function there: the length of the undamped step.
     damping
         The fraction of the step that was taken; 0 for none.
     undetermined
-        How many directions nothing determined.
+        Number of directions that nothing determined.
     point
-        Where it began.
+        The point that the step began at.
     """
 
     objective: float
@@ -53,20 +55,20 @@ class Iteration:
 
 @dataclass(frozen=True, eq=False)
 class IterationEnd:
-    """Where the iteration ended.
+    """The end of the iteration.
 
     Attributes
     ----------
     at
         The last point with F and its derivatives; None if the start failed.
     problem
-        Linearisation there.
+        The linearised problem there.
     converged
         Whether the last step was negligible.
     message
-        In words.
+        Why the iteration ended, in words.
     iterations
-        One for each step.
+        The steps, in order.
     impossible
         Whether bounds and constraints cannot hold together there.
     """
@@ -96,10 +98,14 @@ def iterate(
 
     Parameters
     ----------
+    shooting
+        The problem on nodes.
+    start
+        The point at which the iteration begins.
     sizes
-        Typical sizes of the coordinates at a point, both of shape (n,).
+        Returns typical sizes of the coordinates at given coordinates, both of shape (n,).
     equations, inequalities
-        Of the user, linearised at a point.
+        Return the user's constraints linearised at a point.
     tolerance
         Largest component of a step, relative to the sizes, that counts as none.
     max_steps
@@ -174,12 +180,12 @@ def _impossible(
     equations: LinearisedConstraints,
     inequalities: LinearisedConstraints,
 ) -> str:
-    """Why no step satisfies all conditions, if none does."""
+    """Return why no step satisfies all constraints; an empty text if one does."""
     if not problem.feasible:
         return "no step satisfies bounds and inequalities"
     if not len(equations.values):
         return ""
-    if problem.contradiction(at, equations, inequalities) > CONTRADICTION:
+    if problem.contradiction(at, equations, inequalities) > MAX_CONTRADICTION:
         return "the equality conditions contradict each other"
     return ""
 
@@ -209,13 +215,13 @@ class _DampingSearch:
         self.reason = ""
 
     def run(self, curvature: float, stop: Callable[[], bool]) -> Linearisation | None:
-        """The next point; None if there is none, `reason` then says why."""
+        """Return the next point; None if there is none, and `reason` then says why."""
         problem, level = self._problem, self._level
-        damping = min(1.0, CURVED / (curvature * level)) if curvature > 0 else 1.0
+        damping = min(1.0, CURVATURE_BOUND / (curvature * level)) if curvature > 0 else 1.0
         # The prediction is from another step: it is not to end the search by itself.
-        damping = max(damping, 10 * LEAST_DAMPING)
+        damping = max(damping, 10 * MIN_DAMPING)
         failure = ""
-        while damping > LEAST_DAMPING:
+        while damping > MIN_DAMPING:
             if stop():
                 self.reason = "the search was stopped"
                 return None
@@ -238,6 +244,6 @@ class _DampingSearch:
                 self.damping = damping
                 return trial
             failure = ""
-            damping = min(0.5 * damping, CURVED / (self.curvature * level))
+            damping = min(0.5 * damping, CURVATURE_BOUND / (self.curvature * level))
         self.reason = failure or "no damped step lowers the level function"
         return None

@@ -8,6 +8,7 @@ import numpy as np
 
 from odefit.methods.shooting.condensing import CondensedProblem, CondensedRightHandSides
 from odefit.methods.shooting.constrained_least_squares import (
+    FEASIBILITY,
     GeneralisedInverse,
     Inequalities,
     active_set,
@@ -23,11 +24,11 @@ class LinearisedConstraints:
     Attributes
     ----------
     values
-        What should be zero, or not negative, shape (c,).
+        Values that should be zero, or not negative, shape (c,).
     by_unknown
-        Derivatives by coordinates, shape (c, n).
+        Their derivatives by coordinates of the unknowns, shape (c, n).
     by_node
-        Derivatives by the nodes, by number of node, shape (c, N) each.
+        Their derivatives by each node, by the node's number, shape (c, N) each.
     """
 
     values: Array
@@ -36,37 +37,37 @@ class LinearisedConstraints:
 
     @property
     def finite(self) -> bool:
-        """Whether they can be used."""
+        """Whether all values and derivatives are finite."""
         parts = (self.values, self.by_unknown, *self.by_node.values())
         return all(np.isfinite(part).all() for part in parts)
 
     @classmethod
     def none(cls, unknowns: int) -> LinearisedConstraints:
-        """No conditions."""
+        """Return no constraints."""
         return cls(np.zeros(0), np.zeros((0, unknowns)), {})
 
 
 class LinearProblem:
-    """min |J1 dw + F1| with J2 dw + F2 = 0, within bounds.
+    """The linearised problem min |J1 dw + F1| with J2 dw + F2 = 0, within bounds.
 
     Parameters
     ----------
     shooting
         The problem on nodes.
     at
-        Where it is linearised.
+        The point of linearisation, with F and its derivatives.
     sizes
         Typical sizes of the coordinates, shape (n,).
     equations, inequalities
-        Of the user, at the same point.
+        The user's constraints, linearised at the same point.
 
     Attributes
     ----------
     unit
-        As `sizes`.
+        The typical sizes of the coordinates.
     inverse
-        Of the condensed problem, its columns scaled by the sizes of coordinates and nodes; the
-        first n are the coordinates.
+        Generalised inverse of the condensed problem, its columns scaled by the sizes of
+        coordinates and nodes; the first n are the coordinates.
     feasible
         Whether some step satisfies the inequalities.
     """
@@ -112,11 +113,11 @@ class LinearProblem:
         equations: LinearisedConstraints,
         inequalities: LinearisedConstraints,
     ) -> Point:
-        """The increment from the point of linearisation; finds out which bounds hold."""
+        """Return the increment from the point of linearisation; find the active bounds."""
         e, z, sides = self._sides(at, equations)
         missing = self._missing(at, inequalities)
         y = self.inverse.solve(e, z)
-        if (self._inequalities @ y < missing - 1e-9).any():
+        if (self._inequalities @ y < missing - FEASIBILITY).any():
             active = active_set(
                 self._equations, e, self._rows, z, Inequalities(self._inequalities, missing)
             )
@@ -135,7 +136,7 @@ class LinearProblem:
         equations: LinearisedConstraints,
         inequalities: LinearisedConstraints,
     ) -> Point:
-        """The increment for F at another point with the derivatives of this one (15)."""
+        """Return the increment for F at another point with the derivatives of this one (15)."""
         e, z, sides = self._sides(at, equations)
         missing = self._missing(at, inequalities)[self._active]
         return self._expanded(self.inverse.solve(np.concatenate([e, missing]), z), sides)
@@ -146,17 +147,17 @@ class LinearProblem:
         equations: LinearisedConstraints,
         inequalities: LinearisedConstraints,
     ) -> float:
-        """How much of the equations no step can satisfy, relative to the sizes."""
+        """Return how much of the equations no step can satisfy, relative to the sizes."""
         held = self._missing(at, inequalities)[self._active]
         return self.inverse.contradiction(np.concatenate([self._sides(at, equations)[0], held]))
 
     def length(self, step: Point) -> float:
-        """Norm of an increment: of level functions, and of steps (17)."""
+        """Return the norm of an increment, for level functions and for steps (17)."""
         scaled = step.nodes / self._shooting.sizes
         return float(np.sqrt(np.sum((step.coordinates / self.unit) ** 2) + np.sum(scaled**2)))
 
     def largest(self, step: Point) -> float:
-        """Largest component of an increment, relative to the sizes."""
+        """Return the largest component of an increment, relative to the sizes."""
         nodes = np.abs(step.nodes / self._shooting.sizes).max(initial=0.0)
         return float(max(np.abs(step.coordinates / self.unit).max(initial=0.0), nodes))
 
@@ -170,7 +171,7 @@ class LinearProblem:
         return e, np.concatenate([sides.rows.ravel(), sides.last_rows.ravel()]), sides
 
     def _missing(self, at: Linearisation, inequalities: LinearisedConstraints) -> Array:
-        """Right-hand sides of the inequalities."""
+        """Return the right-hand sides of the inequalities."""
         scaling, z = self._shooting.scaling, at.point.coordinates
         low, high = np.isfinite(scaling.lower), np.isfinite(scaling.upper)
         return np.concatenate(
@@ -187,7 +188,7 @@ class LinearProblem:
         return unit[np.isfinite(scaling.lower)], -unit[np.isfinite(scaling.upper)]
 
     def _columns(self, matrix: Array, left: int, right: int | None = None) -> Array:
-        """Coefficients of one or two nodes and the unknowns, in all columns, scaled."""
+        """Return coefficients of one or two nodes and the unknowns in all columns, scaled."""
         wide = np.zeros((len(matrix), len(self._scale)))
         wide[:, : self._n] = matrix[:, -self._n :]
         for i, node in enumerate([left] if right is None else [left, right]):

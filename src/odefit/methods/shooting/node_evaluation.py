@@ -1,4 +1,4 @@
-"""What an answer on nodes is worth: the problem seen from its unknowns alone."""
+"""The evaluation of an answer on nodes, with the problem reduced to its unknowns alone."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from odefit.problem.start_ranges import ranges
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.nodes import Nodes, node_names
 
-EXACT = 1e-7
-"""Standard deviation, relative to the largest, that stands for none.
+SMALLEST_DEVIATION = 1e-7
+"""Standard deviation, relative to the largest, that a direction without any is given.
 
 What continuity alone determines, such as the unstable part of initial values, has none at all."""
 
-ROUNDING = 1e-12
-"""Part of a step, relative to the sizes, that is nothing but rounding.
+ROUNDING_STEP = 1e-12
+"""Step, relative to the sizes, below which it is nothing but rounding.
 
 Standard errors can be far below that: what is left of a step is then many of them."""
 
@@ -38,18 +38,22 @@ Standard errors can be far below that: what is left of a step is then many of th
 def evaluate_nodes(
     problem: Problem, vector: Array, nodes: Nodes
 ) -> tuple[Evaluation, float] | Failure:
-    """A problem at an answer on nodes, seen from its unknowns alone.
+    """Evaluate a problem at an answer on nodes, reduced to its unknowns alone.
 
     Parameters
     ----------
+    problem
+        The problem.
     vector
         Unknowns, shape (n,).
+    nodes
+        The nodes of the answer, with the constraints that hold on it.
 
     Returns
     -------
     evaluation
-        Its Gauss-Newton matrix is that of the condensed problem, so that covariances hold under
-        continuity and constraints.
+        The evaluation, whose Gauss-Newton matrix is that of the condensed problem, so that
+        covariances hold under continuity and constraints.
     gap
         The largest discontinuity, relative to the sizes of the states.
     """
@@ -80,7 +84,7 @@ def shooting_problem(
     vector: Array,
     executor: Executor | None = None,
 ) -> ShootingProblem:
-    """The problem on nodes at these times, those of the constraints among them."""
+    """Return the problem on nodes at these times, those of the constraints among them."""
     problem = forward.problem
     names = node_names(forward.field, problem.conditions)
     sizes = node_sizes(problem, names, vector)
@@ -98,7 +102,7 @@ Lineariser = Callable[[Linearisation], LinearisedConstraints]
 def constraint_linearisers(
     shooting: ShootingProblem, constraints: Sequence[ParsedConstraint]
 ) -> tuple[Lineariser, Lineariser]:
-    """Equations and inequalities of the user as functions of the point."""
+    """Return the user's equations and inequalities as functions of the linearisation."""
     equations = [c for c in constraints if c.kind == "equation"]
     inequalities = [c for c in constraints if c.kind == "inequality"]
     return (
@@ -110,14 +114,22 @@ def constraint_linearisers(
 def typical_sizes(
     shooting: ShootingProblem, coordinates: Array, first: Array, part: float
 ) -> Array:
-    """Typical sizes of coordinates: their own, at least a `part` of where starts lie; decades.
+    """Return typical sizes of coordinates, shape (n,).
 
-    Initial values count at least as that part of their state: zero is a value like any other.
+    They are the sizes of the coordinates themselves, but at least a `part` of where starts lie;
+    logarithmic coordinates have the size 1. Initial values count at least as that part of their
+    state: zero is a value like any other.
 
     Parameters
     ----------
+    shooting
+        The problem on nodes.
+    coordinates
+        Coordinates of the unknowns, shape (n,).
     first
-        Where the search began, shape (n,).
+        Coordinates at which the search began, shape (n,).
+    part
+        The part of the sizes of starts that coordinates count with at least.
     """
     middle = np.array([abs(float(r.at(np.array(0.5)))) for r in ranges(shooting.problem)])
     for k, unknown in enumerate(shooting.problem.unknowns):
@@ -131,19 +143,23 @@ def typical_sizes(
 def reduced_to_unknowns(
     shooting: ShootingProblem, at: Linearisation, problem: LinearProblem, step: Point
 ) -> Evaluation:
-    """The evaluation whose Gauss-Newton matrix is that of the problem without its nodes.
+    """Return the evaluation whose Gauss-Newton matrix is that of the problem without its nodes.
 
     Parameters
     ----------
+    shooting
+        The problem on nodes.
+    at
+        The point, with F and its derivatives.
     problem
-        Linearisation at `at`.
+        The problem linearised at `at`.
     step
-        Its increment, what is left to do.
+        The increment that is left there.
 
     Returns
     -------
-    Jacobian and residuals have as many rows as directions that are determined; the covariance is
-    that of the condensed problem.
+    An evaluation whose Jacobian and residuals have as many rows as directions are determined; its
+    covariance is that of the condensed problem.
     """
     n = len(at.point.coordinates)
     vector = shooting.scaling.natural(at.point.coordinates)
@@ -153,25 +169,27 @@ def reduced_to_unknowns(
     lost = _basis(inverse.undetermined[:n])
     root = root - lost @ (lost.T @ root)
     u, s, _ = np.linalg.svd(root, full_matrices=True)
-    seen = s > EXACT * s.max(initial=0.0)
+    seen = s > SMALLEST_DEVIATION * s.max(initial=0.0)
     # What is left has no variance: it follows from the equations.
     rest = u[:, np.append(~seen, np.ones(n - len(s), dtype=bool))]
     exact = _basis(rest - lost @ (lost.T @ rest))
     u = np.concatenate([u[:, : len(s)][:, seen], exact], axis=1)
-    s = np.concatenate([s[seen], np.full(exact.shape[1], EXACT * (s.max(initial=0.0) or 1.0))])
+    s = np.concatenate(
+        [s[seen], np.full(exact.shape[1], SMALLEST_DEVIATION * (s.max(initial=0.0) or 1.0))]
+    )
     jacobian = (u / s).T / problem.unit
-    left = np.where(np.abs(step.coordinates) > ROUNDING * problem.unit, step.coordinates, 0.0)
+    left = np.where(np.abs(step.coordinates) > ROUNDING_STEP * problem.unit, step.coordinates, 0.0)
     residuals = -(jacobian @ left)
     evaluation = at.evaluation
     return replace(evaluation, residuals=residuals, jacobian=jacobian / slope)
 
 
 def determined_directions(problem: LinearProblem, unknowns: int) -> int:
-    """How many directions of the unknowns data, continuity and constraints determine."""
+    """Return how many directions of the unknowns data, continuity and constraints determine."""
     return unknowns - len(_basis(problem.inverse.undetermined[:unknowns]).T)
 
 
 def _basis(directions: Array) -> Array:
-    """Orthonormal basis of what columns span, rounding aside."""
+    """Return an orthonormal basis of what columns span, rounding aside."""
     u, s, _ = np.linalg.svd(directions, full_matrices=False)
     return np.asarray(u[:, s > 1e-6])

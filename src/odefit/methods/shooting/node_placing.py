@@ -1,4 +1,4 @@
-"""Where the shooting nodes are, and what they begin with."""
+"""The times of the shooting nodes, and the typical sizes of their values."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from odefit.problem.problem import Problem
 from odefit.problem.state_guesses import data_size, states_from_data
 
 GivenNodes = int | Sequence[float] | Mapping[str, Sequence[float]] | None
-"""How nodes can be given: see :class:`MultipleShooting`."""
+"""The forms in which nodes can be given, see :class:`odefit.MultipleShooting`."""
 
 REDUNDANCY = 2.0
-"""Measured values in an interval over the values of a node, where nodes are chosen.
+"""Number of measured values in an interval over the values of a node, where nodes are chosen.
 
 With fewer an interval says nothing of states that are not measured; with more it is longer, and
 the trajectory in it less linear in where it begins."""
 
-LEAST_INTERVALS = 10
-"""Intervals that are not given up for that, as long as the data times suffice."""
+MIN_INTERVALS = 10
+"""Number of intervals that are kept in spite of that, as long as the data times suffice."""
 
 
 def check(nodes: GivenNodes) -> None:
@@ -33,7 +33,7 @@ def check(nodes: GivenNodes) -> None:
     Raises
     ------
     InputError
-        Naming the option.
+        The nodes are neither a number nor increasing times.
     """
     if nodes is None:
         return
@@ -59,17 +59,21 @@ def _array(times: object) -> Array | None:
 
 
 def place_nodes(problem: Problem, condition: Condition, nodes: GivenNodes, size: int) -> Array:
-    """Times of the nodes of a condition, the first at t0.
+    """Return the times of the nodes of a condition, the first at t0.
 
     Parameters
     ----------
+    problem, condition
+        The problem, and the condition whose nodes are placed.
+    nodes
+        The nodes as they were given.
     size
-        Values of a node, N.
+        Number of values of a node, N.
 
     Raises
     ------
     InputError
-        Nodes outside the data, or for an experiment that there is not.
+        Nodes lie outside the data, or belong to an experiment that does not exist.
     """
     last = float(condition.times[-1])
     if nodes is not None and not isinstance(nodes, int):
@@ -78,7 +82,7 @@ def place_nodes(problem: Problem, condition: Condition, nodes: GivenNodes, size:
     if nodes is None:
         measured = condition.size / max(len(condition.times), 1)
         stride = int(np.ceil(REDUNDANCY * size / measured))
-        stride = max(1, min(stride, len(times) // LEAST_INTERVALS))
+        stride = max(1, min(stride, len(times) // MIN_INTERVALS))
         inner = times[stride - 1 :: stride]
     else:
         # About equally many measurements between them.
@@ -120,7 +124,7 @@ def _given(
 
 
 def node_sizes(problem: Problem, names: Sequence[str], unknowns: Array) -> Array:
-    """Typical sizes of the values of a node, from the data, shape (N,)."""
+    """Return typical sizes of the values of a node from the data, shape (N,)."""
     rough = np.zeros(len(names))
     largest = 0.0
     for condition in problem.conditions:

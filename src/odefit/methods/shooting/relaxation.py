@@ -1,4 +1,4 @@
-"""Where the iteration begins: trajectories that follow the data first and the equations later.
+"""Start values of the nodes: trajectories that follow the data first and the equations later.
 
 The continuity conditions become costs, min w |F1|^2 + rho |F2|^2, and rho grows from step to step
 until they hold nearly: what data assimilation knows as weak constraints, and as annealing of the
@@ -23,26 +23,36 @@ from odefit.methods.shooting.shooting_problem import Linearisation, Point, Shoot
 from odefit.problem.arrays import Array, BoolArray
 from odefit.simulation import Failure
 
-HELD = (1e-2, 1e-1, 1.0)
-"""Weights of the continuity conditions while parameters are held."""
+WEIGHTS_HELD = (1e-2, 1e-1, 1.0)
+"""Weights of the continuity conditions while parameters are held, one after the other."""
 
-FREE = (1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
-"""Weights afterwards. Residuals as large as constant predictions leave them count one a node, and
-so does, with a weight of 1, a gap as large as the states."""
+WEIGHTS_FREE = (1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
+"""Weights of the continuity conditions afterwards. Residuals as large as constant predictions leave
+them count one for each node, and so does, with a weight of 1, a gap as large as the states."""
 
-STEPS = 10
-"""Steps for each weight, at most."""
+MAX_STEPS = 10
+"""Levenberg-Marquardt steps for each weight, at most."""
 
-GAIN = 1e-3
-"""Relative decrease that is not worth another step."""
+MIN_GAIN = 1e-3
+"""Relative decrease of the cost below which no further step is taken with a weight."""
 
-ATTEMPTS = 10
-"""Dampings that are tried for a step."""
+MAX_DAMPINGS = 10
+"""Number of dampings that are tried for a step, at most."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Normal:
-    """Normal equations: of the nodes, block tridiagonal, with the unknowns at the border."""
+    """Normal equations: block tridiagonal in the nodes, bordered by the unknowns.
+
+    Attributes
+    ----------
+    diagonal, below
+        Blocks on the diagonal and below it, shape (nodes, N, N) each.
+    border, corner
+        Blocks of nodes and unknowns, shape (nodes, N, n), and of the unknowns, shape (n, n).
+    gradient, corner_gradient
+        Gradients by the nodes, shape (nodes, N), and by the unknowns, shape (n,).
+    """
 
     diagonal: Array
     below: Array
@@ -59,17 +69,23 @@ def relax(
     sizes: Array,
     held: BoolArray,
     stop: Callable[[], bool],
-    free: Sequence[float] = FREE,
+    free: Sequence[float] = WEIGHTS_FREE,
 ) -> Point | Failure:
-    """A point near the data and near a solution of the equations.
+    """Return a point near the data and near a solution of the equations.
 
     Parameters
     ----------
+    shooting
+        The problem on nodes.
+    start
+        The point at which the relaxation begins.
     sizes
         Typical sizes of the coordinates of the unknowns, shape (n,).
     held
         Unknowns that do not change while continuity costs little, shape (n,): parameters of the
         equations. Those of the noise are held throughout.
+    stop
+        Asked before each integration; True ends with the point reached so far.
     free
         Weights of the continuity conditions after that.
 
@@ -83,9 +99,9 @@ def relax(
     noise = np.array([u.kind == "noise" for u in shooting.problem.unknowns], dtype=bool)
     weight = shooting.nodes / shooting.total_sum_of_squares(at)
     damping = 1e-2
-    for phase, mask in ((HELD, held | noise), (free, noise)):
+    for phase, mask in ((WEIGHTS_HELD, held | noise), (free, noise)):
         for rho in phase:
-            for _ in range(STEPS):
+            for _ in range(MAX_STEPS):
                 if stop():
                     return at.point
                 cost = _cost(shooting, at, weight, rho)
@@ -94,7 +110,7 @@ def relax(
                     break
                 gain = cost - _cost(shooting, new, weight, rho)
                 at = new
-                if gain < GAIN * cost:
+                if gain < MIN_GAIN * cost:
                     break
     return at.point
 
@@ -115,9 +131,9 @@ def _step(
     cost: float,
     stop: Callable[[], bool],
 ) -> tuple[Linearisation | None, float]:
-    """The next point, and how much to damp there (Levenberg and Marquardt); None if stuck."""
+    """Return the next point (None without one), and the damping there (Levenberg, Marquardt)."""
     normal = _normal(shooting, at, weight, rho, sizes)
-    for _ in range(ATTEMPTS):
+    for _ in range(MAX_DAMPINGS):
         if stop():
             break
         step = _solved(shooting, at, normal, damping, sizes, free)
@@ -205,7 +221,7 @@ def _solved(
 
 
 def _within(matrix: Array, wanted: Array, low: Array, high: Array, free: BoolArray) -> Array:
-    """Solve for the free unknowns; those that would leave their bounds stop there."""
+    """Solve for the free unknowns; those that would leave their bounds end at them."""
     found = np.zeros(len(wanted))
     free = free.copy()
     while free.any():
