@@ -209,7 +209,7 @@ def test_unfinished_starts_are_not_stored(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_start_that_was_told_to_stop_is_not_stored_even_if_it_had_converged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It might have gone on from a bound: a resumed fit has to give it that chance."""
+    """It might have left a bound again: a resumed fit has to give it that chance."""
 
     def run(self: MultiStart, forward: ForwardMap, index: int, control: Control) -> Start:
         if index == 1:

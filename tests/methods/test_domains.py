@@ -1,4 +1,4 @@
-"""What equations do not allow to be zero."""
+"""Names that the equations do not allow to be zero."""
 
 from __future__ import annotations
 

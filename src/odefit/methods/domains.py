@@ -52,7 +52,7 @@ def _expressions(problem: Problem) -> Iterator[Expression]:
 
 @dataclass(frozen=True)
 class _Product:
-    """A product, as far as it is known where it is zero.
+    """A product, with the names that make it zero.
 
     Attributes
     ----------

@@ -45,7 +45,7 @@ class Discrete:
         return self.d.defects(values.reshape(self.d.points, -1), vector)
 
     def _jacobian_inverse(self, values: Array, vector: Array) -> Array:
-        """By differences."""
+        """Return the inverse of the Jacobian, by differences."""
         columns, here = [], self._defects(values, vector)
         for k in self._free:
             h = 1e-6 * max(abs(values[k]), 1e-2)
@@ -66,7 +66,7 @@ class Discrete:
         return None
 
     def at(self, vector: Array) -> Array | None:
-        """All weighted residuals at one point, in their order; None where none are found."""
+        """Return all weighted residuals at one point; None if no solution is found."""
         values = self._solved(self.centre, vector)
         if values is None:
             return None

@@ -181,7 +181,7 @@ def test_meshes_of_any_kind(scheme: str) -> None:
 
 
 def test_a_measurement_next_to_a_mesh_point_is_that_point() -> None:
-    """As the transcription has it."""
+    """The transcription takes it at that point too."""
     near = 1.0 + 1e-10
     problem = Problem(
         Model(ode={"x": "-k*x"}),

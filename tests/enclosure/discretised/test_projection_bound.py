@@ -1,4 +1,4 @@
-"""What no polynomials of a mesh can fit: against least squares with splines."""
+"""Projection bounds of discretised problems, compared with least squares by splines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from odefit.problem.arrays import Array
 
 
 def spline_distance(times: Array, values: Array, elements: int, degree: int) -> float:
-    """Of values from continuous piecewise polynomials."""
+    """Return the squared distance of values from continuous piecewise polynomials."""
     inner = np.linspace(times[0], times[-1], elements + 1)
     ends = [inner[[0]], inner[[-1]]]
     knots = np.concatenate([ends[0], np.repeat(inner, degree), ends[1]])

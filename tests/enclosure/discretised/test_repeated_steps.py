@@ -57,7 +57,7 @@ def swing() -> tuple[Problem, Array, Rates]:
 
 
 def stiff() -> tuple[Problem, Array, Rates]:
-    """An exchange that is fast for the step."""
+    """Return a model with an exchange that is fast for the step."""
     times = np.array([0.0, 10.0, 20.0, 50.0])
     problem = Problem(
         Model(ode={"a": "-k*a + m*b - e*a", "b": "k*a - m*b"}),
@@ -133,7 +133,7 @@ def test_solutions_are_inside(
 def by_steps(
     monkeypatch: pytest.MonkeyPatch, problem: Problem, scheme: str, mesh: Mesh
 ) -> DiscretisedEnclosure:
-    """The same, step by step."""
+    """Return an enclosure that takes no equal steps together."""
     with monkeypatch.context() as patch:
         patch.setattr(repeated_steps, "MIN_REPEATS", 10**9)
         return DiscretisedEnclosure(problem, SCHEMES[scheme], mesh)

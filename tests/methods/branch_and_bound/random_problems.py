@@ -39,7 +39,7 @@ MODELS: dict[str, tuple[dict[str, str], dict[str, float], dict[str, Any], float]
 
 @dataclass(frozen=True, eq=False)
 class Small:
-    """A problem and what is known of it.
+    """A random problem, and how its data were made.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Small:
 
 
 def small(number: int) -> Small:
-    """One of them."""
+    """Return the random problem with this number."""
     rng = np.random.default_rng([17, number])
     name = list(MODELS)[number % len(MODELS)]
     ode, parameters, start, last = MODELS[name]

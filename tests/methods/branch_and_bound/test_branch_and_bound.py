@@ -30,7 +30,7 @@ def bounded(noise: float = 0.05, **more: Any) -> Problem:
 
 
 def one(ode: str = "-k*x", upper: float = 3.0, **more: Any) -> Problem:
-    """A single unknown."""
+    """Return a problem with a single unknown."""
     return Problem(
         Model(ode={"x": ode}),
         {"t": TIMES, "x": np.exp(-0.7 * TIMES) + 0.05 * np.sin(5 * TIMES)},
@@ -57,7 +57,9 @@ def test_a_certificate_in_continuous_time() -> None:
     assert result.assessment.local is not None
     said = result.assessment.local.sentence
     assert "not proved" not in said
-    assert "No other within the bounds of the unknowns has an objective lower by more than" in said
+    assert (
+        "No other values within the bounds of the unknowns have an objective lower by more" in said
+    )
 
 
 def test_the_certificate_of_a_mesh_does_not_speak_of_continuous_time() -> None:
@@ -363,7 +365,7 @@ def test_where_no_residuals_can_be_enclosed_there_is_no_bound(
 
 
 def test_second_interrupts_and_failures_lose_nothing() -> None:
-    """What is raised in the middle of a search leaves the method as it is."""
+    """An exception in the middle of a search leaves the method as it is."""
     control = Control(1, report=_failing)
     with pytest.raises(RuntimeError, match="from the caller"):
         endless().solve(bounded(), control)

@@ -15,7 +15,7 @@ from tests.enclosure.discretised.elementary_problems import MODELS, problem_of
 
 
 def least(problem: Problem) -> float:
-    """By a grid, and from its best point."""
+    """Return the least objective, by a grid and a local search from its best point."""
     forward = ForwardMap(problem)
 
     def residuals(vector: Array) -> Array:

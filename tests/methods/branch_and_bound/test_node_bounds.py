@@ -16,7 +16,7 @@ BOXES = 20
 
 
 def residuals(c: Array, remainder: Array | None = None) -> Residuals:
-    """Of coefficients in the order residuals, monomials, boxes."""
+    """Return residuals with coefficients of the shape (residuals, monomials, boxes)."""
     rest = np.zeros((len(c), c.shape[2])) if remainder is None else remainder
     return Residuals(c, rest)
 
@@ -93,7 +93,7 @@ def test_what_is_not_convex_is_bounded_by_its_curvature() -> None:
 
 @pytest.mark.parametrize("degree", [2, 3])
 def test_near_an_optimum_the_bound_is_exact_to_third_order(degree: int) -> None:
-    """In a box of width h, it falls short by h^3 (a bound by slopes alone by h)."""
+    """In a box of width h, it falls short by h^3 (a bound of first order by h)."""
     rng = np.random.default_rng(5)
     monomials = Monomials.of(2, degree)
     whole = rng.normal(size=(6, len(monomials)))
@@ -129,7 +129,7 @@ def test_where_nothing_fits_the_box_is_empty_or_its_bound_above_the_radius() -> 
 
 
 def test_residuals_of_which_nothing_is_known_take_no_part() -> None:
-    """Whatever they are: the bounds is that of the others alone, and says so."""
+    """The bounds are those of the other residuals alone, and say so."""
     monomials = Monomials.of(2, 2)
     found, _ = random(monomials, 5, 11, 0.1, 0.01)
     others = residuals(found.c[1:], found.remainder[1:])

@@ -24,7 +24,7 @@ def test_the_least_objective_is_closed_in(degree: int) -> None:
 
 
 def test_what_can_be_reached_is_never_refuted() -> None:
-    """A target above the optimum: the search comes down to it, and stops at the best."""
+    """With a target above the optimum, the search stops at the best objective."""
     tree = Tree(Quartic(), LOWER, UPPER, 10.0, 9.9)
     bounds = []
     for _ in tree.run(lambda: tree.lower_bound > 0.999 * BEST):
@@ -75,7 +75,7 @@ def test_an_interrupted_batch_is_not_refuted() -> None:
 
 
 def test_boxes_that_cannot_be_divided_keep_their_bound() -> None:
-    """Of a region nothing is ever known: it is never refuted, however small its boxes."""
+    """A region whose residuals are not enclosed is never fathomed, however small its boxes."""
     at = int(np.argmin(Quartic.exact(*GRID)))
     best = np.array([GRID[0].ravel()[at], GRID[1].ravel()[at]])
     target = 1.01 * BEST

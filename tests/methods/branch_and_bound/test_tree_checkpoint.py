@@ -1,4 +1,4 @@
-"""A search that was stopped goes on where it was."""
+"""A search that was stopped continues where it was."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class StepSequence:
 
 
 class RepeatedSteps:
-    """Where a segment has so many equal steps that powers of their map pay.
+    """The sequences of equal steps in a segment that are long enough for powers of their map.
 
     Parameters
     ----------
