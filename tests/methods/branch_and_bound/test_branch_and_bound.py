@@ -305,8 +305,8 @@ def test_problems_that_cannot_be_bounded_are_refused(name: str, scheme: str | No
 @pytest.mark.parametrize(
     ("noise", "part"),
     [
-        ({"sd": "estimate"}, "known standard deviations"),
-        ({"sd": "0.1*x + k"}, "known standard deviations"),
+        ({"sd": "estimate"}, "if the standard deviations are known"),
+        ({"sd": "0.1*x + k"}, "if the standard deviations are known"),
         ({"sd": 0.1, "transform": "log"}, "logarithms"),
     ],
 )
