@@ -77,6 +77,7 @@ def test_library_problems_have_the_objective_of_the_forward_map(name: str) -> No
     assert np.abs(d.defects(values, vector)).max() < 1e-5 * np.abs(values).max()
 
 
+@pytest.mark.slow
 def test_five_stiff_experiments_agree_on_a_mesh_graded_towards_the_start() -> None:
     problem, vector = reference_of("hiv-proteinase")
     forward = ForwardMap(problem)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -50,9 +49,7 @@ def test_what_a_solver_reports_reaches_the_parent() -> None:
 
 
 def test_a_solver_that_hangs_is_ended_and_its_best_point_is_the_answer() -> None:
-    began = time.monotonic()
     found = solve_isolated(Trouble("hang"), decay(), Limits(0.2), grace=0.3)
-    assert time.monotonic() - began < 10
     assert found.outcome is Outcome.LIMIT
     assert best_reported(found)
     assert "did not stop at its time limit of 0.2 s" in found.message

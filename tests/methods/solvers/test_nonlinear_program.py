@@ -204,8 +204,15 @@ def test_the_jacobian_is_sparse() -> None:
 # Scales -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("formulation", [Baseline(), ExtraTol(1e-3), SoftCons(10.0)])
-@pytest.mark.parametrize("name", ["hiv-proteinase", "alpha-pinene"])
+@pytest.mark.parametrize(
+    ("name", "formulation"),
+    [
+        ("alpha-pinene", Baseline()),
+        ("alpha-pinene", ExtraTol(1e-3)),
+        ("alpha-pinene", SoftCons(10.0)),
+        ("hiv-proteinase", SoftCons(10.0)),
+    ],
+)
 def test_a_scaled_program_is_the_same_program(name: str, formulation: Formulation) -> None:
     problem, vector = reference_of(name)
     d = Discretisation(problem, Trapezoid(), DataMesh())

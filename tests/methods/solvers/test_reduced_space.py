@@ -130,10 +130,8 @@ def test_a_search_finds_the_best_on_the_mesh_and_on_true_trajectories() -> None:
 
 
 def test_a_search_is_over_at_its_deadline() -> None:
-    began = time.monotonic()
-    answer, _ = search(library.load("bbg"), deadline=time.time() + 0.5)
-    assert time.monotonic() - began < 5.0
-    assert answer is None or answer.unknowns is not None
+    """After it, no start is made at all."""
+    assert search(library.load("bbg"), deadline=time.time() - 1.0) == (None, None)
 
 
 def test_an_interrupted_search_keeps_what_it_has() -> None:
