@@ -16,11 +16,11 @@ from odefit.problem.arrays import Array
 
 TIMES = np.linspace(0.0, 4.0, 31)
 
-Slope = Callable[[float, Array], Sequence[float]]
+RightHandSide = Callable[[float, Array], Sequence[float]]
 
 
 def integrated(
-    slope: Slope,
+    rhs: RightHandSide,
     start: Sequence[float],
     times: Array = TIMES,
     doses: Mapping[float, Callable[[Array], Array]] | None = None,
@@ -40,7 +40,7 @@ def integrated(
         rows = np.flatnonzero((times > low) & (times <= high))
         wanted = np.unique(np.append(times[rows], high))
         run = solve_ivp(
-            slope, (low, high), state, method="DOP853", rtol=1e-13, atol=1e-15, t_eval=wanted
+            rhs, (low, high), state, method="DOP853", rtol=1e-13, atol=1e-15, t_eval=wanted
         )
         found[:, rows] = run.y[:, : len(rows)]
         state = run.y[:, -1]
@@ -66,14 +66,14 @@ PREY = Model(ode={"r": "a*r - b*r*w", "w": "b*r*w - c*w"}, observables={"y": "r"
 PREY_TRUTH = {"a": 0.7, "b": 0.9, "c": 0.5, "r": 1.2, "w": 0.4}
 
 
-def prey_slope(t: float, z: Array) -> list[float]:
+def prey_rhs(t: float, z: Array) -> list[float]:
     a, b, c = PREY_TRUTH["a"], PREY_TRUTH["b"], PREY_TRUTH["c"]
     return [a * z[0] - b * z[0] * z[1], b * z[0] * z[1] - c * z[1]]
 
 
 def prey(times: Array = TIMES, values: Any = None, **more: Any) -> Problem:
     """Prey and predator; `values` in place of exact ones, `more` in place of what is unknown."""
-    exact = integrated(prey_slope, [1.2, 0.4], times)[0] if values is None else values
+    exact = integrated(prey_rhs, [1.2, 0.4], times)[0] if values is None else values
     given: dict[str, Any] = {
         "parameters": {"a": {}, "b": {}, "c": {}},
         "initial": {"r": {}, "w": {}},
@@ -88,7 +88,7 @@ LOGISTIC = Model(ode={"x": "-k*x^2 - j*x"}, observables={"y": "x"})
 LOGISTIC_TRUTH = {"k": 0.3, "j": 0.2}
 
 
-def logistic_slope(t: float, z: Array) -> list[float]:
+def logistic_rhs(t: float, z: Array) -> list[float]:
     return [-0.3 * z[0] ** 2 - 0.2 * z[0]]
 
 

@@ -20,10 +20,10 @@ from tests.methods.algebraic.models import (
     best,
     integrated,
     logistic,
-    logistic_slope,
+    logistic_rhs,
     named,
     prey,
-    prey_slope,
+    prey_rhs,
     solved,
     worst,
 )
@@ -123,7 +123,7 @@ def test_an_experiment_may_have_a_parameter_of_its_own() -> None:
 
 def test_each_experiment_may_show_another_observable() -> None:
     model = Model(ode=dict(PREY.ode), observables={"y": "r", "z": "w"})
-    states = integrated(prey_slope, [1.2, 0.4])
+    states = integrated(prey_rhs, [1.2, 0.4])
     experiments = [
         Experiment("prey", {"t": TIMES, "y": states[0]}),
         Experiment("predator", {"t": TIMES, "z": states[1]}),
@@ -150,19 +150,19 @@ def test_constants_of_an_experiment_are_its_own() -> None:
 
 def dosed(time: float, initial: Any = None) -> Problem:
     """1.5 more of x at `time`."""
-    series = integrated(logistic_slope, [1.0], doses={time: lambda z: z + 1.5})[0]
+    series = integrated(logistic_rhs, [1.0], doses={time: lambda z: z + 1.5})[0]
     events = [Event((time,), {"x": "x + 1.5"})]
     return one(LOGISTIC, series, "k j", initial or {"x": {}}, events=events)
 
 
 @pytest.mark.parametrize("time", [0.0, 1.0, 2.05, 3.0])
 def test_a_dose_in_mid_series_is_crossed(time: float) -> None:
-    """The longest stretch between doses is differentiated; from there, doses are undone."""
+    """The longest segment between doses is differentiated; from there, doses are undone."""
     truth = {**LOGISTIC_TRUTH, "x": 1.0}
     assert found(dosed(time), polish=False) == pytest.approx(truth, rel=EXACT)
 
 
-def test_a_dose_before_the_stretch_leaves_known_initial_values_alone() -> None:
+def test_a_dose_before_the_segment_leaves_known_initial_values_alone() -> None:
     assert found(dosed(1.0, {"x": 1.0}), polish=False) == pytest.approx(LOGISTIC_TRUTH, rel=EXACT)
 
 
@@ -201,11 +201,11 @@ def test_inputs_with_corners_are_known_functions(kind: Literal["constant", "line
     for input_, low, high in zip(u, (0.0, 1.0, 2.0), (1.0, 2.0, 4.0), strict=True):
         here = times[(times >= low) & (times <= high)]
 
-        def slope(t: float, z: Array, f: Callable[[float], float] = input_) -> list[float]:
+        def rhs(t: float, z: Array, f: Callable[[float], float] = input_) -> list[float]:
             return [-0.3 * z[0] ** 2 + 0.8 * f(t)]
 
-        stretch = integrated(slope, [state], here)[0]
-        series += stretch[1:].tolist()
+        segment = integrated(rhs, [state], here)[0]
+        series += segment[1:].tolist()
         state = series[-1]
     column = np.array([knots.get(float(t), np.nan) for t in times])
     model = Model(ode={"x": "-k*x^2 + j*u"}, observables={"y": "x"}, inputs={"u": kind})
@@ -228,7 +228,7 @@ def test_the_time_itself_may_be_in_the_equations() -> None:
 
 
 @pytest.mark.parametrize(
-    ("slope", "truth"),
+    ("rhs", "truth"),
     [
         ("-k*log(1 + x)", {"k": 0.3}),
         ("-k*sqrt(x) + j", {"k": 0.3, "j": 0.8}),
@@ -239,15 +239,15 @@ def test_the_time_itself_may_be_in_the_equations() -> None:
         ("-k*tanh(j*x)", {"k": 0.3, "j": 0.7}),
     ],
 )
-def test_a_model_that_is_not_rational_is_lifted(slope: str, truth: dict[str, float]) -> None:
+def test_a_model_that_is_not_rational_is_lifted(rhs: str, truth: dict[str, float]) -> None:
     functions = {n: getattr(np, n) for n in ("exp", "log", "sqrt", "sin", "tanh")}
-    code = compile(slope.replace("^", "**"), "slope", "eval")
+    code = compile(rhs.replace("^", "**"), "rhs", "eval")
 
     def rate(t: float, z: Array) -> list[float]:
         return [eval(code, {**functions, **truth, "t": t, "x": z[0]})]
 
     series = integrated(rate, [1.5])[0]
-    model = Model(ode={"x": slope}, observables={"y": "x"})
+    model = Model(ode={"x": rhs}, observables={"y": "x"})
     problem = one(model, series, " ".join(truth), {"x": {}})
     vectors = [named(problem, s.vector) for s in solved(problem).starts if s.objective < 1e-20]
     assert vectors

@@ -29,7 +29,7 @@ from tests.methods.algebraic.models import (
     logistic,
     named,
     prey,
-    prey_slope,
+    prey_rhs,
     solved,
     toy,
     worst,
@@ -72,7 +72,7 @@ def test_two_times_together_need_lower_derivatives() -> None:
 
 def test_not_measured_is_no_measurement() -> None:
     """NaN in a row, or a column that was never measured."""
-    values = np.where(np.arange(len(TIMES)) % 8 == 0, integrated(prey_slope, [1.2, 0.4])[0], np.nan)
+    values = np.where(np.arange(len(TIMES)) % 8 == 0, integrated(prey_rhs, [1.2, 0.4])[0], np.nan)
     assert "there are 4" in refused(prey(values=values))
 
 
@@ -135,7 +135,7 @@ def test_a_gap_costs_accuracy_and_polishing_gives_it_back() -> None:
 
 
 def test_rows_that_are_not_measured_are_skipped() -> None:
-    values = integrated(prey_slope, [1.2, 0.4])[0]
+    values = integrated(prey_rhs, [1.2, 0.4])[0]
     values[11:15] = np.nan
     problem = prey(values=values)
     assert worst(problem, best(solved(problem)).vector, PREY_TRUTH) < 1e-8
@@ -145,7 +145,7 @@ def test_replicates_are_averaged() -> None:
     """Two measurements at every time, as far above the truth as below."""
     times = np.sort(np.concatenate([TIMES, TIMES]))
     sign = np.tile([1.0, -1.0], len(TIMES))
-    exact = np.repeat(integrated(prey_slope, [1.2, 0.4])[0], 2)
+    exact = np.repeat(integrated(prey_rhs, [1.2, 0.4])[0], 2)
     problem = prey(times, exact + 1e-3 * sign)
     estimate = solved(problem, polish=False)
     assert worst(problem, best(estimate).vector, PREY_TRUTH) < 1e-6
@@ -208,7 +208,7 @@ def test_data_of_another_model_are_not_called_explained() -> None:
 def test_noise_that_hides_the_derivatives_is_said_to() -> None:
     """Five per cent, of which no fourth derivative can be taken."""
     noise = 0.05 * np.random.default_rng(1).normal(size=31)
-    problem = prey(values=integrated(prey_slope, [1.2, 0.4])[0] + noise)
+    problem = prey(values=integrated(prey_rhs, [1.2, 0.4])[0] + noise)
     message = solved(problem, points=1).message
     assert re.search(r"the derivatives of the data .* that of order \d of y is", message)
 

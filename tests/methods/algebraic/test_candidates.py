@@ -18,9 +18,9 @@ from tests.methods.algebraic.models import (
     LOGISTIC,
     TIMES,
     integrated,
-    logistic_slope,
+    logistic_rhs,
     prey,
-    prey_slope,
+    prey_rhs,
 )
 
 
@@ -52,7 +52,7 @@ def test_a_solution_solves_the_equations() -> None:
     vector = problem.vector({"a": 0.7, "b": 0.9, "c": 0.5, "r": 1.2, "w": 0.4})
     values = solution_of(preparation, vector, (3.0,))
     assert values is not None
-    r, w = integrated(prey_slope, [1.2, 0.4], np.array([0.0, 3.0]))[:, -1]
+    r, w = integrated(prey_rhs, [1.2, 0.4], np.array([0.0, 3.0]))[:, -1]
     place = dict(zip(preparation.system.names, values.real, strict=True))
     (expansion,) = preparation.system.expansions
     assert place[expansion.states["r"]] == pytest.approx(r, rel=1e-11)
@@ -123,7 +123,7 @@ def test_events_are_crossed_both_ways(assign: str, function: object) -> None:
     values[state] = 1.0
     there = StateTransport(system, 0, vector).from_start(values, 3.0)
     assert there is not None
-    expected = integrated(logistic_slope, [1.0], np.array([0.0, 3.0]), {1.0: function})[0, -1]
+    expected = integrated(logistic_rhs, [1.0], np.array([0.0, 3.0]), {1.0: function})[0, -1]
     assert there[state].real == pytest.approx(expected, rel=1e-11)
     again = StateTransport(system, 0, vector).to_start(there, 3.0)
     assert again is not None

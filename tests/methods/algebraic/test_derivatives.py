@@ -1,4 +1,4 @@
-"""Where the data are differentiated: in a stretch in which nothing happens."""
+"""Where the data are differentiated: in a segment in which nothing happens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from odefit.methods.algebraic.derivatives import (
 from odefit.methods.smoothing import AAA, GaussianProcess
 from odefit.structure.differentiated_system import DifferentiatedSystem
 from odefit.structure.square import SquareSystem
-from tests.methods.algebraic.models import LOGISTIC, integrated, prey, prey_slope
+from tests.methods.algebraic.models import LOGISTIC, integrated, prey, prey_rhs
 
 TIMES = np.linspace(0.0, 10.0, 11)
 
@@ -137,7 +137,7 @@ def test_an_estimate_holds_what_the_rows_ask_for() -> None:
     assert set(values) >= {"a", "b", "c"}
     # An integration to the middle, then r' = a r - b r w by hand.
 
-    r, w = integrated(prey_slope, [1.2, 0.4], np.array([0.0, 2.0]))[:, -1]
+    r, w = integrated(prey_rhs, [1.2, 0.4], np.array([0.0, 2.0]))[:, -1]
     a, b, c = 0.7, 0.9, 0.5
     rate = a * r - b * r * w
     bend = (a - b * w) * rate - b * r * (b * r * w - c * w)
@@ -155,7 +155,7 @@ def test_an_estimate_at_t0_is_at_t0() -> None:
 def test_noise_is_known_by_observable() -> None:
     noise = 0.01 * np.random.default_rng(2).normal(size=31)
 
-    problem = prey(values=integrated(prey_slope, [1.2, 0.4])[0] + noise)
+    problem = prey(values=integrated(prey_rhs, [1.2, 0.4])[0] + noise)
     (found,) = SmoothedData(SquareSystem(DifferentiatedSystem(problem, free_states=True))).noise(
         GaussianProcess()
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odefit import Model, Problem
-from tests.methods.algebraic.models import PREY_TRUTH, TIMES, best, integrated, prey_slope, solved
+from tests.methods.algebraic.models import PREY_TRUTH, TIMES, best, integrated, prey_rhs, solved
 
 HOUR, MICRO = 3600.0, 1e-6
 
@@ -21,7 +21,7 @@ HOUR, MICRO = 3600.0, 1e-6
 )
 def test_the_answer_scales_with_time_and_values(time: float, value: float) -> None:
     """Rates per second in place of per hour, amounts in another unit."""
-    series = value * integrated(prey_slope, [1.2, 0.4])[0]
+    series = value * integrated(prey_rhs, [1.2, 0.4])[0]
     model = Model(ode={"r": "a*r - b*r*w", "w": "b*r*w - c*w"}, observables={"y": "r"})
     problem = Problem(
         model,
@@ -39,7 +39,7 @@ def test_the_answer_scales_with_time_and_values(time: float, value: float) -> No
 
 
 def test_an_interval_may_begin_anywhere() -> None:
-    series = integrated(prey_slope, [1.2, 0.4])[0]
+    series = integrated(prey_rhs, [1.2, 0.4])[0]
     model = Model(ode={"r": "a*r - b*r*w", "w": "b*r*w - c*w"}, observables={"y": "r"})
     for shift in (-2.0, 1e4):
         problem = Problem(

@@ -48,11 +48,11 @@ def chain(**more: Any) -> Problem:
 def saturated(noise: float = 0.0, seed: int = 0, **more: Any) -> Problem:
     """x' = -v x/(k + x) + f, w' = v x/(k + x) - e w: k is nonlinear; v 2, k 0.5, f 0.3, e 0.4."""
 
-    def slope(t: float, z: Array) -> list[float]:
+    def rhs(t: float, z: Array) -> list[float]:
         uptake = 2.0 * z[0] / (0.5 + z[0])
         return [0.3 - uptake, uptake - 0.4 * z[1]]
 
-    found = solve_ivp(slope, (0, 4), [3.0, 0.5], t_eval=T, rtol=1e-11, atol=1e-12).y
+    found = solve_ivp(rhs, (0, 4), [3.0, 0.5], t_eval=T, rtol=1e-11, atol=1e-12).y
     found = found + noise * np.random.default_rng(seed).normal(size=found.shape)
     arguments: dict[str, Any] = {
         "model": Model(ode={"x": "f - v*x/(k + x)", "w": "v*x/(k + x) - e*w"}),
@@ -75,11 +75,11 @@ SATURATED = {"v": 2.0, "k": 0.5, "f": 0.3, "e": 0.4, "x": 3.0, "w": 0.5}
 def epidemic(points: int = 41, **more: Any) -> Problem:
     """SIR, I alone measured; beta 6, gamma 2.3, S(0) 0.9, I(0) 0.01."""
 
-    def slope(t: float, z: Array) -> list[float]:
+    def rhs(t: float, z: Array) -> list[float]:
         return [-6.0 * z[0] * z[1], 6.0 * z[0] * z[1] - 2.3 * z[1]]
 
     times = np.linspace(0.0, 4.0, points)
-    found = solve_ivp(slope, (0, 4), [0.9, 0.01], t_eval=times, rtol=1e-11, atol=1e-13).y
+    found = solve_ivp(rhs, (0, 4), [0.9, 0.01], t_eval=times, rtol=1e-11, atol=1e-13).y
     arguments: dict[str, Any] = {
         "model": Model(ode={"S": "-beta*S*I", "I": "beta*S*I - gamma*I"}, observables={"I": "I"}),
         "data": {"t": times, "I": found[1]},

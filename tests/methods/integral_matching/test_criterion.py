@@ -35,8 +35,8 @@ def on_truth(problem: Problem, truth: dict[str, float], times: Array) -> Integra
 
 
 def stacked(criterion: IntegralCriterion, vector: Array) -> tuple[Array, Array]:
-    values, slopes = criterion.residuals(vector, range(criterion.size))
-    return np.concatenate(values), np.concatenate(slopes)
+    values, derivatives = criterion.residuals(vector, range(criterion.size))
+    return np.concatenate(values), np.concatenate(derivatives)
 
 
 @pytest.mark.parametrize("points", [101, 201, 401])
@@ -108,12 +108,12 @@ def test_derivatives_are_those_of_finite_differences(_: str, problem: Problem) -
     matching = IntegralMatching().matching(problem)
     criterion = matching.criterion
     vector = np.random.default_rng(0).uniform(0.5, 1.5, criterion.size)
-    _values, slopes = stacked(criterion, vector)
+    _values, derivatives = stacked(criterion, vector)
     for k in range(criterion.size):
         h = np.zeros(criterion.size)
         h[k] = 1e-5
         up, down = stacked(criterion, vector + h)[0], stacked(criterion, vector - h)[0]
-        assert slopes[:, k] == pytest.approx((up - down) / 2e-5, abs=2e-8, rel=1e-6)
+        assert derivatives[:, k] == pytest.approx((up - down) / 2e-5, abs=2e-8, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -122,11 +122,11 @@ def test_derivatives_are_those_of_finite_differences(_: str, problem: Problem) -
 def test_derivatives_are_those_that_are_asked_for(_: str, problem: Problem) -> None:
     criterion = IntegralMatching().matching(problem).criterion
     vector = np.linspace(0.6, 1.3, criterion.size)
-    values, slopes = stacked(criterion, vector)
+    values, derivatives = stacked(criterion, vector)
     some = list(range(criterion.size))[::-2]
     again, part = criterion.residuals(vector, some)
     assert np.array_equal(np.concatenate(again), values)
-    assert np.array_equal(np.concatenate(part), slopes[:, some])
+    assert np.array_equal(np.concatenate(part), derivatives[:, some])
 
 
 def test_a_state_counts_in_units_of_its_size() -> None:

@@ -45,14 +45,14 @@ def test_recovery_goes_on_after_events_with_free_starts() -> None:
     """Half of the susceptibles are vaccinated at t = 1.2: S has a start of its own there."""
     times = np.linspace(0.0, 3.0, 61)
 
-    def slope(t: float, z: Array) -> list[float]:
+    def rhs(t: float, z: Array) -> list[float]:
         return [-6.0 * z[0] * z[1], 6.0 * z[0] * z[1] - 2.3 * z[1]]
 
     options: dict[str, Any] = {"rtol": 1e-11, "atol": 1e-13}
     at = times[24]
-    first = solve_ivp(slope, (0, at), [0.9, 0.01], t_eval=times[:25], **options).y
+    first = solve_ivp(rhs, (0, at), [0.9, 0.01], t_eval=times[:25], **options).y
     begin = [first[0, -1] / 2, first[1, -1]]
-    rest = solve_ivp(slope, (at, 3.0), begin, t_eval=times[25:], **options).y
+    rest = solve_ivp(rhs, (at, 3.0), begin, t_eval=times[25:], **options).y
     data = {"t": times, "I": np.concatenate([first[1], rest[1]])}
     experiment = Experiment("A", data, events=[Event((float(at),), {"S": "S/2"})])
     problem = epidemic(data=None, experiments=[experiment])
@@ -103,11 +103,11 @@ def test_without_a_route_states_and_unknowns_are_found_in_turns(name: str) -> No
 def test_hidden_states_that_come_first_are_matched_by_their_own_equations() -> None:
     """g' = -a g^2, x' = a g - b x, x alone measured: from near the truth, nearly to it."""
 
-    def slope(t: float, z: Array) -> list[float]:
+    def rhs(t: float, z: Array) -> list[float]:
         return [-0.7 * z[0] ** 2, 0.7 * z[0] - 0.7 * z[1]]
 
     model = odefit.Model(ode={"g": "-a*g^2", "x": "a*g - b*x"}, observables={"x": "x"})
-    path = solve_ivp(slope, (0, 4), [1.0, 0.0], t_eval=T, rtol=1e-11, atol=1e-12).y
+    path = solve_ivp(rhs, (0, 4), [1.0, 0.0], t_eval=T, rtol=1e-11, atol=1e-12).y
     problem = chain(
         model=model,
         data={"t": T, "x": path[1]},

@@ -266,14 +266,14 @@ def test_inputs_are_integrated_over_their_corners(kind: Any) -> None:
     )
     given = blank.conditions[0].inputs["u"]
 
-    def slope(t: float, z: Any) -> Any:
+    def rhs(t: float, z: Any) -> Any:
         return 0.8 * given(np.array([t])) - 0.7 * z
 
     # Piece by piece, so that no step goes over a corner.
     values = [1.0]
     for start, stop in pairwise(T):
         inside = (start + 1e-9, stop - 1e-9)
-        values.append(solve_ivp(slope, inside, [values[-1]], rtol=1e-11, atol=1e-12).y[0, -1])
+        values.append(solve_ivp(rhs, inside, [values[-1]], rtol=1e-11, atol=1e-12).y[0, -1])
     assert len(knots) == len(heights)
     problem = blank.with_data({blank.experiments[0].name: {"t": T, "x": values, "u": u}})
     # A jump of the input is a corner of x, which a smooth curve rounds off.

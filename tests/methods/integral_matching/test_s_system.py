@@ -30,13 +30,13 @@ def s_system(states: int, noise: float, experiments: int = 7) -> tuple[Problem, 
     }
     times = np.linspace(0.0, 3.0, 21)
 
-    def slope(t: float, x: Array) -> Array:
+    def rhs(t: float, x: Array) -> Array:
         return np.asarray((truth * x**orders).sum(axis=1))
 
     runs = []
     for e in range(experiments):
         begin = random.uniform(0.2, 3.0, states)
-        path = solve_ivp(slope, (0, 3), begin, t_eval=times, rtol=1e-9, atol=1e-11).y
+        path = solve_ivp(rhs, (0, 3), begin, t_eval=times, rtol=1e-9, atol=1e-11).y
         path = path * (1 + noise * random.normal(size=path.shape))
         runs.append(Experiment(f"e{e}", {"t": times, **dict(zip(names, path, strict=True))}))
     parameters: dict[str, Any] = {f"c{i}_{j}": {} for i in range(states) for j in range(states)}

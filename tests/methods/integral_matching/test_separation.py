@@ -212,8 +212,8 @@ def test_the_gradient_of_the_reduced_criterion_is_exact(
         return end.cost, float((end.jacobian.T @ end.residuals)[0])
 
     h = 1e-5
-    slope = (reduced(at + h)[0] - reduced(at - h)[0]) / (2 * h)
-    assert reduced(at)[1] == pytest.approx(slope, rel=1e-4, abs=1e-9)
+    difference_quotient = (reduced(at + h)[0] - reduced(at - h)[0]) / (2 * h)
+    assert reduced(at)[1] == pytest.approx(difference_quotient, rel=1e-4, abs=1e-9)
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
@@ -228,9 +228,9 @@ def test_the_search_ends_at_the_minimum_over_all_unknowns_together(penalty: Pena
     def whole(z: Array) -> tuple[float, Array]:
         vector = np.zeros(size)
         vector[linear], vector[k] = z[:count] - z[count:-1], z[-1]
-        values, slopes = criterion.residuals(vector, range(size))
+        values, derivatives = criterion.residuals(vector, range(size))
         residuals = np.concatenate(values)
-        gradient = np.concatenate(slopes).T @ residuals
+        gradient = np.concatenate(derivatives).T @ residuals
         y, sums = vector[linear], z[:count] + z[count:-1]
         own = gradient[linear] + weights.squares * y
         cost = (
