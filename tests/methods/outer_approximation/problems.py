@@ -68,6 +68,10 @@ CHOICES: dict[str, dict[str, Any]] = {
 """Models, and values from which data come."""
 
 
+SLACK = 1e-7
+"""What the local solver leaves of equations."""
+
+
 @dataclass(frozen=True, eq=False)
 class Planted:
     """A problem with its answer.
@@ -143,6 +147,12 @@ def planted(name: str, noise: float = 0.02, seed: int = 0, elements: int = 2) ->
     form = standard_form(d)
     low, high = FBBT(form).tighten(form.lower, form.upper)
     return Planted(own, d, form, low, high, lifted(form, answer.values, answer.unknowns))
+
+
+def holds(p: Planted, low: Array, high: Array) -> bool:
+    """Whether bounds of all variables contain the solution."""
+    width = SLACK * np.maximum(1.0, np.abs(p.w))
+    return bool((p.w >= low - width).all() and (p.w <= high + width).all())
 
 
 def in_pieces(

@@ -1,0 +1,51 @@
+"""Signs and totals of states are those that the equations have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from odefit import Model, Problem
+from odefit.discretisation.discretisation import Discretisation
+from odefit.discretisation.mesh import UniformMesh
+from odefit.discretisation.schemes import Collocation
+from odefit.methods.outer_approximation.nonnegative_states import EquationBounds
+
+TIMES = np.linspace(0.0, 2.0, 4)
+
+
+def bounds(ode: dict[str, str], initial: dict[str, float]) -> EquationBounds:
+    ranges = {"k": {"lower": 0.0, "upper": 2.0}, "m": {"lower": 0.1, "upper": 2.0}}
+    parameters = {name: r for name, r in ranges.items() if name in "".join(ode.values())}
+    data = {"t": TIMES, **dict.fromkeys(ode, np.ones(len(TIMES)))}
+    problem = Problem(Model(ode=ode), data, parameters, initial)
+    d = Discretisation(problem, Collocation(2, "legendre"), UniformMesh(2))
+    return EquationBounds(d, np.column_stack([problem.lower, problem.upper]))
+
+
+def test_an_epidemic_has_a_total_that_bounds_all_states() -> None:
+    found = bounds({"s": "-k*s*i", "i": "k*s*i - m*i", "r": "m*i"}, {"s": 0.9, "i": 0.1, "r": 0.0})
+    assert found.nonnegative.tolist() == [True, True, True]
+    assert found.totals(0) == pytest.approx([0.9, 1.0, 1.0], rel=1e-6)
+
+
+def test_an_oscillator_has_neither() -> None:
+    found = bounds({"x": "k*y", "y": "-m*x"}, {"x": 1.0, "y": 0.0})
+    assert found.nonnegative.tolist() == [False, False]
+    assert np.isinf(found.totals(0)).all()
+
+
+def test_a_state_that_grows_has_no_upper_bound() -> None:
+    found = bounds({"x": "k*x + m", "y": "-k*y/(m + y)"}, {"x": 1.0, "y": 2.0})
+    assert found.nonnegative.tolist() == [True, True]
+    assert found.totals(0) == pytest.approx([np.inf, 2.0])
+
+
+@pytest.mark.parametrize("rate", ["-m", "-k*sqrt(y)", "k*(x - 1)"])
+def test_a_state_that_may_leave_zero_downwards_has_no_sign(rate: str) -> None:
+    found = bounds({"x": rate, "y": "-k*y"}, {"x": 1.0, "y": 1.0})
+    assert found.nonnegative.tolist() == [False, True]
+
+
+def test_a_state_that_starts_below_zero_has_no_sign() -> None:
+    assert bounds({"x": "-k*x"}, {"x": -1.0}).nonnegative.tolist() == [False]
