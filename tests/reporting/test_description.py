@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from odefit import ForwardMap, library
 from odefit.assessment.identifiability import local_identifiability
@@ -13,11 +15,19 @@ from odefit.cli import main
 from odefit.problem.model import Model
 from odefit.problem.problem import Problem
 from odefit.reporting import description
-from odefit.reporting.description import description_text
+from odefit.reporting.description import print_description
 from odefit.structure.identifiability import structural_identifiability
 from tests.reporting.examples import HOSTILE, troubled_problem
 
 TIMES = np.linspace(0.0, 4.0, 9)
+
+
+def description_text(problem: Problem, width: int = 88) -> str:
+    """What is printed, without the spaces at the ends of lines."""
+    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
+    print_description(problem, console=console)
+    assert isinstance(console.file, io.StringIO)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()).strip("\n")
 
 
 def words(text: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,10 +14,9 @@ from odefit.problem.condition import Condition, Series
 from odefit.problem.expressions import Expression
 from odefit.problem.noise import Noise, Transform
 from odefit.problem.problem import Problem
-
-if TYPE_CHECKING:
-    from odefit.result_data import ResultData
-    from odefit.simulation import ForwardMap
+from odefit.result_data import ResultData
+from odefit.simulation import Failure, ForwardMap, simulate
+from odefit.simulation.noise import known_sds
 
 LINE_POINTS = 240
 """Number of points of a smooth line: finer than a panel's pixels need."""
@@ -71,8 +69,6 @@ def fit_curves(result: ResultData, experiment: str | None = None) -> Iterator[Cu
     conditions = problem.conditions if experiment is None else (problem.condition(experiment),)
     forward = None
     if result.solutions:
-        from odefit.simulation import ForwardMap
-
         forward = ForwardMap(problem, nodes=result.best.nodes)  # compiled once for all experiments
     for condition in conditions:
         yield from _condition_curves(result, condition, forward)
@@ -81,8 +77,6 @@ def fit_curves(result: ResultData, experiment: str | None = None) -> Iterator[Cu
 def _condition_curves(
     result: ResultData, condition: Condition, forward: ForwardMap | None
 ) -> Iterator[Curve]:
-    from odefit.simulation import Failure, simulate
-
     problem = result.problem
     events = tuple(sorted({time for time, _ in condition.events}))
     log_time = spreads_over_decades(condition.times)
@@ -173,20 +167,14 @@ def standard_deviations(
     """
     series: Series = condition.series[observable]
     noise = problem.noise.get(observable, Noise())
-    if series.sds is not None:
-        return series.sds
-    if noise.relative is not None:
-        return np.abs(noise.relative * series.values)
-    if noise.sd is None:
+    if series.sds is None and noise.relative is None and noise.sd is None:
         return None
-    if noise.sd == "estimate":
-        keys = [u.key for u in problem.unknowns if u.kind == "noise"]
-        key = f"{observable}_sd"
-        if key not in keys:
-            return None
-        return np.full(len(series.values), vector[problem.keys.index(key)])
+    known = known_sds(noise, series)
+    if known is not None:
+        return known
     if not isinstance(noise.sd, Expression):
-        return np.full(len(series.values), float(noise.sd))
+        unknown = dict(zip(problem.keys, vector, strict=True)).get(f"{observable}_sd")
+        return None if unknown is None else np.full(len(series.values), unknown)
     with np.errstate(all="ignore"):
         values: dict[str, Array | float] = {}
         for name in noise.sd.names:

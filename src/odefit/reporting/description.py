@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from odefit.assessment.identifiability import (
@@ -31,7 +29,7 @@ from odefit.reporting.equations import (
 )
 from odefit.reporting.numbers import percent, significant
 from odefit.reporting.sentences import data_sentence, some
-from odefit.reporting.terminal import NARROW_WIDTH, TEXT_WIDTH, bulleted, plain_only
+from odefit.reporting.terminal import NARROW_WIDTH, bulleted, empty_table, plain_only
 from odefit.simulation import ForwardMap
 from odefit.structure.identifiability import structural_identifiability
 from odefit.structure.structural_identifiability import StructuralIdentifiability
@@ -61,14 +59,6 @@ def print_description(problem: Problem, seed: int = 0, console: Console | None =
     found = local_identifiability(forward, seed)
     for part in _found(problem, forward, found):
         console.print(part, highlight=False)
-
-
-def description_text(problem: Problem, seed: int = 0, width: int = TEXT_WIDTH) -> str:
-    """Return the description as plain text of at most `width` columns."""
-    buffer = io.StringIO()
-    console = Console(file=buffer, width=width, color_system=None, force_terminal=False)
-    print_description(problem, seed, console)
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 
 def _described(problem: Problem, console: Console) -> Iterator[RenderableType]:
@@ -121,23 +111,10 @@ def _counts(problem: Problem) -> str:
     return f"{states}; {unknowns if total else 'nothing'} to estimate."
 
 
-def _table(columns: Sequence[str], numeric: Iterable[int], console: Console) -> Table:
-    table = Table(
-        box=box.ASCII2 if plain_only(console) else box.SIMPLE_HEAD,
-        header_style="bold",
-        pad_edge=False,
-        show_edge=False,
-    )
-    right = set(numeric)
-    for i, column in enumerate(columns):
-        table.add_column(column, justify="right" if i in right else "left", overflow="fold")
-    return table
-
-
 def _rows(
     columns: Sequence[str],
     rows: Sequence[Sequence[str]],
-    numeric: Iterable[int],
+    numeric: Sequence[int],
     console: Console,
 ) -> list[RenderableType]:
     """Return a table without empty columns; on a narrow terminal each row takes its own lines."""
@@ -156,8 +133,10 @@ def _rows(
             )
             for row in rows
         ]
-    right = [kept.index(i) for i in numeric if i in kept]
-    table = _table([columns[i] for i in kept], right, console)
+    table = empty_table(plain_only(console))
+    for i in kept:
+        side: Literal["left", "right"] = "right" if i in numeric else "left"
+        table.add_column(columns[i], justify=side, overflow="fold")
     for row in rows:
         table.add_row(*(Text(row[i]) for i in kept))
     return [Padding(table, (0, 0, 0, 2), expand=False)]

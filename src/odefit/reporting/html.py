@@ -22,8 +22,8 @@ from odefit.reporting import equations, sentences
 from odefit.reporting.curves import Curve, fit_curves
 from odefit.reporting.figures import bounds, correlation, fit, parameters, residuals, starts
 from odefit.reporting.mathml import Symbols
-from odefit.reporting.numbers import duration, level_words, significant
-from odefit.reporting.parameters import Row, parameter_rows
+from odefit.reporting.numbers import duration, significant
+from odefit.reporting.parameters import Row, interval_level, parameter_rows
 from odefit.reporting.svg import Drawing, drawing
 from odefit.result_data import ResultData
 
@@ -172,7 +172,7 @@ def _values(result: ResultData, symbols: Symbols) -> dict[str, Any]:
         "verdict": sentences.verdict(result),
         "weighted": sentences.weighted(result.problem),
         "groups": [(title, [r for r in rows if r.kind == k]) for k, title in kinds.items()],
-        "level": level_words(result.uncertainty.level) if result.uncertainty else "95 %",
+        "level": interval_level(result),
         "display_name": name,
     }
 

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from odefit.assessment.parts import Uncertainty
-from odefit.problem.expressions import Expression
+from odefit.problem.expressions import Expression, parse
 from odefit.problem.parameters import Parameter, Unknown
 from odefit.problem.problem import Problem
-from odefit.reporting.numbers import decade_for, percent, significant, to_decade
+from odefit.reporting.numbers import decade_for, level_words, percent, significant, to_decade
+from odefit.result_data import ResultData, Solution
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from odefit.result_data import ResultData, Solution
 
 Kind = Literal["parameter", "initial", "noise"]
 
@@ -92,6 +91,11 @@ def parameter_rows(result: ResultData) -> list[Row]:
         else:
             rows.append(_unknown_row(unknown, value, result.uncertainty))
     return rows
+
+
+def interval_level(result: ResultData) -> str:
+    """Return the level of the confidence intervals, e.g. ``"95 %"``."""
+    return level_words(result.uncertainty.level) if result.uncertainty else "95 %"
 
 
 def parameter_table(result: ResultData) -> pd.DataFrame:
@@ -240,8 +244,6 @@ def _given_initial(
             if isinstance(value, (Expression, Parameter)):
                 return value
             if isinstance(value, str):
-                from odefit.problem.expressions import parse
-
                 return parse(value)
             return None
     return problem.initial.get(state)

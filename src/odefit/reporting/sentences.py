@@ -7,15 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from odefit.assessment.discretised import rounded_down
+from odefit.methods.estimate import Start
+from odefit.problem.problem import Problem
 from odefit.reporting.numbers import percent, significant
-
-if TYPE_CHECKING:
-    from odefit.methods.estimate import Start
-    from odefit.problem.problem import Problem
-    from odefit.result_data import ResultData
+from odefit.result_data import ResultData
 
 Tone = Literal["good", "caution", "bad"]
 

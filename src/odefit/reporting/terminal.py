@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -12,8 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from odefit.reporting.numbers import duration, level_words, significant
-from odefit.reporting.parameters import Row, parameter_rows
+from odefit.reporting.numbers import duration, significant
+from odefit.reporting.parameters import Row, interval_level, parameter_rows
 from odefit.reporting.sentences import (
     data_sentence,
     findings,
@@ -22,9 +21,7 @@ from odefit.reporting.sentences import (
     starts_sentence,
     verdict,
 )
-
-if TYPE_CHECKING:
-    from odefit.result_data import ResultData
+from odefit.result_data import ResultData
 
 TONES = {"good": "green", "caution": "yellow", "bad": "red"}
 """The colours of verdicts."""
@@ -58,6 +55,16 @@ def result_text(result: ResultData, width: int = TEXT_WIDTH) -> str:
 def plain_only(console: Console) -> bool:
     """Tell whether the output can hold ASCII alone."""
     return not console.encoding.lower().startswith("utf")
+
+
+def empty_table(ascii_only: bool) -> Table:
+    """Return a table in the style of all tables, without columns."""
+    return Table(
+        box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD,
+        header_style="bold",
+        pad_edge=False,
+        show_edge=False,
+    )
 
 
 def _parts(result: ResultData, width: int, ascii_only: bool) -> Iterator[RenderableType]:
@@ -95,21 +102,12 @@ def _header(result: ResultData) -> RenderableType:
     return Group(*lines)
 
 
-def _level(result: ResultData) -> str:
-    return level_words(result.uncertainty.level) if result.uncertainty else "95 %"
-
-
 def _table(rows: list[Row], result: ResultData, ascii_only: bool) -> Table:
-    table = Table(
-        box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD,
-        header_style="bold",
-        pad_edge=False,
-        show_edge=False,
-    )
+    table = empty_table(ascii_only)
     table.add_column("", overflow="fold")
     table.add_column("estimate", justify="right", no_wrap=True)
     table.add_column("std error", justify="right", no_wrap=True)
-    table.add_column(f"{_level(result)} interval", justify="right", no_wrap=True)
+    table.add_column(f"{interval_level(result)} interval", justify="right", no_wrap=True)
     has_units = any(row.unit for row in rows)
     if has_units:
         table.add_column("unit", overflow="fold")
@@ -135,7 +133,7 @@ def _narrow(rows: list[Row], result: ResultData) -> RenderableType:
         if error:
             lines.append(_inset(Text(f"std error {error}")))
         if _interval(row):
-            lines.append(_inset(Text(f"{_level(result)}: {_interval(row)}")))
+            lines.append(_inset(Text(f"{interval_level(result)}: {_interval(row)}")))
         if row.flag:
             lines.append(_inset(Text(row.flag, style=_flag_style(row))))
     return Group(*lines)

@@ -198,9 +198,9 @@ class _CollisionSearch:
         tracked = track(homotopy, points, TRACKER, self.stop)
         self.drawn += count
         self.failed += int(count - tracked.reached.sum())
-        arrived = self.compare.refined(tracked.ends[tracked.reached])
-        if not len(arrived):
+        if not tracked.reached.any():
             return
+        arrived = self.compare.refined(tracked.ends[tracked.reached])
         for solution, coefficients in zip(arrived, self.compare.coefficients(arrived), strict=True):
             if np.isfinite(coefficients).all():
                 self._classify(solution, coefficients)

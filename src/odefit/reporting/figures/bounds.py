@@ -5,30 +5,14 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from odefit.methods.estimate import BoundStep
 from odefit.problem.arrays import Array
-from odefit.reporting.figures.style import (
-    DATA,
-    GRID,
-    INK,
-    MODEL,
-    SMALL_FONT,
-    Plot,
-    dress,
-    empty,
-    new_figure,
-    plain,
-    plain_style,
-    shorten,
-)
-
-if TYPE_CHECKING:
-    from odefit.result_data import ResultData
+from odefit.reporting.figures import style
+from odefit.result_data import ResultData
 
 LOG_TIME_RATIO = 30.0
 """Ratio of the last and the first time above which the time axis is logarithmic."""
@@ -40,38 +24,42 @@ SCOPE_WIDTH, SCOPE_LINES = 66, 2
 """Largest number of characters in a line, and of lines, of the scope."""
 
 
-def plot_bounds(result: ResultData) -> Plot:
+def plot_bounds(result: ResultData) -> style.Plot:
     """Draw the bounds and, below, their relative gap, where the method keeps a log."""
     bounds = result.assessment.bounds
     if bounds is None:
-        return empty("no lower bound was computed")
+        return style.empty("no lower bound was computed")
     if not bounds.history:
-        return empty("the method keeps no log of its bounds")
+        return style.empty("the method keeps no log of its bounds")
     times, lower, upper = series(bounds.history)
     with np.errstate(all="ignore"):
         gaps = 100.0 * (upper - lower) / np.abs(upper)
     gaps = np.where(np.isfinite(gaps) & (gaps > 0), gaps, np.nan)
     with_gaps = bool(np.isfinite(gaps).any())
-    with plain_style():
-        figure = new_figure(4.6, 3.9 if with_gaps else 2.8)
+    with style.plain_style():
+        figure = style.new_figure(4.6, 3.9 if with_gaps else 2.8)
         panels = figure.subplots(
             1 + with_gaps, 1, sharex=True, squeeze=False, height_ratios=[1.6, 1][: 1 + with_gaps]
         )[:, 0]
-        logarithmic = draw_bounds(panels[0], times, lower, upper, MODEL)
+        logarithmic = draw_bounds(panels[0], times, lower, upper, style.MODEL)
         panels[0].set_ylabel("objective")
-        panels[0].legend(frameon=False, fontsize=SMALL_FONT, loc="lower right")
-        dress(panels[0], log_x=logarithmic)
+        panels[0].legend(frameon=False, fontsize=style.SMALL_FONT, loc="lower right")
+        style.dress(panels[0], log_x=logarithmic)
         if with_gaps:
-            panels[1].plot(times, gaps, color=INK, linewidth=1.2, drawstyle="steps-post")
+            panels[1].plot(times, gaps, color=style.INK, linewidth=1.2, drawstyle="steps-post")
             panels[1].set_yscale("log")
             panels[1].set_ylabel("gap, %")
-            dress(panels[1], log_x=logarithmic, log_y=True)
+            style.dress(panels[1], log_x=logarithmic, log_y=True)
             panels[1].yaxis.set_major_formatter(plainly)
         if logarithmic:
             panels[-1].xaxis.set_major_formatter(plainly)
         panels[-1].set_xlabel("seconds")
         figure.suptitle(
-            _caption(bounds.scope), fontsize=SMALL_FONT, color=INK, parse_math=False, ha="center"
+            _caption(bounds.scope),
+            fontsize=style.SMALL_FONT,
+            color=style.INK,
+            parse_math=False,
+            ha="center",
         )
     return figure
 
@@ -94,7 +82,7 @@ def draw_bounds(
     upper: Array,
     colour: str,
     label: str = "",
-    upper_colour: str = DATA,
+    upper_colour: str = style.DATA,
 ) -> bool:
     """Draw both bounds as steps, and the region between them in grey.
 
@@ -115,7 +103,7 @@ def draw_bounds(
         times = np.maximum(times, positive[0])
     low = np.where(np.isfinite(lower), lower, np.nan)
     high = np.where(np.isfinite(upper), upper, np.nan)
-    axes.fill_between(times, low, high, step="post", color=GRID, alpha=0.5, linewidth=0)
+    axes.fill_between(times, low, high, step="post", color=style.GRID, alpha=0.5, linewidth=0)
     for values, shade, name in ((high, upper_colour, "upper"), (low, colour, "lower")):
         axes.plot(
             times,
@@ -147,10 +135,10 @@ def _limit(axes: Axes, low: Array, high: Array) -> None:
 
 def _caption(scope: str) -> str:
     """Return the scope of the bounds in few lines."""
-    lines = textwrap.wrap(plain(scope), SCOPE_WIDTH)
+    lines = textwrap.wrap(style.plain(scope), SCOPE_WIDTH)
     if len(lines) > SCOPE_LINES:
         lines = [
             *lines[: SCOPE_LINES - 1],
-            shorten(" ".join(lines[SCOPE_LINES - 1 :]), SCOPE_WIDTH),
+            style.shorten(" ".join(lines[SCOPE_LINES - 1 :]), SCOPE_WIDTH),
         ]
     return "\n".join(lines)

@@ -2,51 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 
 from odefit.problem.arrays import Array
-from odefit.reporting.figures.style import (
-    GRID,
-    INK,
-    MUTED,
-    Plot,
-    empty,
-    new_figure,
-    plain,
-    plain_style,
-    shorten,
-)
-
-if TYPE_CHECKING:
-    from odefit.result_data import ResultData
+from odefit.reporting.figures import style
+from odefit.result_data import ResultData
 
 MAX_NUMBERED_UNKNOWNS = 12
 """Number of unknowns above which the cells are too small for numbers."""
 
 
-def plot_correlation(result: ResultData) -> Plot:
+def plot_correlation(result: ResultData) -> style.Plot:
     """Draw a matrix of coloured cells; those of unknowns without standard error are left empty."""
     uncertainty = result.uncertainty
     if uncertainty is None:
-        return empty("no correlation: the uncertainty was not computed")
+        return style.empty("no correlation: the uncertainty was not computed")
     keys = uncertainty.keys
     count = len(keys)
     if count < 2:
-        return empty("no correlation: there are fewer than two unknowns")
+        return style.empty("no correlation: there are fewer than two unknowns")
     matrix = np.asarray(uncertainty.correlation, dtype=float)
     if not np.isfinite(matrix).any():
-        return empty("no correlation: no unknown has a standard error")
+        return style.empty("no correlation: no unknown has a standard error")
     numbers = count <= MAX_NUMBERED_UNKNOWNS
     cell = 0.42 if numbers else max(0.16, 5.2 / count)
     side = cell * count
     colours = matplotlib.colormaps["RdBu_r"].resampled(41)  # few enough to be drawn as cells
-    with plain_style():
-        figure = new_figure(max(side + 1.5, 3.4), side + 1.0)
+    with style.plain_style():
+        figure = style.new_figure(max(side + 1.5, 3.4), side + 1.0)
         axes = figure.add_subplot()
         edges = np.arange(count + 1) - 0.5
         mesh = axes.pcolormesh(
@@ -55,19 +41,19 @@ def plot_correlation(result: ResultData) -> Plot:
             np.ma.masked_invalid(matrix),
             cmap=colours,
             norm=Normalize(-1.0, 1.0),
-            edgecolors=GRID,
+            edgecolors=style.GRID,
             linewidth=0.5,
         )
         axes.set_aspect("equal")
         axes.set_xlim(-0.5, count - 0.5)
         axes.set_ylim(count - 0.5, -0.5)
-        labels = [plain(shorten(key, 18)) for key in keys]
+        labels = [style.plain(style.shorten(key, 18)) for key in keys]
         size = 8.0 if count <= 30 else 5.5
         longest = max(map(len, labels))
         rotation = 0 if longest <= 3 and count <= 20 else 90
         axes.set_xticks(range(count), labels, rotation=rotation, parse_math=False)
         axes.set_yticks(range(count), labels, parse_math=False)
-        axes.tick_params(length=0, labelsize=size, labelcolor=INK)
+        axes.tick_params(length=0, labelsize=size, labelcolor=style.INK)
         for spine in axes.spines.values():
             spine.set_visible(False)
         if numbers:
@@ -75,7 +61,7 @@ def plot_correlation(result: ResultData) -> Plot:
         bar = figure.colorbar(mesh, ax=axes, shrink=0.8, aspect=14, pad=0.03)
         bar.solids.set_rasterized(False)  # type: ignore[union-attr]  # a picture would not scale
         bar.set_ticks([-1, -0.5, 0, 0.5, 1])
-        bar.ax.tick_params(labelsize=8.0, labelcolor=INK, color=MUTED)
+        bar.ax.tick_params(labelsize=8.0, labelcolor=style.INK, color=style.MUTED)
         bar.outline.set_visible(False)
     return figure
 

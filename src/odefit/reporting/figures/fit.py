@@ -4,30 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from odefit.reporting.curves import Curve, fit_curves
-from odefit.reporting.figures.style import (
-    DATA,
-    INK,
-    MODEL,
-    MUTED,
-    Plot,
-    dress,
-    empty,
-    new_figure,
-    panel_axes,
-    plain,
-    plain_style,
-    shorten,
-    time_label,
-)
-
-if TYPE_CHECKING:
-    from odefit.result_data import ResultData
+from odefit.reporting.figures import style
+from odefit.result_data import ResultData
 
 PANEL_SIZE = (3.1, 2.25)
 """Width and height of a panel, in inches."""
@@ -38,7 +21,7 @@ MAX_PANELS = 120
 
 def plot_fit(
     result: ResultData, experiment: str | None = None, observables: Sequence[str] | None = None
-) -> Plot:
+) -> style.Plot:
     """Draw all panels in one figure, those of one experiment in a row where that is possible.
 
     Parameters
@@ -56,14 +39,14 @@ def plot_fit(
         if observables is None or c.observable in observables
     ]
     if not curves:
-        return empty("nothing of this was measured")
+        return style.empty("nothing of this was measured")
     left_out = len(curves) - MAX_PANELS
     shown = curves[:MAX_PANELS]
     columns = column_count(shown)
     rows = math.ceil(len(shown) / columns)
     several = len({c.experiment for c in shown}) > 1
-    with plain_style():
-        figure = new_figure(
+    with style.plain_style():
+        figure = style.new_figure(
             PANEL_SIZE[0] * columns, PANEL_SIZE[1] * rows + (0.3 if left_out > 0 else 0)
         )
         for index, curve in enumerate(shown):
@@ -86,10 +69,10 @@ def column_count(curves: Sequence[Curve]) -> int:
     return min(count, 3 if count <= 9 else 4)
 
 
-def panel_figure(curve: Curve) -> Plot:
+def panel_figure(curve: Curve) -> style.Plot:
     """Return one panel as a figure of its own."""
-    with plain_style():
-        figure, axes = panel_axes(*PANEL_SIZE)
+    with style.plain_style():
+        figure, axes = style.panel_axes(*PANEL_SIZE)
         draw_panel(axes, curve, several=False)
     return figure
 
@@ -106,10 +89,10 @@ def draw_panel(axes: Axes, curve: Curve, several: bool) -> None:
     several
         Whether the title has to name the experiment.
     """
-    title = shorten(curve.observable)
+    title = style.shorten(curve.observable)
     if several:
-        title = f"{title} · {shorten(curve.experiment, 24)}"
-    axes.set_title(plain(title), loc="left", fontsize=9.5, color=INK, parse_math=False)
+        title = f"{title} · {style.shorten(curve.experiment, 24)}"
+    axes.set_title(style.plain(title), loc="left", fontsize=9.5, color=style.INK, parse_math=False)
     logarithmic = curve.transform is not None
     if logarithmic:
         axes.set_yscale("log", nonpositive="mask")
@@ -118,22 +101,22 @@ def draw_panel(axes: Axes, curve: Curve, several: bool) -> None:
     shown = [*curve.times, *curve.model_times]
     for time in curve.events:
         if min(shown) <= time <= max(shown):
-            axes.axvline(time, color=MUTED, linewidth=0.7, linestyle=(0, (3, 3)), zorder=1)
+            axes.axvline(time, color=style.MUTED, linewidth=0.7, linestyle=(0, (3, 3)), zorder=1)
     _draw_model(axes, curve)
     _draw_data(axes, curve)
-    axes.set_xlabel(time_label(curve.time_unit), parse_math=False)
-    dress(axes, log_x=curve.log_time, log_y=logarithmic)
+    axes.set_xlabel(style.time_label(curve.time_unit), parse_math=False)
+    style.dress(axes, log_x=curve.log_time, log_y=logarithmic)
     if not logarithmic:
         _keep_constant_visible(axes, curve)
     if curve.failure:
-        axes.set_title("no model", loc="right", fontsize=8.0, color=MUTED)
+        axes.set_title("no model", loc="right", fontsize=8.0, color=style.MUTED)
 
 
 def _draw_model(axes: Axes, curve: Curve) -> None:
     if len(curve.model) == 0:
         return
     values = np.where(np.isfinite(curve.model), curve.model, np.nan)
-    axes.plot(curve.model_times, values, color=MODEL, linewidth=1.4, zorder=3)
+    axes.plot(curve.model_times, values, color=style.MODEL, linewidth=1.4, zorder=3)
 
 
 def _draw_data(axes: Axes, curve: Curve) -> None:
@@ -143,7 +126,7 @@ def _draw_data(axes: Axes, curve: Curve) -> None:
             curve.times,
             curve.spread[0],
             curve.spread[1],
-            color=DATA,
+            color=style.DATA,
             linewidth=0.5 if many else 0.9,
             alpha=0.6,
             zorder=2,
@@ -154,8 +137,8 @@ def _draw_data(axes: Axes, curve: Curve) -> None:
         linestyle="none",
         marker="o",
         markersize=2.0 if many else 3.6,
-        markerfacecolor=DATA,
-        markeredgecolor=DATA,
+        markerfacecolor=style.DATA,
+        markeredgecolor=style.DATA,
         zorder=2 if many else 4,
     )
 

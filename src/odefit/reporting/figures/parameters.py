@@ -5,32 +5,18 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from odefit.reporting.figures.style import (
-    GRID,
-    INK,
-    MODEL,
-    MUTED,
-    Plot,
-    dress,
-    empty,
-    new_figure,
-    plain,
-    plain_style,
-    shorten,
-)
-from odefit.reporting.numbers import level_words
-from odefit.reporting.parameters import Row, parameter_rows
+from odefit.reporting.figures import style
+from odefit.reporting.parameters import Row, interval_level, parameter_rows
+from odefit.result_data import ResultData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from odefit.result_data import ResultData
 
 MAX_PERCENT = 100.0
 """Distance from the estimate, in per cent, beyond which an interval ends in an arrow."""
 
 
-def plot_parameters(result: ResultData) -> Plot:
+def plot_parameters(result: ResultData) -> style.Plot:
     """Draw a line for each unknown: its interval in per cent of the estimate.
 
     Parameters of very different sizes can so share one axis. Where there is no interval, the
@@ -38,20 +24,22 @@ def plot_parameters(result: ResultData) -> Plot:
     """
     rows = [row for row in parameter_rows(result) if row.estimated]
     if not rows or not result.solutions:
-        return empty("no estimates: no solution was found" if rows else "nothing was estimated")
-    level = level_words(result.uncertainty.level) if result.uncertainty else "95 %"
+        return style.empty(
+            "no estimates: no solution was found" if rows else "nothing was estimated"
+        )
+    level = interval_level(result)
     reach = _reach(rows)
-    with plain_style():
-        figure = new_figure(4.6, 0.9 + 0.27 * len(rows))
+    with style.plain_style():
+        figure = style.new_figure(4.6, 0.9 + 0.27 * len(rows))
         axes = figure.add_subplot()
         axes.set_xlim(-reach, reach)
         axes.set_ylim(len(rows) - 0.4, -0.6)
-        dress(axes)
+        style.dress(axes)
         axes.grid(visible=False, axis="y")
-        axes.axvline(0.0, color=MUTED, linewidth=0.8, zorder=1)
+        axes.axvline(0.0, color=style.MUTED, linewidth=0.8, zorder=1)
         for place, row in enumerate(rows):
             _draw_row(axes, place, row, reach)
-        labels = [plain(shorten(row.key, 22)) for row in rows]
+        labels = [style.plain(style.shorten(row.key, 22)) for row in rows]
         axes.set_yticks(range(len(rows)), labels, parse_math=False)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
@@ -84,36 +72,38 @@ def _reach(rows: list[Row]) -> float:
 
 def _draw_row(axes: Axes, place: int, row: Row, reach: float) -> None:
     interval = relative_interval(row)
-    axes.axhline(place, color=GRID, linewidth=0.6, zorder=0)
+    axes.axhline(place, color=style.GRID, linewidth=0.6, zorder=0)
     if interval is None:
         reason = row.flag or ("estimate is zero" if row.estimate == 0 else "no interval")
         axes.text(
             0.02 * reach,
             place,
-            plain(reason),
+            style.plain(reason),
             va="center",
             ha="left",
             fontsize=8.0,
             style="italic",
-            color=INK,
+            color=style.INK,
             parse_math=False,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
         )
         return
     low, high = max(interval[0], -reach), min(interval[1], reach)
-    axes.plot([low, high], [place, place], color=MODEL, linewidth=2.0, zorder=3)
-    axes.plot([0.0], [place], marker="o", markersize=5.0, color=MODEL, zorder=4)
+    axes.plot([low, high], [place, place], color=style.MODEL, linewidth=2.0, zorder=3)
+    axes.plot([0.0], [place], marker="o", markersize=5.0, color=style.MODEL, zorder=4)
     for value, marker, limit in ((interval[0], "<", -reach), (interval[1], ">", reach)):
         if abs(value) > reach:
-            axes.plot([0.97 * limit], [place], marker=marker, markersize=6.0, color=MODEL, zorder=4)
+            axes.plot(
+                [0.97 * limit], [place], marker=marker, markersize=6.0, color=style.MODEL, zorder=4
+            )
 
 
 def _draw_values(axes: Axes, rows: list[Row]) -> None:
     """Write the estimates themselves to the right."""
     right = axes.secondary_yaxis("right")
     values = [row.shown[0].replace("-", "−") for row in rows]
-    units = [f" {shorten(row.unit, 10)}" if row.unit else "" for row in rows]
-    labels = [plain(value + unit) for value, unit in zip(values, units, strict=True)]
+    units = [f" {style.shorten(row.unit, 10)}" if row.unit else "" for row in rows]
+    labels = [style.plain(value + unit) for value, unit in zip(values, units, strict=True)]
     right.set_yticks(range(len(rows)), labels, parse_math=False)
-    right.tick_params(length=0, labelcolor=INK, labelsize=8.0)
+    right.tick_params(length=0, labelcolor=style.INK, labelsize=8.0)
     right.spines["right"].set_visible(False)

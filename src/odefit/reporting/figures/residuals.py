@@ -5,31 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from odefit.problem.arrays import Array
-from odefit.reporting.figures.style import (
-    GRID,
-    INK,
-    MODEL,
-    MUTED,
-    Plot,
-    dress,
-    empty,
-    new_figure,
-    panel_axes,
-    plain,
-    plain_style,
-    shorten,
-    time_label,
-)
+from odefit.reporting.figures import style
 from odefit.reporting.sentences import weighted
-
-if TYPE_CHECKING:
-    from odefit.result_data import ResultData
+from odefit.result_data import ResultData
+from odefit.simulation import Failure, residual_table
 
 PANEL_SIZE = (3.1, 2.0)
 """Width and height of a panel, in inches."""
@@ -58,8 +42,6 @@ class Residuals:
 
 def residuals_of(result: ResultData) -> list[Residuals]:
     """Return the residuals of the best solution; none if it is missing or cannot be simulated."""
-    from odefit.simulation import Failure, residual_table
-
     if not result.solutions:
         return []
     table = residual_table(result.problem, result.best.vector, result.best.nodes)
@@ -85,16 +67,16 @@ def by_observable(residuals: Sequence[Residuals]) -> dict[str, list[Residuals]]:
     return groups
 
 
-def plot_residuals(result: ResultData) -> Plot:
+def plot_residuals(result: ResultData) -> style.Plot:
     """Draw one panel for each observable, all experiments together."""
     groups = by_observable(residuals_of(result))
     if not groups:
-        return empty("no residuals: no solution was found that can be simulated")
+        return style.empty("no residuals: no solution was found that can be simulated")
     columns = min(len(groups), 3)
     rows = math.ceil(len(groups) / columns)
     in_sds = weighted(result.problem)
-    with plain_style():
-        figure = new_figure(PANEL_SIZE[0] * columns, PANEL_SIZE[1] * rows)
+    with style.plain_style():
+        figure = style.new_figure(PANEL_SIZE[0] * columns, PANEL_SIZE[1] * rows)
         for index, (observable, entries) in enumerate(groups.items()):
             axes = figure.add_subplot(rows, columns, index + 1)
             draw_panel(axes, observable, entries, result.problem.time_unit, in_sds)
@@ -107,10 +89,10 @@ def plot_residuals(result: ResultData) -> Plot:
 
 def panel_figure(
     observable: str, entries: Sequence[Residuals], time_unit: str, in_sds: bool
-) -> Plot:
+) -> style.Plot:
     """Return one panel as a figure of its own."""
-    with plain_style():
-        figure, axes = panel_axes(*PANEL_SIZE, left=0.72)
+    with style.plain_style():
+        figure, axes = style.panel_axes(*PANEL_SIZE, left=0.72)
         draw_panel(axes, observable, entries, time_unit, in_sds)
     return figure
 
@@ -120,11 +102,15 @@ def draw_panel(
 ) -> None:
     """Draw the residuals of one observable; `in_sds` says that they are standardised."""
     axes.set_title(
-        plain(shorten(observable)), loc="left", fontsize=9.5, color=INK, parse_math=False
+        style.plain(style.shorten(observable)),
+        loc="left",
+        fontsize=9.5,
+        color=style.INK,
+        parse_math=False,
     )
     if in_sds:
-        axes.axhspan(-2.0, 2.0, color=GRID, linewidth=0, zorder=0)
-    axes.axhline(0.0, color=MUTED, linewidth=0.9, zorder=1)
+        axes.axhspan(-2.0, 2.0, color=style.GRID, linewidth=0, zorder=0)
+    axes.axhline(0.0, color=style.MUTED, linewidth=0.9, zorder=1)
     count = sum(len(e.times) for e in entries)
     for entry in entries:
         axes.plot(
@@ -133,7 +119,7 @@ def draw_panel(
             linestyle="none",
             marker="o",
             markersize=2.0 if count > 80 else 3.4,
-            color=MODEL,
+            color=style.MODEL,
             alpha=0.8,
             zorder=3,
         )
@@ -141,6 +127,6 @@ def draw_panel(
     largest = float(np.max(np.abs(values[np.isfinite(values)]), initial=0.0))
     reach = max(1.12 * largest, 2.6 if in_sds else 0.0) or 1.0
     axes.set_ylim(-reach, reach)
-    axes.set_xlabel(time_label(time_unit), parse_math=False)
+    axes.set_xlabel(style.time_label(time_unit), parse_math=False)
     axes.set_ylabel("residual / sd" if in_sds else "residual")
-    dress(axes)
+    style.dress(axes)

@@ -13,23 +13,12 @@ from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.reporting.curves import Curve, ends, spreads_over_decades, standard_deviations
+from odefit.reporting.figures import style
 from odefit.reporting.figures.fit import MAX_PANELS, draw_panel
-from odefit.reporting.figures.style import (
-    DATA,
-    INK,
-    MODEL,
-    SMALL_FONT,
-    Plot,
-    empty,
-    new_figure,
-    plain,
-    plain_style,
-    shorten,
-)
+from odefit.simulation import Simulation
 
 if TYPE_CHECKING:
     from odefit.methods.multiple_shooting import History
-    from odefit.simulation import Simulation
 
 WIDE_PANEL_SIZE = (6.6, 1.75)
 """Width and height of a panel, in inches, where they are one below the other."""
@@ -41,7 +30,9 @@ MAX_SINGLE_COLUMN_PANELS = 3
 """Largest number of panels that are one below the other."""
 
 
-def plot_shooting(history: History, iteration: int = -1, experiment: str | None = None) -> Plot:
+def plot_shooting(
+    history: History, iteration: int = -1, experiment: str | None = None
+) -> style.Plot:
     """Draw the trajectory of an iteration, discontinuous at its shooting nodes, with the data.
 
     Every observable has a panel, and so has every state that is not itself an observable; those
@@ -82,7 +73,7 @@ def plot_shooting(history: History, iteration: int = -1, experiment: str | None 
     try:
         path = history.trajectory(iteration, condition.name)
     except RuntimeError as error:
-        return empty(str(error))
+        return style.empty(str(error))
     curves = _curves(history, iteration, condition, path)
     nodes = history.shooting.node_times[problem.conditions.index(condition)]
     # Where a node is, the trajectory has two entries: the gap, and the beginning of an interval.
@@ -91,8 +82,8 @@ def plot_shooting(history: History, iteration: int = -1, experiment: str | None 
     columns = 1 if len(shown) <= MAX_SINGLE_COLUMN_PANELS else 2
     rows = math.ceil(len(shown) / columns)
     width, height = WIDE_PANEL_SIZE if columns == 1 else NARROW_PANEL_SIZE
-    with plain_style():
-        figure = new_figure(width * columns, height * rows + 0.55)
+    with style.plain_style():
+        figure = style.new_figure(width * columns, height * rows + 0.55)
         for index, curve in enumerate(shown):
             axes = figure.add_subplot(rows, columns, index + 1)
             _draw_nodes(axes, nodes, curve.model[begins])
@@ -100,7 +91,7 @@ def plot_shooting(history: History, iteration: int = -1, experiment: str | None 
             if index < len(shown) - columns:
                 axes.set_xlabel("")
         figure.suptitle(
-            _title(history, iteration, condition), fontsize=9.5, color=INK, parse_math=False
+            _title(history, iteration, condition), fontsize=9.5, color=style.INK, parse_math=False
         )
         _explain(figure)
     return figure
@@ -152,7 +143,7 @@ def _draw_nodes(axes: Axes, times: Array, values: Array) -> None:
         marker="o",
         markersize=5.0 if len(times) <= 60 else 3.4,
         markerfacecolor="none",
-        markeredgecolor=MODEL,
+        markeredgecolor=style.MODEL,
         markeredgewidth=0.7,
         zorder=3,
     )
@@ -165,21 +156,29 @@ def _title(history: History, iteration: int, condition: Condition) -> str:
     number = range(last + 1)[iteration]
     several = len(history.problem.conditions) > 1
     said = f"iteration {number} of {last}: objective {at.objective:.3g}, gap {at.gap:.1g}"
-    return plain(f"{shorten(condition.name, 24)} · {said}" if several else said)
+    return style.plain(f"{style.shorten(condition.name, 24)} · {said}" if several else said)
 
 
-def _explain(figure: Plot) -> None:
+def _explain(figure: style.Plot) -> None:
     """Add a legend below all panels."""
-    line = Line2D([], [], color=MODEL, linewidth=1.4, label="trajectory")
+    line = Line2D([], [], color=style.MODEL, linewidth=1.4, label="trajectory")
     node = Line2D(
-        [], [], linestyle="none", marker="o", markersize=5.0, markerfacecolor="none", color=MODEL
+        [],
+        [],
+        linestyle="none",
+        marker="o",
+        markersize=5.0,
+        markerfacecolor="none",
+        color=style.MODEL,
     )
     node.set_label("node")
-    data = Line2D([], [], linestyle="none", marker="o", markersize=3.6, color=DATA, label="data")
+    data = Line2D(
+        [], [], linestyle="none", marker="o", markersize=3.6, color=style.DATA, label="data"
+    )
     figure.legend(
         handles=[line, node, data],
         loc="outside lower center",
         ncols=3,
         frameon=False,
-        fontsize=SMALL_FONT,
+        fontsize=style.SMALL_FONT,
     )

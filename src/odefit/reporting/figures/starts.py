@@ -3,50 +3,38 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from odefit.reporting.figures.style import (
-    DATA,
-    MODEL,
-    MUTED,
-    Plot,
-    dress,
-    empty,
-    new_figure,
-    plain_style,
-)
-
-if TYPE_CHECKING:
-    from odefit.result_data import ResultData
+from odefit.reporting.figures import style
+from odefit.result_data import ResultData
 
 
-def plot_starts(result: ResultData) -> Plot:
+def plot_starts(result: ResultData) -> style.Plot:
     """Draw each start's final objective, the best first; failed starts are counted, not drawn."""
     if not result.starts:
-        return empty("no starts are recorded")
+        return style.empty("no starts are recorded")
     ended = sorted(
         (s for s in result.starts if math.isfinite(s.objective)), key=lambda s: s.objective
     )
     lost = len(result.starts) - len(ended)
     if not ended:
-        return empty(f"all {lost} starts failed")
+        return style.empty(f"all {lost} starts failed")
     values = np.array([s.objective for s in ended])
     ranks = np.arange(1, len(ended) + 1)
     converged = np.array([s.status.value == "converged" for s in ended])
     logarithmic = bool(values[0] > 0 and values[-1] > 30 * values[0])
-    with plain_style():
-        figure = new_figure(4.6, 2.7)
+    with style.plain_style():
+        figure = style.new_figure(4.6, 2.7)
         axes = figure.add_subplot()
         if logarithmic:
             axes.set_yscale("log")
-        axes.plot(ranks, values, color=MUTED, linewidth=0.7, zorder=2)
+        axes.plot(ranks, values, color=style.MUTED, linewidth=0.7, zorder=2)
         size = 5.0 if len(ended) <= 60 else 3.0
         groups = (
-            ("converged", converged, MODEL, MODEL),
-            ("not converged", ~converged, "white", DATA),
+            ("converged", converged, style.MODEL, style.MODEL),
+            ("not converged", ~converged, "white", style.DATA),
         )
         for label, chosen, face, edge in groups:
             if chosen.any():
@@ -68,7 +56,7 @@ def plot_starts(result: ResultData) -> Plot:
         axes.set_xlim(0.5, max(len(ended), 4) + 0.5)
         axes.set_xlabel("starts, the best first" + (f" ({lost} more failed)" if lost else ""))
         axes.set_ylabel("objective")
-        dress(axes, log_y=logarithmic)
+        style.dress(axes, log_y=logarithmic)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
         if not converged.all():
             axes.legend(frameon=False, fontsize=8.0, loc="upper left")
