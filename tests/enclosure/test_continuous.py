@@ -278,7 +278,7 @@ def random_field(rng: np.random.Generator) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_random_equations(seed: int) -> None:
     rng = np.random.default_rng(seed)
     problem = Problem(

@@ -133,7 +133,7 @@ def contained(
     y: TaylorModel,
     found: TaylorModel,
     rng: np.random.Generator,
-    points: int = 8,
+    points: int = 5,
 ) -> int:
     """How many true values were compared; each has to be inside."""
     ends = [Fraction(-1), Fraction(0), Fraction(1), Fraction(-3, 8), Fraction(5, 16)]
