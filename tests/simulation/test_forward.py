@@ -238,6 +238,7 @@ def test_a_batch_is_many_evaluations() -> None:
         assert np.array_equal(found.residuals, evaluated(forward, v).residuals)
 
 
+@pytest.mark.slow
 def test_a_batch_may_go_to_other_processes() -> None:
     problem, vector = NOISE["a number"]()
     vectors = np.outer(np.linspace(0.5, 1.5, 5), vector)

@@ -27,6 +27,7 @@ def spectrum(*arguments: Any, **options: Any) -> LyapunovSpectrum:
     return found
 
 
+@pytest.mark.slow
 def test_the_lorenz_attractor_has_the_published_exponents() -> None:
     """0.9056, 0 and -14.5723 (Sprott 2003), the sum -41/3 exactly."""
     start = {"x": 1.0, "y": 1.0, "z": 20.0}

@@ -47,22 +47,24 @@ _PADE: tuple[tuple[float, tuple[float, ...]], ...] = (
     ),
 )  # fmt: skip
 
-_LONGEST = 30
+_MAX_TERMS = 30
 """Terms of the Taylor series that are never exceeded."""
 
-_TAYLOR = [0.0] + [(2.0**-53 * math.factorial(d + 2)) ** (1.0 / (d + 1)) for d in range(_LONGEST)]
+_SERIES_NORMS = [0.0] + [
+    (2.0**-53 * math.factorial(d + 2)) ** (1.0 / (d + 1)) for d in range(_MAX_TERMS)
+]
 """By number of terms, the norm up to which the first term left out is below rounding."""
 
 SERIES_NORM = 2.0
 """1-norm up to which the series is taken in one piece: its terms hardly cancel yet."""
 
-AFFORDABLE = (8, 60)
+MAX_SERIES_TERMS = (8, 60)
 """Terms of the series that take as long as Pade's approximation in NumPy, measured for matrices
 of up to 60 rows: so many for each row, and at most so many. For larger ones operations count."""
 
 
 def exponential(matrices: Array) -> Array:
-    """Exponentials of a stack of matrices, by Pade approximation, scaling and squaring.
+    """Return exponentials of a stack of matrices, by Pade approximation, scaling and squaring.
 
     Parameters
     ----------
@@ -109,7 +111,7 @@ def exponential(matrices: Array) -> Array:
 
 
 def phi_product(matrices: Array, columns: Array) -> Array:
-    """phi(Z) R for stacks of matrices Z and columns R, phi(z) = (exp(z) - 1)/z.
+    """Return phi(Z) R for stacks of matrices Z and columns R, phi(z) = (exp(z) - 1)/z.
 
     Parameters
     ----------
@@ -148,8 +150,8 @@ def phi_product(matrices: Array, columns: Array) -> Array:
 
 
 def _series(matrices: Array, columns: Array, norms: Array) -> Array:
-    """phi(Z) R by its Taylor series, with as many terms as the largest norm needs."""
-    terms = int(np.searchsorted(_TAYLOR, float(norms.max(initial=0.0))))
+    """Return phi(Z) R by its Taylor series, with as many terms as the largest norm needs."""
+    terms = int(np.searchsorted(_SERIES_NORMS, float(norms.max(initial=0.0))))
     total = columns
     for k in range(2, 2 + terms):
         columns = (matrices @ columns) * (1.0 / k)
@@ -158,14 +160,14 @@ def _series(matrices: Array, columns: Array, norms: Array) -> Array:
 
 
 def _pieces(norms: Array, n: int, c: int) -> npt.NDArray[np.intp]:
-    """By matrix, the number of pieces the series is taken in; 0 where Pade is better."""
+    """Return by matrix the number of pieces of the series; 0 where Pade is better."""
     usable = np.where(np.isfinite(norms), norms, 1e9)
     pieces = np.maximum(np.ceil(usable / SERIES_NORM), 1.0)
-    terms = pieces * np.searchsorted(_TAYLOR, usable / pieces)
+    terms = pieces * np.searchsorted(_SERIES_NORMS, usable / pieces)
     # In products of n by n matrices: powers and polynomials, the solution, the squarings.
     squarings = np.maximum(np.log2(np.maximum(usable, 1.0) / _PADE[-1][0]), 0.0)
     operations = 6.0 + (1.0 + c / n) * (1.0 + squarings)
-    per_row, most = AFFORDABLE
+    per_row, most = MAX_SERIES_TERMS
     affordable = np.maximum(min(per_row * n, most), operations * n / max(c, 1))
     if n <= most:
         affordable = np.minimum(affordable, most)
@@ -173,12 +175,12 @@ def _pieces(norms: Array, n: int, c: int) -> npt.NDArray[np.intp]:
 
 
 def _norms(matrices: Array) -> Array:
-    """1-norms, shape (k,)."""
+    """Return the 1-norms of the matrices, shape (k,)."""
     return np.asarray(np.abs(matrices).sum(axis=1).max(axis=1, initial=0.0))
 
 
 def _halves(b: tuple[float, ...], square: Array, identity: Array) -> tuple[Array, Array]:
-    """Sums over even powers of A: those with coefficients b0, b2, ... and those with b1, b3, ..."""
+    """Return the sums over even powers of A with b0, b2, ... and with b1, b3, ... as coefficients."""
     if len(b) < 14:
         even, odd = b[0] * identity, b[1] * identity
         power = square

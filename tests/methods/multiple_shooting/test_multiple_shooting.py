@@ -124,6 +124,7 @@ def test_what_only_the_stiff_engine_integrates_is_fitted_too(name: str) -> None:
     assert result.objective < 1e-10 * scale
 
 
+@pytest.mark.slow
 def test_the_voltage_alone_tells_all_from_twenty_far_starts() -> None:
     """FitzHugh and Nagumo's parameters off by up to a factor of five, and noise."""
     exact = library.load("fitzhugh-nagumo-v")

@@ -32,6 +32,7 @@ def kinked(least: float = 0.1) -> Problem:
     )
 
 
+@pytest.mark.slow
 def test_the_answer_does_not_depend_on_where_intervals_are_integrated(executor: Executor) -> None:
     problem = kinked()
     method = MultipleShooting(nodes=6, starts=1)
