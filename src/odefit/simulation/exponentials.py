@@ -180,7 +180,7 @@ def _norms(matrices: Array) -> Array:
 
 
 def _halves(b: tuple[float, ...], square: Array, identity: Array) -> tuple[Array, Array]:
-    """Return the sums over even powers of A with b0, b2, ... and with b1, b3, ... as coefficients."""
+    """Return the sums over even powers of A with coefficients b0, b2, ... and b1, b3, ..."""
     if len(b) < 14:
         even, odd = b[0] * identity, b[1] * identity
         power = square
