@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -35,8 +36,21 @@ def words(text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def troubled() -> str:
-    return description_text(troubled_problem(), width=110)
+def described() -> Callable[[int], str]:
+    """The description of the troubled problem at any width; its findings are computed once."""
+    problem = troubled_problem()
+    structure = structural_identifiability(problem, time_limit=description.COUNT_TIME_LIMIT)
+    data = local_identifiability(ForwardMap(problem))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(description, "structural_identifiability", lambda *_, **__: structure)
+        patch.setattr(description, "local_identifiability", lambda *_: data)
+        texts = {width: description_text(problem, width) for width in (40, 80, 110)}
+    return texts.__getitem__
+
+
+@pytest.fixture(scope="module")
+def troubled(described: Callable[[int], str]) -> str:
+    return described(110)
 
 
 def test_everything_of_a_problem_is_there(troubled: str) -> None:
@@ -69,16 +83,11 @@ def test_names_are_never_read_as_markup(troubled: str) -> None:
     assert words(HOSTILE) in words(troubled)
 
 
-def test_no_line_is_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = troubled_problem()
-    structure = structural_identifiability(problem, time_limit=description.COUNT_TIME_LIMIT)
-    data = local_identifiability(ForwardMap(problem))
-    monkeypatch.setattr(description, "structural_identifiability", lambda *_, **__: structure)
-    monkeypatch.setattr(description, "local_identifiability", lambda *_: data)
-    for width in (40, 80):
-        text = description_text(problem, width=width)
-        assert max(map(len, text.splitlines())) <= width
-        assert "…" not in text
+@pytest.mark.parametrize("width", [40, 80])
+def test_no_line_is_wider_than_the_terminal(described: Callable[[int], str], width: int) -> None:
+    text = described(width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
 
 
 def test_a_product_and_what_the_prior_holds_are_said() -> None:
