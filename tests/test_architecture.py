@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -186,6 +187,15 @@ def test_the_layers_are_those_of_the_documentation() -> None:
         if line.startswith("| `")
     ]
     assert tuple(rows) == LAYERS
+
+
+def test_every_module_has_its_place_in_the_documentation() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = {name.rpartition("/")[2] for name in re.findall(r"`([\w/*]+\.py)`", page)}
+    named -= {"*_engine.py", "test_architecture.py"}
+    files = {path.name for path in sources().values() if not path.name.startswith("__")}
+    assert not files - named, f"not named in architecture.md: {sorted(files - named)}"
+    assert not named - files, f"no modules of odefit: {sorted(named - files)}"
 
 
 def test_importing_odefit_is_light() -> None:

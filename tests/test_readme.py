@@ -157,3 +157,14 @@ def test_links_between_pages_lead_somewhere() -> None:
         if "://" not in target and not ((ROOT / page).parent / target).exists()
     ]
     assert not dead
+
+
+def test_the_glossary_has_each_term_once_and_names_modules_that_exist() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]
+    terms = [row[0].removeprefix("| ").casefold() for row in rows]
+    assert len(terms) > 150
+    assert len(terms) == len(set(terms))
+    assert all(len(row) == 4 and row[1].endswith(".") for row in rows)
+    modules = {m for row in rows for m in re.findall(r"`(\w+/[\w/.]*|\w+\.py)`", row[3])}
+    assert not [m for m in sorted(modules) if not (ROOT / "src" / "odefit" / m).exists()]
