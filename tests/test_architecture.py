@@ -267,6 +267,27 @@ def test_everything_public_is_documented() -> None:
     assert not missing, "without a docstring:\n" + "\n".join(missing)
 
 
+FRAGMENT = re.compile(
+    r"(Of|Those|As|By|With|Without|From|To|At|In|Until|Said|Asked|Not|Up|Nothing|Set by) "
+)
+"""Beginnings of docstrings that are no sentences."""
+
+
+def docstrings(module: str) -> Iterator[tuple[int, str]]:
+    """Every docstring of `module` with its line, those below constants and attributes too."""
+    for node in ast.walk(tree(module)):
+        for child in getattr(node, "body", ()) if isinstance(node, ast.Module | ast.stmt) else ():
+            if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
+                yield child.lineno, str(child.value.value)
+
+
+def test_docstrings_begin_like_sentences() -> None:
+    found = [(m, line, text) for m in sources() for line, text in docstrings(m)]
+    assert len(found) > 2500
+    wrong = [f"{m}:{line}: {text[:60]}" for m, line, text in found if FRAGMENT.match(text)]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_every_module_can_be_imported() -> None:
     for info in pkgutil.walk_packages([str(PACKAGE)], "odefit."):
         if not info.name.endswith("__main__"):

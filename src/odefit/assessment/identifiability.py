@@ -165,7 +165,7 @@ def local_identifiability(
     Parameters
     ----------
     forward
-        Of the problem; what it has learnt of stiffness is forgotten.
+        The forward map of the problem.
     seed
         The seed of the choice of points.
     points

@@ -56,7 +56,7 @@ class Enclosure:
     Parameters
     ----------
     problem
-        With data; standard deviations must not depend on unknowns.
+        The problem with data; standard deviations must not depend on unknowns.
     degree
         The degree of the polynomials in the unknowns.
     order

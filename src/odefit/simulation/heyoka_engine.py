@@ -240,7 +240,7 @@ class HeyokaEngine:
         Returns
         -------
         values
-            At `start` and `times`, shape (k, size, lanes).
+            The solution at `start` and `times`, shape (k, size, lanes).
         steps
             Number of steps taken.
         stopped

@@ -90,7 +90,7 @@ class IntervalMap:
     Parameters
     ----------
     field, condition, engines
-        As for :class:`ConditionMap`.
+        The arguments are those of :class:`ConditionMap`.
     node_times
         Times of the nodes, at which intervals begin, shape (K,), increasing, the first at t0,
         the others before the last data time. An event at a node happens after it; a measurement
@@ -361,7 +361,7 @@ class PiecewiseMap:
     Parameters
     ----------
     field, condition, engines, unknowns, names
-        As for :class:`IntervalMap`.
+        The arguments are those of :class:`IntervalMap`.
     nodes
         Times and values of the nodes, shapes (K,) and (K, N).
     """

@@ -383,7 +383,7 @@ class LocalLinearizationEngine:
     Parameters
     ----------
     field, structure, relative, absolute, order
-        As for :class:`LocalLinearizationBatchIntegrator`.
+        The arguments are those of :class:`LocalLinearizationBatchIntegrator`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""From a trajectory to what is measured: observables with their derivatives."""
+"""Observables and their derivatives along a trajectory."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class DifferentiatedSystem:
         values
             All algebraic unknowns, shape (batch, unknowns).
         order, known, functions, derivatives
-            As :meth:`~odefit.structure.series.SeriesProgram.run` takes them.
+            The arguments of :meth:`~odefit.structure.series.SeriesProgram.run`.
         """
         program = self.expansions[k].program
         own = values[:, self.columns[k]]

@@ -156,7 +156,7 @@ def _count(
     involved
         Unknowns that are identifiable in combination with others.
     seed, stop
-        As :func:`~odefit.structure.indistinguishable.find_indistinguishable` takes them.
+        The arguments of :func:`~odefit.structure.indistinguishable.find_indistinguishable`.
     """
     square = SquareSystem(system, seed)
     keys = [k for k in system.problem.keys if k in system.names]

@@ -158,7 +158,7 @@ class _Class:
     solution
         The first of its solutions that was drawn.
     others
-        Those that were drawn later.
+        Its solutions that were drawn later.
     """
 
     coefficients: ComplexArray

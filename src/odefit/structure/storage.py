@@ -64,7 +64,7 @@ def stored_solutions(
     Parameters
     ----------
     square, seed, stop, report
-        As :func:`all_solutions` takes them.
+        The arguments of :func:`all_solutions`.
     """
     path = cache_folder() / f"{key(square, seed)}.npz"
     try:

@@ -1,4 +1,4 @@
-"""From solutions of the polynomial system to vectors of unknowns of the problem, and back."""
+"""Candidates: solutions of the polynomial system as vectors of the problem's unknowns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From derivatives of the data to candidates, each evaluated on the true trajectories."""
+"""The search for candidates from derivatives of the data, each evaluated on the trajectories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the generic solutions to those at the data, by a parameter homotopy for each solution."""
+"""The solutions at the data, by a parameter homotopy from each generic solution."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LogarithmicHomotopy(ParameterHomotopy):
     Parameters
     ----------
     square, start, end, gamma
-        As :class:`ParameterHomotopy` takes them.
+        The arguments of :class:`ParameterHomotopy`.
     """
 
     def __init__(

@@ -30,11 +30,11 @@ class RemoteIntervals:
     executor
         An executor of processes, or machines: integrators serve one thread at a time.
     problem, engine, tolerance
-        As for :class:`ForwardMap`.
+        The arguments are those of :class:`ForwardMap`.
     condition
         Number of the condition.
     node_times, sizes
-        As for :class:`IntervalMap`.
+        The arguments are those of :class:`IntervalMap`.
     """
 
     def __init__(

@@ -63,7 +63,7 @@ class LocalSearch:
     Attributes
     ----------
     scheme, mesh, formulation, solver, states, polish, shooting, engine
-        As those of :class:`~odefit.methods.transcription.Transcription`.
+        They have the meaning of those of :class:`~odefit.methods.transcription.Transcription`.
     guessed
         Whether the first start is a point that the user gave: the states then begin with its
         simulation.

@@ -35,9 +35,9 @@ class GlobalSearch:
         The discretised problem, with the global solver, and how the local search before it
         proceeds.
     starts, screening, first
-        As those of :class:`~odefit.methods.multi_start.MultiStart`.
+        They have the meaning of those of :class:`~odefit.methods.multi_start.MultiStart`.
     seconds, gap, absolute_gap
-        As those of :class:`~odefit.methods.transcription.Transcription`.
+        They have the meaning of those of :class:`~odefit.methods.transcription.Transcription`.
     """
 
     local: LocalSearch

@@ -49,7 +49,7 @@ def without_linear(
     depth
         The depth of each variable.
     deadline
-        When to give up.
+        The time after which the computation is given up.
     """
     left = [f for f in equations if f]
     forms: dict[int, Polynomial] = {}

@@ -78,7 +78,7 @@ def groebner_basis(
     packing
         How monomials are packed, which says how they are ordered.
     deadline
-        When to give up.
+        The time after which the computation is given up.
 
     Raises
     ------

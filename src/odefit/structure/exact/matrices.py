@@ -37,7 +37,7 @@ def reduced_by(
     width
         Number of columns.
     deadline
-        When to give up.
+        The time after which the computation is given up.
 
     Returns
     -------

@@ -39,7 +39,7 @@ class Quotient:
     packing
         How the monomials are packed.
     deadline
-        When to give up.
+        The time after which the computation is given up.
 
     Attributes
     ----------

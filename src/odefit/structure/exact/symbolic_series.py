@@ -66,7 +66,7 @@ class SymbolicSeries:
     functions
         Taylor coefficients of the known functions, by their entries.
     deadline
-        When to give up.
+        The time after which the computation is given up.
 
     Attributes
     ----------
