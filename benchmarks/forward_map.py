@@ -238,7 +238,7 @@ def solve_reference(c: Case) -> Case:
 
 
 def scipy_jacobian(c: Case) -> Callable[[float, Array, list[float]], Array]:
-    """Of the variational equations, but for their slopes by the states, which cost too much."""
+    """Return the Jacobian of the variational equations without the costly second derivatives."""
     n, m = len(c.sizes), len(c.point)
 
     def jacobian(t: float, y: Array, p: list[float]) -> Array:
@@ -364,8 +364,8 @@ def casadi_jacobian(c: Case, options: dict[str, Any]) -> Callable[[Array], Array
     J = ca.Function("J", [u], [xf, ca.jacobian(ca.vec(xf), u)])
 
     def call(point: Array) -> Array:
-        values, slopes = J(point / c.point)
-        by_time = np.asarray(slopes.full()).reshape(k, n * m)
+        values, derivatives = J(point / c.point)
+        by_time = np.asarray(derivatives.full()).reshape(k, n * m)
         return np.hstack([np.asarray(values.full()).T, by_time])
 
     return call
@@ -421,8 +421,8 @@ def casadi_augmented(c: Case, options: dict[str, Any]) -> Callable[[Array], Arra
     def call(point: Array) -> Array:
         x0 = np.concatenate([c.start(point)[:n] / c.sizes, seeds])
         out = np.asarray(F(x0=x0, p=point / c.point)["xf"].full()).T
-        slopes = out[:, n:].reshape(k, m, n).transpose(0, 2, 1)
-        return np.hstack([out[:, :n], slopes.reshape(k, n * m)])
+        derivatives = out[:, n:].reshape(k, m, n).transpose(0, 2, 1)
+        return np.hstack([out[:, :n], derivatives.reshape(k, n * m)])
 
     return call
 

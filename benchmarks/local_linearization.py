@@ -143,9 +143,9 @@ class Setting:
         start = np.array(case.start)
         # Directions in units of the unknowns' own sizes, as in a fit.
         changes = np.concatenate([np.diag(scalars), np.zeros((p, n))], axis=1)
-        slopes = np.concatenate([np.zeros((n, p)), np.eye(n)], axis=1)
+        derivatives = np.concatenate([np.zeros((n, p)), np.eye(n)], axis=1)
         self.segment = Segment(0.0, times, np.zeros(0), np.zeros((1, 0, 5)))
-        self.initial = InitialState(start, scalars, slopes, changes, np.zeros(0))
+        self.initial = InitialState(start, scalars, derivatives, changes, np.zeros(0))
         self.exact = self.single(HeyokaEngine(self.field, self.structure, 1e-14))
         starts = np.sort(np.random.default_rng(0).uniform(0.0, case.end, PROBLEMS))
         plain = HeyokaEngine(self.field, Structure(0, frozenset()), 1e-14)
@@ -160,7 +160,7 @@ class Setting:
             np.zeros((PROBLEMS, 0, 5)),
             along.states,
             scalars,
-            slopes,
+            derivatives,
             changes,
         )
         self.exact_batch = self.one_by_one(HeyokaEngine(self.field, self.structure, 1e-14))
@@ -175,7 +175,7 @@ class Setting:
     def one_by_one(self, engine: Engine) -> tuple[Array, Array, int]:
         """Solve the batch, one problem after the other."""
         s = self.problems
-        states, slopes, steps = [], [], 0
+        states, derivatives, steps = [], [], 0
         for i, start in enumerate(s.starts):
             segment = Segment(float(start), s.times[i], np.zeros(0), s.polynomials[i : i + 1])
             initial = InitialState(
@@ -185,9 +185,9 @@ class Setting:
             if isinstance(path, EngineFailure):
                 raise UnfinishedError(path.reason)
             states.append(path.states)
-            slopes.append(path.sensitivities)
+            derivatives.append(path.sensitivities)
             steps += path.steps
-        return np.concatenate(states), np.concatenate(slopes), steps
+        return np.concatenate(states), np.concatenate(derivatives), steps
 
     def at_once(self, integrator: BatchIntegrator) -> tuple[Array, Array, int]:
         """Solve the batch together."""

@@ -30,9 +30,9 @@ class Written:
     rates
         How many of them act in the equations.
     rhs
-        From states and rates to slopes, over any numbers.
+        From states and rates to right-hand sides, over any numbers.
     variational
-        From t, (x, S) and rates to the slopes of (x, S).
+        From t, (x, S) and rates to the right-hand sides of (x, S).
     jacobian
         Of the right-hand side by the states, from states and rates.
     initial

@@ -223,8 +223,8 @@ def _floor(forward: ForwardMap, true: Array, noise: float) -> tuple[Array, float
             break
         norms = np.linalg.norm(evaluation.jacobian, axis=0)
         norms = np.where(norms > 0, norms, 1.0)
-        slopes = evaluation.jacobian / norms
-        vector = vector - np.linalg.lstsq(slopes, evaluation.residuals, rcond=1e-15)[0] / norms
+        scaled = evaluation.jacobian / norms
+        vector = vector - np.linalg.lstsq(scaled, evaluation.residuals, rcond=1e-15)[0] / norms
         evaluation = forward.evaluate(vector)
     return vector, evaluation.objective if isinstance(evaluation, Evaluation) else math.nan
 
@@ -245,7 +245,7 @@ def _spread(
             for series in condition.series.values()
         ]
     )
-    slopes = (evaluation.jacobian / sds[:, None])[:, counted] * true[counted]
-    _, singular, directions = np.linalg.svd(slopes, full_matrices=False)
+    scaled = (evaluation.jacobian / sds[:, None])[:, counted] * true[counted]
+    _, singular, directions = np.linalg.svd(scaled, full_matrices=False)
     with np.errstate(divide="ignore"):
         return float(np.sqrt(((directions.T / singular) ** 2).sum(axis=1)).max())

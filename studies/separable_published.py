@@ -168,16 +168,16 @@ class _Loss:
     def whole(self, vector: Array) -> tuple[float, Array]:
         """Return the loss as a function of all unknowns."""
         inside = np.clip(vector, self._lower, self._upper)
-        residuals, slopes = self._stacked(inside, range(len(vector)))
-        return self._value(residuals, slopes, vector == inside)
+        residuals, jacobian = self._stacked(inside, range(len(vector)))
+        return self._value(residuals, jacobian, vector == inside)
 
     def separated(self, nonlinear: Array) -> tuple[float, Array]:
         """Return the loss as a function of the nonlinear unknowns, the linear ones solved for."""
         inside = np.clip(nonlinear, self._lower[self.others], self._upper[self.others])
         vector, basis = self._solved(inside)
-        residuals, slopes = self._stacked(vector, self.others)
-        slopes = slopes - basis @ (basis.T @ slopes)
-        return self._value(residuals, slopes, nonlinear == inside)
+        residuals, jacobian = self._stacked(vector, self.others)
+        jacobian = jacobian - basis @ (basis.T @ jacobian)
+        return self._value(residuals, jacobian, nonlinear == inside)
 
     def completed(self, nonlinear: Array) -> Array:
         """Return all unknowns, the linear ones solved for."""
@@ -200,15 +200,15 @@ class _Loss:
         return vector, basis
 
     def _stacked(self, vector: Array, active: Any) -> tuple[Array, Array]:
-        values, slopes = self._criterion.residuals(vector, list(active))
+        values, jacobian = self._criterion.residuals(vector, list(active))
         return (
             np.concatenate([f * v for f, v in zip(self._factors, values, strict=True)]),
-            np.concatenate([f * s for f, s in zip(self._factors, slopes, strict=True)]),
+            np.concatenate([f * s for f, s in zip(self._factors, jacobian, strict=True)]),
         )
 
     @staticmethod
-    def _value(residuals: Array, slopes: Array, moving: Any) -> tuple[float, Array]:
+    def _value(residuals: Array, jacobian: Array, moving: Any) -> tuple[float, Array]:
         value = float(residuals @ residuals)
         if not np.isfinite(value):
-            return np.inf, np.zeros(slopes.shape[1])
-        return value, np.where(moving, 2.0 * slopes.T @ residuals, 0.0)
+            return np.inf, np.zeros(jacobian.shape[1])
+        return value, np.where(moving, 2.0 * jacobian.T @ residuals, 0.0)

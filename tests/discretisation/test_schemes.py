@@ -198,7 +198,7 @@ def test_simpson_has_the_published_coefficients() -> None:
 
 
 def butcher(scheme: Scheme) -> Array:
-    """Weights of the slopes at all points of one unit step in the values at its points."""
+    """Weights of the right-hand sides at all points of a unit step in the values there."""
     A, B = rows(scheme, 1)
     inverse = np.linalg.inv(A[:, 1:])
     assert inverse @ A[:, 0] == pytest.approx(-np.ones(len(A)))
@@ -298,9 +298,9 @@ def test_polynomials_of_the_schemes_degree_are_reproduced_with_their_derivatives
     at = np.sort(mesh[0] + np.array(places) * (mesh[-1] - mesh[0]))
     size = 1 + np.abs(coefficients).sum() * max(1.0, np.abs(mesh).max()) ** degree(scheme)
     for derivative, q in ((False, p), (True, p.deriv())):
-        states, slopes = scheme.interpolation(mesh, relations, at, derivative)
-        assert states.shape == slopes.shape == (len(at), len(relations.times))
-        assert states @ x + slopes @ f == pytest.approx(q(at), abs=1e-11 * size)
+        states, rhs = scheme.interpolation(mesh, relations, at, derivative)
+        assert states.shape == rhs.shape == (len(at), len(relations.times))
+        assert states @ x + rhs @ f == pytest.approx(q(at), abs=1e-11 * size)
 
 
 @pytest.mark.parametrize("scheme", [s for s in ALL if s.name != "Runge-Kutta"], ids=named)
@@ -328,9 +328,9 @@ def test_the_polynomials_of_a_solution_meet_at_mesh_points(scheme: Scheme, meshe
     x = solved(scheme, mesh, gompertz, gompertz_slope, first, curve)
     f = gompertz(t, x)
     for at in (mesh, np.nextafter(mesh[1:], -np.inf)):
-        states, slopes = scheme.interpolation(mesh, relations, at)
+        states, rhs = scheme.interpolation(mesh, relations, at)
         expected = x[relations.boundary][-len(at) :]
-        assert states @ x + slopes @ f == pytest.approx(expected, rel=1e-12)
+        assert states @ x + rhs @ f == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("scheme", ALL, ids=named)
@@ -342,8 +342,8 @@ def test_values_between_mesh_points_converge(scheme: Scheme) -> None:
         relations = scheme.relations(mesh)
         x = solved(scheme, mesh, gompertz, gompertz_slope, curve(relations.times[:1]), curve)
         at = mesh[:-1] + 0.37 * np.diff(mesh)
-        states, slopes = scheme.interpolation(mesh, relations, at)
-        found = states @ x + slopes @ gompertz(relations.times, x)
+        states, rhs = scheme.interpolation(mesh, relations, at)
+        found = states @ x + rhs @ gompertz(relations.times, x)
         errors.append(np.abs(found - curve(at)).max())
     least = min(scheme.order, degree(scheme) + 1)
     assert np.log2(errors[0] / errors[1]) > least - 0.25

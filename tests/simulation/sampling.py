@@ -75,9 +75,9 @@ def chained(
 ) -> Array:
     """Sensitivities by the unknowns alone, by the chain rule over all intervals (12)."""
     n = solution.first_node_by_unknown.shape[1]
-    slopes = [solution.first_node_by_unknown]
+    derivatives = [solution.first_node_by_unknown]
     for by_node, by_unknown in zip(solution.by_node, solution.by_unknown, strict=True):
-        slopes.append(by_node @ slopes[-1] + by_unknown)
+        derivatives.append(by_node @ derivatives[-1] + by_unknown)
     s = solution.trajectory.sensitivities
-    chain = [own[:, n:] @ slopes[i] for own, i in zip(s, interval, strict=True)]
+    chain = [own[:, n:] @ derivatives[i] for own, i in zip(s, interval, strict=True)]
     return np.asarray(s[:, :, :n] + np.array(chain).reshape(s[:, :, :n].shape))

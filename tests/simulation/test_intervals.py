@@ -143,17 +143,17 @@ def test_derivatives_by_unknowns_and_nodes_are_those_of_finite_differences(name:
 
     numeric = differences(ends, np.concatenate([vector, np.ones(size)]), 1e-3)
     t = exact.trajectory
-    slopes = np.concatenate([t.sensitivities, t.algebraic_sensitivities], axis=1)
-    slopes[pieces.interval == 0, :, :n] += (
-        slopes[pieces.interval == 0, :, n:] @ exact.first_node_by_unknown
+    derivatives = np.concatenate([t.sensitivities, t.algebraic_sensitivities], axis=1)
+    derivatives[pieces.interval == 0, :, :n] += (
+        derivatives[pieces.interval == 0, :, n:] @ exact.first_node_by_unknown
     )
-    slopes[pieces.interval == 0, :, n:] = 0.0  # the first node follows from the unknowns
+    derivatives[pieces.interval == 0, :, n:] = 0.0  # the first node follows from the unknowns
     by_node, by_unknown = exact.by_node.copy(), exact.by_unknown.copy()
     by_unknown[:1] += by_node[:1] @ exact.first_node_by_unknown
     by_node[:1] = 0.0
     analytic = np.concatenate(
         [
-            slopes.reshape(-1, n + size),
+            derivatives.reshape(-1, n + size),
             np.concatenate([by_unknown, by_node], axis=2).reshape(-1, n + size),
         ]
     )

@@ -156,15 +156,15 @@ def test_large_steps_of_a_stiff_linear_field_do_not_oscillate(order: Order) -> N
 def test_errors_fall_with_the_tolerance(order: Order) -> None:
     times = [0.5, 1.0, 2.0]
     states, sensitivities = grown(np.array(times), 1.3, 0.2)
-    errors, slopes = [], []
+    errors, derivatives = [], []
     for relative in (1e-4, 1e-6, 1e-8):
         found = whole(GROWTH, {"k": 1.3}, [[0.2]], [times], relative=relative, order=order)
         errors.append(np.abs(found.states[:, 0] - states).max())
-        slopes.append(np.abs(found.sensitivities[:, 0] - sensitivities).max())
+        derivatives.append(np.abs(found.sensitivities[:, 0] - sensitivities).max())
     falls = -np.diff(np.log10(errors)) / 2
     # The step is that of the local error of order 3; the global error has the order 2 or 3.
     assert falls == pytest.approx(order / 3, abs=0.2)
-    assert -np.diff(np.log10(slopes)) / 2 == pytest.approx((order - 1) / 3, abs=0.2)
+    assert -np.diff(np.log10(derivatives)) / 2 == pytest.approx((order - 1) / 3, abs=0.2)
     assert errors[-1] < 1e-5
 
 
@@ -283,8 +283,8 @@ def test_library_problems_agree_with_the_taylor_method(name: str) -> None:
     found = integrated(forward, vector)
     size = np.abs(expected.states).max(axis=0)
     assert (np.abs(found.states - expected.states) / size).max() < 1e-5
-    slopes = np.abs(expected.sensitivities).max(axis=(0, 1))
-    assert (np.abs(found.sensitivities - expected.sensitivities) / slopes).max() < 2e-3
+    derivatives = np.abs(expected.sensitivities).max(axis=(0, 1))
+    assert (np.abs(found.sensitivities - expected.sensitivities) / derivatives).max() < 2e-3
 
 
 def test_the_cost_is_that_of_the_evaluation() -> None:

@@ -295,7 +295,7 @@ class _Model:
         inward = np.where(d >= self._high, np.maximum(inward, slope), inward)
         # A component that cannot move at all stays.
         inward[free | (self._high <= self._low)] = 0.0
-        # Rounding of the slopes is no reason.
+        # Rounding of the gradient is no reason.
         least = 1e-12 * float(np.linalg.norm(self._rhs))
         found = int(np.argmax(inward)) if len(inward) else 0
         return found if len(inward) and inward[found] > least else None

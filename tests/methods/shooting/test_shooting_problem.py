@@ -51,12 +51,12 @@ def test_on_a_trajectory_nothing_differs_from_the_single_integration(name: str) 
     assert at.evaluation.cost == pytest.approx(whole.cost, rel=tolerance)
     # Sensitivities of the nodes by the coordinates, interval by interval.
     chains = shooting.chains
-    slopes = np.zeros((chains.nodes, chains.size, chains.unknowns))
-    slopes[chains.firsts] = at.first_by_unknown
+    derivatives = np.zeros((chains.nodes, chains.size, chains.unknowns))
+    derivatives[chains.firsts] = at.first_by_unknown
     for i, left in enumerate(chains.left):
-        slopes[left + 1] = at.by_node[i] @ slopes[left] + at.by_unknown[i]
+        derivatives[left + 1] = at.by_node[i] @ derivatives[left] + at.by_unknown[i]
     jacobian = at.rows_by_unknown + np.einsum(
-        "ri,rij->rj", at.rows_by_node, slopes[chains.row_nodes]
+        "ri,rij->rj", at.rows_by_node, derivatives[chains.row_nodes]
     )
     slope = shooting.scaling.derivative(vector)
     expected = whole.residuals @ whole.jacobian * slope
