@@ -38,7 +38,7 @@ def test_an_answer_on_nodes_is_written_simulated_and_reported(
     assert found["parameters"]["p"] == pytest.approx(np.pi)
     assert found["assessment"]["continuity"]["fine"] is True
     assert len(found["solutions"][0]["nodes"]["times"][0]) > 1
-    assert "continuous there" in (folder / "r.html").read_text(encoding="utf-8")
+    assert "where it is continuous" in (folder / "r.html").read_text(encoding="utf-8")
     assert run("simulate", bock, "--result", "r.json", "--times", "0:1:101") == 0
     table = pd.read_csv(StringIO(capsys.readouterr().out))
     exact = np.sin(np.pi * table["t"].to_numpy())

@@ -120,21 +120,20 @@ class MultiStart:
             options = {"method": method, "seed": control.seed}
             checkpoint = Checkpoint(control.checkpoint, fingerprint(problem, options))
         finished: dict[int, Start] = {}
+        prefix: list[Start] = []  # starts 0, 1, 2, ... as far as none is missing
+        enough = False
         with interruptible(control):
             for start in self._run(forward, control, checkpoint):
                 finished[start.index] = start
-                prefix = _prefix(finished)
+                # Counted one by one: the answer must not depend on how many workers have finished.
+                while not enough and len(prefix) in finished:
+                    prefix.append(finished[len(prefix)])
+                    enough = self._enough(prefix, tolerance)
                 if control.report is not None:
                     control.report(self._progress(prefix, tolerance))
-                if self._enough(prefix, tolerance):
+                if enough:
                     break
-        prefix = _prefix(finished)
-        if self._enough(prefix, tolerance):
-            # Workers may have finished more; the answer must not depend on how many.
-            while self._enough(prefix[:-1], tolerance):
-                prefix = prefix[:-1]
-            return self._estimate(prefix, tolerance, control)
-        return self._estimate(list(finished.values()), tolerance, control)
+        return self._estimate(prefix if enough else list(finished.values()), tolerance, control)
 
     def forward(self, problem: Problem) -> ForwardMap:
         """Return the forward map for the search."""
@@ -332,14 +331,6 @@ def _at_bounds(problem: Problem, end: Start) -> BoolArray:
     owners = [u.experiment for u in problem.unknowns]
     caught = {owner for owner, at in zip(owners, touched, strict=True) if at and owner is not None}
     return np.asarray(touched | np.array([owner in caught for owner in owners], dtype=bool))
-
-
-def _prefix(finished: dict[int, Start]) -> list[Start]:
-    """Return starts 0, 1, 2, ... as far as none is missing."""
-    found: list[Start] = []
-    while len(found) in finished:
-        found.append(finished[len(found)])
-    return found
 
 
 def _all_failed(failed: list[Start]) -> str:

@@ -221,7 +221,7 @@ def test_it_is_saved_loaded_and_reported(chaos: Result, tmp_path: Path) -> None:
     assert back.assessment.continuity == chaos.assessment.continuity
     back.report(tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "continuous there" in page
+    assert "where it is continuous" in page
 
 
 def test_where_a_single_integration_follows_there_are_no_nodes() -> None:
