@@ -55,11 +55,14 @@ else:
     result.save(path)
 """
 
-IGNORED = {"seconds", "versions", "message"}
-"""Parts of a result that are not numbers of the answer."""
+COMPARED = ("refused", "crashed", "status", "objective", "parameters", "initial", "solutions")
+"""Parts of a result file that are compared, beside bounds and counts of solutions."""
 
 TOLERANCE = 1e-6
 """Relative difference of two numbers that counts as rounding."""
+
+ZERO = 1e-9
+"""Absolute difference that counts as rounding: objectives of noise-free data are zero."""
 
 
 def record(out: Path, limit: float, only: Path | None, methods: list[str]) -> None:
@@ -106,10 +109,22 @@ def finished(path: Path) -> bool:
     return path.exists() and json.loads(path.read_text()).get("status") != "time limit"
 
 
+def compared(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The estimates, objective, bounds and solution counts of a result file."""
+    found = {key: result[key] for key in COMPARED if key in result}
+    if "solutions" in found:
+        found["solutions"] = [solution["objective"] for solution in found["solutions"]]
+    assessment = result.get("assessment") or {}
+    bounds, complete = assessment.get("global") or {}, assessment.get("complete") or {}
+    found["bounds"] = {key: bounds.get(key) for key in ("lower", "upper")}
+    found["counts"] = {key: complete.get(key) for key in ("possible", "found")}
+    return found
+
+
 def differences(a: Any, b: Any, place: str = "") -> Iterator[str]:
     """Where `a` and `b` differ by more than rounding."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
-        for key in sorted({*a, *b} - IGNORED):
+        for key in sorted({*a, *b}):
             if key not in a or key not in b:
                 yield f"{place}/{key}: only in the {'first' if key in a else 'second'}"
             else:
@@ -120,7 +135,7 @@ def differences(a: Any, b: Any, place: str = "") -> Iterator[str]:
         for i, (x, y) in enumerate(zip(a, b, strict=False)):
             yield from differences(x, y, f"{place}[{i}]")
     elif isinstance(a, float) and isinstance(b, float | int):
-        if not math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=1e-12):
+        if not math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=ZERO):
             yield f"{place}: {a!r} and {b!r}"
     elif a != b:
         yield f"{place}: {a!r} and {b!r}"
@@ -134,7 +149,7 @@ def compare(before: Path, after: Path) -> int:
             limited += 1
             continue
         a, b = (json.loads((folder / path.name).read_text()) for folder in (before, after))
-        found = list(differences(a, b))
+        found = list(differences(compared(a), compared(b)))
         differ += bool(found)
         same += not found
         for line in found[:12]:
