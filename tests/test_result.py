@@ -137,6 +137,7 @@ def test_simulation_at_given_times_and_in_a_named_experiment() -> None:
 PLOTS = ("fit", "residuals", "starts", "parameters", "correlation")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLOTS)
 @pytest.mark.parametrize("result", [TROUBLED, ALPHA_PINENE, FAILED])
 def test_every_plot_is_a_figure_that_can_be_drawn(
@@ -190,6 +191,7 @@ def test_a_notebook_shows_the_tables() -> None:
     assert f"not determined. {examples.PRODUCT}" in page
 
 
+@pytest.mark.slow
 def test_a_report_is_written_in_one_piece(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     ALPHA_PINENE.report(path)

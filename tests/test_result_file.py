@@ -87,6 +87,7 @@ def test_deep_nesting_is_refused(key: str, value: str, tmp_path: Path) -> None:
         load_result(tmp_path / "result.json")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("result", RESULTS[1:])
 def test_a_loaded_result_reports_the_same(result: Result, tmp_path: Path) -> None:
     save_result(result, tmp_path / "result.json")

@@ -92,6 +92,7 @@ def test_no_acceptable_fit_is_status_three(
     assert not (folder / "r.html").exists()
 
 
+@pytest.mark.slow
 def test_a_time_limit_is_status_four_and_the_best_is_written(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -286,6 +286,7 @@ MESHES = st.lists(SIZES, min_size=4, max_size=9).map(lambda h: np.cumsum([-1.0, 
 COEFFICIENTS = st.lists(st.floats(-2, 2), min_size=5, max_size=5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ALL, ids=named)
 @settings(deadline=None, max_examples=25)
 @given(mesh=MESHES, coefficients=COEFFICIENTS, places=st.lists(st.floats(0, 1), min_size=1))

@@ -78,6 +78,7 @@ def exact(problem: Problem, rates: Rates, point: Array) -> Array:
     return np.array(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("degree", [0, 1, 2, 3])
 @pytest.mark.parametrize("build", [exchange, swing])
 def test_solutions_are_inside(

@@ -54,6 +54,7 @@ def reference(name: str) -> Array:
     return np.array([values[u.name] for u in library.load(name).unknowns])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LIBRARY)
 def test_library_problems(name: str) -> None:
     problem, vector = library.load(name), reference(name)
@@ -65,6 +66,7 @@ def test_library_problems(name: str) -> None:
             assert np.isfinite(found.remainder).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["alpha-pinene", "harmonic"])
 @pytest.mark.parametrize("degree", [0, 1, 3])
 def test_library_problems_at_every_degree(name: str, degree: int) -> None:
@@ -131,6 +133,7 @@ def with_input(interpolation: str, ode: str = "u - k*x", **more: Any) -> Case:
     return problem, problem.vector({"k": 0.6, "x": 0.9})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interpolation", ["linear", "constant", "cubic"])
 @pytest.mark.parametrize("ode", ["u - k*x", "k*u*(1 - x*u)/(3 + t)", "u"])
 def test_inputs(interpolation: str, ode: str) -> None:
@@ -195,6 +198,7 @@ def eventful() -> Case:
     return problem, problem.vector(values)
 
 
+@pytest.mark.slow
 def test_events() -> None:
     problem, vector = eventful()
     enclosure, forward = Enclosure(problem), ForwardMap(problem)
@@ -278,6 +282,7 @@ def random_field(rng: np.random.Generator) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_random_equations(seed: int) -> None:
     rng = np.random.default_rng(seed)

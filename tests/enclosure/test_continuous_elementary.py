@@ -73,6 +73,7 @@ def test_solutions_of_an_integrator_are_inside(build: Any, degree: int) -> None:
         assert found.remainder.max() < (1e-3, 0.1)[relative > 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["seasonal-lotka-volterra", "bock"])
 def test_problems_of_the_library(name: str) -> None:
     problem, known = library.load(name), library.reference(name)

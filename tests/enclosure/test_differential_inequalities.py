@@ -227,6 +227,7 @@ def test_a_lost_state_spoils_no_bound() -> None:
     assert np.abs(both.remainder - found.remainder[rows]).max() < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_wide_boxes_of_stiff_networks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Taylor models for some states and intervals for others, whichever give up."""

@@ -54,6 +54,7 @@ def test_points_are_enclosed_to_rounding(case: str) -> None:
     assert found.remainder.max() < (3e-12 if widest > 0.1 else 3e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_the_remainder_is_of_the_next_degree(case: str) -> None:
     problem, vector, *_ = CASES[case]
@@ -78,6 +79,7 @@ def test_decay_below_the_smallest_number() -> None:
     assert (found.remainder > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("t0", [0.0, -7.3, 1e6, 1e12])
 @pytest.mark.usefixtures("patient")
 def test_no_time_is_lost_in_many_steps(t0: float) -> None:

@@ -48,6 +48,7 @@ def test_threads_give_the_same_result_as_no_threads(problem: Any) -> None:
     assert essence(found) == essence(serial(problem(), method))
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_result_as_none() -> None:
     method = MultiStart(starts=4, screening=2)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:

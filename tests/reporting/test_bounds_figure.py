@@ -48,6 +48,7 @@ RESULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RESULTS)
 def test_no_text_is_cut_off_or_covers_another(name: str) -> None:
     figure = plot_bounds(RESULTS[name])

@@ -92,6 +92,7 @@ def test_no_text_is_cut_off_or_covers_another(plot: Callable[[Result], Plot], na
                 pytest.fail(f"{one.get_text()!r} covers {other.get_text()!r}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RESULTS)
 def test_panels_of_the_report_hold_all_their_text(name: str) -> None:
     for curve in fit_curves(RESULTS[name]):
@@ -136,6 +137,7 @@ def test_a_constant_series_is_a_flat_line_without_offset() -> None:
     assert high - low > 1e4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["$x", "α-β µ", "実験 7", "a_b^c{d}", "\\frac{"])
 def test_any_name_of_an_experiment_is_drawn(name: str) -> None:
     problem = Problem(

@@ -100,6 +100,7 @@ def test_a_library_problem_is_integrated_to_a_millionth(name: str) -> None:
     assert max(errors_of(name)) < LIMIT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("experiment", range(5))
 def test_the_stiff_library_problem_is_integrated_to_a_millionth(experiment: int) -> None:
     assert max(errors_of_stiff("hiv-proteinase", experiment)) < LIMIT

@@ -189,6 +189,7 @@ def test_a_batch_is_what_its_problems_are_one_by_one() -> None:
         assert together.sensitivities == pytest.approx(sensitivities, rel=1e-9, abs=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("start", [0.6, 1.0, 20.0])
 def test_a_blow_up_ends_at_its_time(order: Order, start: float) -> None:
@@ -262,6 +263,7 @@ def test_a_large_system_is_solved_as_a_small_one() -> None:
     assert found.sensitivities == pytest.approx(exact.sensitivities[1:], rel=1e-3, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in ZOO if name != "nonlinear algebra"])
 def test_problems_with_every_feature_agree_with_the_other_engines(name: str) -> None:
     """Inputs, events, switches, kinks, several experiments, eliminated algebra."""

@@ -108,6 +108,7 @@ def test_noise_and_later_events_are_outside() -> None:
     assert found.sentence.startswith("The one unknown is identifiable globally.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rate", "parameters", "expected"),
     [
@@ -201,6 +202,7 @@ LIBRARY: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LIBRARY)
 def test_problems_of_the_library(name: str) -> None:
     found = odefit.identifiability(odefit.library.load(name))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,7 @@ from odefit.structure.structural_identifiability import StructuralIdentifiabilit
 from tests.structure.literature import PUBLISHED, Published
 
 SLOW = ("goodwin", "akt pathway", "hiv immune", "hiv latent", "sirs forced", "seir quarantine")
-"""Counted where the environment says ODEFIT_SLOW=1: a minute in all."""
+"""Models whose solutions take seconds to count, a minute in all."""
 
 
 def problem_of(published: Published) -> Problem:
@@ -63,7 +61,7 @@ def test_what_is_identifiable_globally(published: Published) -> None:
     agree(published, odefit.identifiability(problem_of(published)))
 
 
-@pytest.mark.skipif(os.environ.get("ODEFIT_SLOW") != "1", reason="a minute: ODEFIT_SLOW=1")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "published", [p for p in PUBLISHED if p.name in SLOW], ids=lambda p: p.name
 )

@@ -144,6 +144,7 @@ def test_senseless_options_are_refused(option: str, text: str, said: str) -> Non
 # Runs -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_three_methods_bound_the_same_optimum() -> None:
     found = {
         BRANCH: branch_and_bound(TINY, 30.0),

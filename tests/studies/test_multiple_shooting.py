@@ -180,6 +180,7 @@ def test_the_initial_value_approach_cannot_even_begin_there() -> None:
     assert fit["estimate"] is None
 
 
+@pytest.mark.slow
 def test_local_linearization_finds_the_same_estimate() -> None:
     few: dict[str, Any] = {"realizations": 1, "size": 50, "end": 5.0, "nodes": 10}
     (usual,) = measured(fits_task("rikitake", "data", **few))

@@ -175,6 +175,7 @@ def test_a_campaign_without_options_refuses_them() -> None:
         campaign("alpha-pinene").with_options({"noise": "0"})
 
 
+@pytest.mark.slow
 def test_options_are_given_on_the_command_line(
     tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -344,6 +345,7 @@ def test_a_figure_a_setting() -> None:
     assert rational_figures([Record(tasks[0]["key"], tasks[0], "error", None, "", 1.0)]) == {}
 
 
+@pytest.mark.slow
 def test_the_campaign_resumes(tmp_path: Path, cache: Path) -> None:
     one = campaign("rational").with_options({"models": "harmonic", "sets": "2"})
     first = run_campaign(one, tmp_path, jobs=1, limit=2)

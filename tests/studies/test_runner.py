@@ -82,6 +82,7 @@ def gone(pid: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_results_and_tables_do_not_depend_on_the_number_of_processes(tmp_path: Path) -> None:
     one = run_campaign(PLAIN, tmp_path / "one", jobs=1)
     three = run_campaign(PLAIN, tmp_path / "three", jobs=3)
@@ -97,6 +98,7 @@ def test_a_worker_serves_many_tasks(tmp_path: Path, log: Path) -> None:
     assert len({pid for _, pid in runs(log)}) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc, and signals at a parent's death")
 def test_a_killed_campaign_goes_on_where_it_stopped(tmp_path: Path, log: Path) -> None:
     out = tmp_path / "out"
@@ -128,6 +130,7 @@ def test_an_interrupt_leaves_tables_of_what_there_is(tmp_path: Path) -> None:
     assert len((out / "values.csv").read_text(encoding="utf-8").splitlines()) == count + 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 @pytest.mark.parametrize("campaign", ["twice", "fonts"])
 def test_an_interrupt_of_the_writing_breaks_nothing_off(tmp_path: Path, campaign: str) -> None:
@@ -193,6 +196,7 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, s
     return {r.key: (r.outcome, r.reason) for r in records}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "outcome", "reason"),
     [

@@ -315,6 +315,7 @@ def test_figures_are_those_of_the_paper() -> None:
     assert separable_figures([ended({"objective": 1.0, "reached": True})]) == {}
 
 
+@pytest.mark.slow
 def test_the_campaign_runs_and_makes_its_tables(tmp_path: Path) -> None:
     choice = {"models": "sir", "sizes": "small", "noise": "0.1", "runs": "1"}
     chosen = campaign("separable").with_options(choice)

@@ -236,6 +236,7 @@ FEW = Campaign(
 )
 
 
+@pytest.mark.slow
 def test_a_run_of_the_campaign_finds_references_and_draws_them(tmp_path: Path) -> None:
     records = run_campaign(FEW, tmp_path, jobs=1)
     assert [r.outcome for r in records] == ["done"] * 3

@@ -117,6 +117,7 @@ def checked(
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "scheme"),
     [(name, scheme) for name in ("alpha-pinene", "fitzhugh-nagumo") for scheme in SCHEMES]
@@ -139,6 +140,7 @@ def test_elementary_functions(name: str, scheme: str) -> None:
     assert found[0].remainder.max() <= 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scheme", "interpolation"),
     [*((scheme, "linear") for scheme in SCHEMES), ("trapezoid", "constant"), ("radau", "cubic")],
@@ -196,6 +198,7 @@ def test_a_measurement_next_to_a_mesh_point_is_that_point() -> None:
     assert found.c[1, 0, 0] == pytest.approx(0.1, abs=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [lambda: of_library("lotka-volterra-f"), eventful])
 def test_a_radius_changes_nothing_about_boxes_that_it_does_not_refute(build: Any) -> None:
     problem, vector = build()

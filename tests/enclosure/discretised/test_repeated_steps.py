@@ -101,6 +101,7 @@ def residuals(problem: Problem, scheme: str, mesh: Array, rates: Rates, point: A
     return np.array(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "scheme", "steps"),
     [(pinene, "trapezoid", 1230)]
@@ -139,6 +140,7 @@ def by_steps(
         return DiscretisedEnclosure(problem, SCHEMES[scheme], mesh)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [pinene, swing, stiff])
 def test_as_tight_as_step_by_step(
     monkeypatch: pytest.MonkeyPatch, build: Callable[[], tuple[Problem, Array, Rates]]

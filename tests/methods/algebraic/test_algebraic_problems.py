@@ -60,6 +60,7 @@ def test_a_fixed_parameter_is_kept() -> None:
     assert worst(problem, best(solved(problem, polish=False)).vector, PREY_TRUTH) < EXACT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "initial", [{"r": {}, "w": 0.4}, {"r": 1.2, "w": 0.4}, {"r": 1.2, "w": "0.8*c"}]
 )

@@ -57,6 +57,7 @@ def test_too_few_points_for_the_derivatives_are_refused_with_the_number_needed()
     assert "take another method" in said
 
 
+@pytest.mark.slow
 def test_as_many_points_as_needed_are_taken() -> None:
     problem = prey(TIMES[::6])
     assert problem.size == 6

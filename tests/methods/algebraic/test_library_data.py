@@ -77,11 +77,13 @@ def test_the_problems_come_with_neither_bounds_nor_guesses() -> None:
             assert parameter.guess is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KNOWN)
 def test_the_truth_is_found_from_derivatives_alone(name: str) -> None:
     assert closest(name, polish=False) < KNOWN[name].plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KNOWN)
 def test_polishing_brings_the_last_digits(name: str) -> None:
     assert closest(name, polish=True) < KNOWN[name].polished

@@ -32,6 +32,7 @@ def least(problem: Problem) -> float:
 MESH = {"scheme": "trapezoid", "mesh": 12}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options"), [*((name, {}) for name in MODELS), ("exp", MESH), ("outflow", MESH)]
 )

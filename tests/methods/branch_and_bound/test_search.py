@@ -14,6 +14,7 @@ NOISY, EXACT = [26, 32, 45, 47, 98, 141, 174], [71, 96, 156]
 """Random problems with and without noise, of all models; the first one has the widest box."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", NOISY + EXACT)
 def test_the_lower_bound_is_below_the_best_fit(number: int) -> None:
     found = small(number)
@@ -39,6 +40,7 @@ def test_the_lower_bound_is_below_the_best_fit(number: int) -> None:
         assert certificate.lower == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_the_same_on_a_mesh(name: str) -> None:
     """The bound there is of another problem: its best value is looked for in the box."""

@@ -87,6 +87,7 @@ def test_what_is_recovered_may_be_measured_elsewhere() -> None:
     assert {len(p.states) for p in match.segments} == {1, 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["fitzhugh-nagumo-v", "lotka-volterra-p"])
 def test_without_a_route_states_and_unknowns_are_found_in_turns(name: str) -> None:
     """The match says what it is; with the trajectories it finds the truth."""

@@ -78,6 +78,7 @@ SHARED: dict[str, Callable[[], Problem]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHARED)
 def test_the_answer_is_that_of_single_shooting(name: str) -> None:
     problem = SHARED[name]()

@@ -16,6 +16,7 @@ def tightening(p: Planted) -> BoundTightening:
     return BoundTightening(p.form, FBBT(p.form), planes, lambda: False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHOICES)
 def test_obbt_and_probing_keep_the_solution_and_raise_the_bound(name: str) -> None:
     p = planted(name)

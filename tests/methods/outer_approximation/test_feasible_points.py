@@ -393,6 +393,7 @@ def test_a_whole_master_problem(name: str, seed: int) -> None:
     assert excess_of(program.polyhedron, points, c.own(program.polyhedron)) <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_bound_tightening_keeps_what_is_below_the_cutoff(name: str) -> None:
     c = cloud(name, seed=1, count=40)

@@ -83,6 +83,7 @@ def collocated(k: float, times: np.ndarray) -> np.ndarray:
     return found
 
 
+@pytest.mark.slow
 def test_the_cut_of_the_paper_and_its_groups_of_elements() -> None:
     own = problem("predator", noise=0.1)
     free = certificate(solved(own, tolerance=0.5))

@@ -109,6 +109,7 @@ CASES: dict[str, tuple[tuple[str, ...], Any, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_the_answer_is_the_constrained_minimum(name: str) -> None:
     """Against SLSQP on the exact solution."""

@@ -36,6 +36,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
 
+@pytest.mark.slow
 @pyomo
 @pytest.mark.parametrize("formulation", [Baseline(), ExtraTol(1e-3), SoftCons(10.0)])
 @pytest.mark.parametrize("slope", ["-k*x", "-k*max(x, 0.2)^1.5*exp(-x/10) - log10(1 + k)*abs(x)"])

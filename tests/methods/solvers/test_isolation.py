@@ -55,6 +55,7 @@ def test_a_solver_that_hangs_is_ended_and_its_best_point_is_the_answer() -> None
     assert "did not stop at its time limit of 0.2 s" in found.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "words"),
     [

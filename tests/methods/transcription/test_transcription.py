@@ -83,6 +83,7 @@ class Recorder:
 # Right answers ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["alpha-pinene", *TWELVE])
 def test_the_reference_is_found_with_default_options(name: str) -> None:
     problem, truth = reference_of(name)
@@ -249,6 +250,7 @@ def test_the_same_seed_gives_the_same_result() -> None:
     assert essence(first) != essence(estimated(oscillator(), seed=2, **options))
 
 
+@pytest.mark.slow
 def test_threads_and_processes_give_the_same_result_as_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

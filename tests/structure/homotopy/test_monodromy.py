@@ -21,6 +21,7 @@ COUNTS = {
 """Solutions of the square system, and those of them that agree in all derivatives."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COUNTS)
 def test_all_solutions_are_found_and_indistinguishable_ones_are_counted(name: str) -> None:
     total, indistinguishable = COUNTS[name]
