@@ -158,6 +158,7 @@ def test_importing_and_making_a_result_needs_numpy_alone() -> None:
     assert run.stdout.split() == []
 
 
+@pytest.mark.slow
 def test_plots_neither_need_nor_touch_pyplot() -> None:
     code = (
         "from tests.reporting import examples; import sys, matplotlib\n"

@@ -31,6 +31,7 @@ def test_a_discretised_fit_says_how_far_mesh_and_truth_are_apart(
     assert "differ from the integrated ones by" in page
 
 
+@pytest.mark.slow
 @needs("pyscipopt")
 def test_a_certified_fit_says_what_its_bound_is_a_bound_of(
     folder: Path, capsys: pytest.CaptureFixture[str]

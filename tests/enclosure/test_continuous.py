@@ -96,6 +96,7 @@ def test_many_boxes_far_from_the_reference() -> None:
     assert known > 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RATIONAL)
 def test_features_of_problems(name: str) -> None:
     problem, vector = ZOO[name]()
@@ -230,6 +231,7 @@ def test_priors_experiments_and_unknown_initial_values() -> None:
         assert np.isfinite(found.remainder).all()
 
 
+@pytest.mark.slow
 def test_points_against_many_digits() -> None:
     """Lotka-Volterra with the Taylor method of mpmath, thirty digits."""
     problem = Problem(

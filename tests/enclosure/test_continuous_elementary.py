@@ -63,6 +63,7 @@ def everywhere() -> tuple[Problem, Array]:
     return problem, problem.vector({"k": 0.8, "s": 1.4})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [pendulum, gene, everywhere])
 @pytest.mark.parametrize("degree", [1, 2])
 def test_solutions_of_an_integrator_are_inside(build: Any, degree: int) -> None:

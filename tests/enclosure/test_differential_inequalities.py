@@ -61,6 +61,7 @@ def along(system: System, lower: Array, upper: Array, start: Array, times: Seque
         yield enclosed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_random_boxes_of_a_stiff_network(seed: int) -> None:
     problem = odefit.library.load("alpha-pinene")

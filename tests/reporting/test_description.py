@@ -105,6 +105,7 @@ def test_a_product_and_what_the_prior_holds_are_said() -> None:
     assert "Held by the prior alone: b." in text
 
 
+@pytest.mark.slow
 def test_a_dae_and_an_elimination_are_told_apart() -> None:
     data = {"t": TIMES, "y": 2 * np.exp(-0.5 * TIMES)}
     parameters = {"a": {"lower": 0.1, "upper": 1.0}}

@@ -102,6 +102,7 @@ def test_panels_of_the_report_hold_all_their_text(name: str) -> None:
             assert inside, f"{text.get_text()!r} is cut off"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e-12, 1e-5, 0.03, 1.0, 4321.0, 1e7, 1e12, -250.0, 0.0])
 def test_values_of_any_size_have_readable_ticks(size: float) -> None:
     times = np.linspace(0.0, 5.0, 8) * max(abs(size), 1.0)
@@ -209,6 +210,7 @@ def test_a_drawing_for_the_page_has_no_colours_or_ids_of_its_own() -> None:
     assert "<style" not in drawn.content
 
 
+@pytest.mark.slow
 def test_drawing_leaves_the_users_settings_alone() -> None:
     before = dict(matplotlib.rcParams)
     for plot in PLOTS:

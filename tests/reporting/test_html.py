@@ -141,6 +141,7 @@ def test_what_the_user_wrote_is_shown_as_text() -> None:
     assert examples.HOSTILE in words(page)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["troubled", "failed"])
 def test_the_same_result_gives_the_same_bytes_but_for_the_date(name: str) -> None:
     other = report_html(RESULTS[name], "2031-12-01")

@@ -132,6 +132,7 @@ def test_a_linear_field_with_a_ramp_is_solved_exactly_in_one_step(order: Order) 
     assert found.steps[0] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 def test_stiffness_costs_no_steps(order: Order) -> None:
     """A-stable: decays within a microsecond and a second to a slow curve, over ten."""
@@ -168,6 +169,7 @@ def test_errors_fall_with_the_tolerance(order: Order) -> None:
     assert errors[-1] < 1e-5
 
 
+@pytest.mark.slow
 def test_a_batch_is_what_its_problems_are_one_by_one() -> None:
     ode = {"v": "c*(v - v^3/3 + w) + sin(t)", "w": "-(v - 0.2 + 0.2*w)/c"}
     rng = np.random.default_rng(0)
@@ -218,6 +220,7 @@ def test_a_start_outside_the_domain_is_broken_at_once() -> None:
     assert (found.index, found.failure.time, found.failure.steps) == (1, 0.0, 0)
 
 
+@pytest.mark.slow
 def test_too_many_steps_are_said_with_how_many_are_missing() -> None:
     found = integrated_batch({"x": "y", "y": "-x^3"}, {}, [[1.0, 0.0]], [[100.0]], max_steps=50)
     assert isinstance(found, BatchFailure)

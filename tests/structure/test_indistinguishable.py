@@ -64,6 +64,7 @@ def test_a_search_that_is_cut_short_says_so() -> None:
     assert len(found.solutions) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rate", "algebraic", "real"),
     [

@@ -185,6 +185,7 @@ def test_what_cannot_be_run_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     assert bounds(task(CASES[name], BRANCH, 5.0))["refused"] == "not with this model"
 
 
+@pytest.mark.slow
 def test_the_campaign_runs_and_makes_its_tables(tmp_path: Path) -> None:
     choice = {"problems": "harmonic", "spaces": "continuous", "parts": "noise-free"}
     chosen = campaign("global").with_options(choice | {"seconds": "20"})

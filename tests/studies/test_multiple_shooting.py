@@ -262,6 +262,7 @@ def test_figures_show_nodes_and_honesty() -> None:
     assert len(found["figure-henon-heiles"].axes) == 2
 
 
+@pytest.mark.slow
 def test_the_command_runs_a_part(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

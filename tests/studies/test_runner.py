@@ -117,6 +117,7 @@ def test_a_killed_campaign_goes_on_where_it_stopped(tmp_path: Path, log: Path) -
     assert [r.result for r in records] == [r.result for r in whole]
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_tables_of_what_there_is(tmp_path: Path) -> None:
     out = tmp_path / "out"
     process = started(out)
@@ -218,6 +219,7 @@ def test_a_task_ends_alone_and_with_its_reason(
     assert reason in troubled[key][1]
 
 
+@pytest.mark.slow
 def test_a_limit_counts_what_is_stored(tmp_path: Path, log: Path) -> None:
     out = tmp_path / "out"
     assert len(run_campaign(PLAIN, out, jobs=2, limit=4)) == 4

@@ -174,6 +174,7 @@ def test_features_of_problems(name: str) -> None:
     checked(problem, "trapezoid", 7, vector, [0.0, 1e-3, 0.1], 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["trapezoid", "simpson", "radau"])
 def test_meshes_of_any_kind(scheme: str) -> None:
     problem, vector = eventful()

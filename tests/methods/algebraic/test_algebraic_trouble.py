@@ -164,6 +164,7 @@ def test_constant_outputs_are_fitted_by_a_search_and_said_to_be_no_solution() ->
     assert estimate.completeness is None
 
 
+@pytest.mark.slow
 def test_an_output_that_is_zero_is_no_crash() -> None:
     estimate = solved(prey(values=np.zeros(31)), Control(seed=0, deadline=time.time() + 30))
     assert best(estimate).objective < 1e-15

@@ -65,6 +65,7 @@ def test_exact_data_give_all_400_coefficients() -> None:
     assert np.abs(coefficients(problem, 20) - truth).max() < 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", [1e-5, 1e-4])
 def test_lasso_finds_the_terms_that_there_are(weight: float) -> None:
     """Of 100 candidates 30 are there; least squares has them all, and is three times worse.

@@ -101,6 +101,7 @@ def test_the_answer_does_not_hang_on_nodes_and_where_they_begin(nodes: Any, stat
     assert result.objective == pytest.approx(0.010545993130, rel=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("integrator", ["auto", "heyoka", "casadi", "local-linearization"])
 def test_nor_on_the_integrator(integrator: str) -> None:
     result = fitted(exchange(), integrator=integrator)

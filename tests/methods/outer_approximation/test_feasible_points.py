@@ -380,6 +380,7 @@ def nonlinear() -> Given:
 PROBLEMS = {"alpha-pinene": alpha_pinene, "nonlinear": nonlinear}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_whole_master_problem(name: str, seed: int) -> None:
@@ -414,6 +415,7 @@ def test_bound_tightening_keeps_what_is_below_the_cutoff(name: str) -> None:
     assert bound <= min(c.form.objective(w) for w in c.points)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_groups_of_elements_cost_what_their_cuts_say(name: str) -> None:
     """The strengthening cuts: sums of squares over a group are above its least."""

@@ -110,6 +110,7 @@ def test_a_cut_that_nothing_reaches_is_the_bound() -> None:
     assert not c.closed
 
 
+@pytest.mark.slow
 def test_scip_solves_the_master_problem_too() -> None:
     pytest.importorskip("pyscipopt")
     own = problem("decay", noise=0.3)

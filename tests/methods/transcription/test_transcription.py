@@ -488,6 +488,7 @@ def test_a_mesh_too_coarse_for_its_scheme_is_refused() -> None:
         estimated(decay(), scheme="adams-moulton", mesh=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", ["abs(x)", "min(x, k)", "max(x, k)"])
 @needs("pyscipopt")
 def test_a_function_that_a_global_solver_has_no_bounds_for_is_refused(function: str) -> None:
