@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ def runs(log: Path) -> list[tuple[str, int]]:
 
 
 def stored(out: Path) -> set[str]:
-    with sqlite3.connect(out / "results.sqlite") as database:
+    with closing(sqlite3.connect(out / "results.sqlite")) as database:
         return {row[0] for row in database.execute("select key from results")}
 
 

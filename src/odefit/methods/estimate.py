@@ -175,8 +175,8 @@ class Agreement:
         Largest difference of the two trajectories at the measurements, relative to the largest
         value of each observable.
     shift
-        Largest relative difference between the discretised answer and the final one, computed
-        by the assessment.
+        Largest relative difference between the discretised answer and the final one; infinite
+        until the assessment computes it.
     sentence
         All this in words, written by the assessment.
     vector
@@ -188,7 +188,7 @@ class Agreement:
     objective: float
     true_objective: float
     error: float
-    shift: float = math.nan
+    shift: float = math.inf
     sentence: str = ""
     vector: tuple[float, ...] = field(default=(), metadata=UNSAVED)
 
