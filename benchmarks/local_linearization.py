@@ -37,7 +37,7 @@ from common import machine, markdown, publish
 from numpy.typing import NDArray
 
 from odefit import Model, Problem
-from odefit.problem.vector_field import Structure, VectorField
+from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.casadi_engine import CasadiEngine
 from odefit.simulation.engine import (
     BatchFailure,
@@ -125,7 +125,7 @@ class Entry:
 
 
 class Setting:
-    """A case made ready: field, structure, and what single runs and bundles are given."""
+    """A case made ready: field, pattern, and what single runs and bundles are given."""
 
     def __init__(self, case: Case) -> None:
         data = {"t": [0.0, 1.0], next(iter(case.ode)): [1.0, 1.0]}
@@ -137,7 +137,7 @@ class Setting:
         )
         self.field = VectorField.of(problem.model, problem.conditions)
         n, p = len(case.ode), len(case.values)
-        self.structure = Structure(p + n, frozenset((j, j) for j in range(p)))
+        self.pattern = SensitivityPattern(p + n, frozenset((j, j) for j in range(p)))
         scalars = np.array([case.values[name] for name in self.field.scalars])
         times = np.linspace(0.0, case.end, TIMES + 1)[1:]
         start = np.array(case.start)
@@ -146,9 +146,9 @@ class Setting:
         derivatives = np.concatenate([np.zeros((n, p)), np.eye(n)], axis=1)
         self.segment = Segment(0.0, times, np.zeros(0), np.zeros((1, 0, 5)))
         self.initial = InitialState(start, scalars, derivatives, changes, np.zeros(0))
-        self.exact = self.single(HeyokaEngine(self.field, self.structure, 1e-14))
+        self.exact = self.single(HeyokaEngine(self.field, self.pattern, 1e-14))
         starts = np.sort(np.random.default_rng(0).uniform(0.0, case.end, PROBLEMS))
-        plain = HeyokaEngine(self.field, Structure(0, frozenset()), 1e-14)
+        plain = HeyokaEngine(self.field, SensitivityPattern(0, frozenset()), 1e-14)
         none = InitialState(start, scalars, np.zeros((n, 0)), np.zeros((p, 0)), np.zeros(0))
         along = plain.integrate(
             Segment(0.0, starts, np.zeros(0), self.segment.polynomials), none, MOST
@@ -163,7 +163,7 @@ class Setting:
             derivatives,
             changes,
         )
-        self.exact_batch = self.one_by_one(HeyokaEngine(self.field, self.structure, 1e-14))
+        self.exact_batch = self.one_by_one(HeyokaEngine(self.field, self.pattern, 1e-14))
 
     def single(self, engine: Engine) -> tuple[Array, Array, int]:
         """One trajectory."""
@@ -210,7 +210,7 @@ def errors(found: tuple[Array, Array, int], exact: tuple[Array, Array, int]) -> 
 
 def entries(s: Setting, batch: bool, target: float) -> list[Entry]:
     """All methods, at tolerances that fall until the target is met."""
-    f, structure = s.field, s.structure
+    f, pattern = s.field, s.pattern
     coarse = (10.0 ** -np.arange(3, 9.5, 0.5)).tolist()
     fine = (10.0 ** -np.arange(3, 13.0, 1.0)).tolist()
     methods: dict[str, tuple[list[float], Callable[[float], Any], Callable[[Any], Any]]]
@@ -218,29 +218,27 @@ def entries(s: Setting, batch: bool, target: float) -> list[Entry]:
         methods = {
             "LL 2, at once": (
                 coarse,
-                lambda tol: LocalLinearizationBatchIntegrator(f, structure, tol, 1e-3 * tol),
+                lambda tol: LocalLinearizationBatchIntegrator(f, pattern, tol, 1e-3 * tol),
                 s.at_once,
             ),
             "LL 3, at once": (
                 coarse,
-                lambda tol: LocalLinearizationBatchIntegrator(
-                    f, structure, tol, 1e-3 * tol, order=3
-                ),
+                lambda tol: LocalLinearizationBatchIntegrator(f, pattern, tol, 1e-3 * tol, order=3),
                 s.at_once,
             ),
             "heyoka, at once": (
                 fine,
-                lambda tol: HeyokaBatchIntegrator(f, structure, tol),
+                lambda tol: HeyokaBatchIntegrator(f, pattern, tol),
                 s.at_once,
             ),
             "heyoka, one by one": (
                 fine,
-                lambda tol: HeyokaEngine(f, structure, tol),
+                lambda tol: HeyokaEngine(f, pattern, tol),
                 s.one_by_one,
             ),
             "CVODES, one by one": (
                 fine,
-                lambda tol: CasadiEngine(f, structure, tol),
+                lambda tol: CasadiEngine(f, pattern, tol),
                 s.one_by_one,
             ),
         }
@@ -248,16 +246,16 @@ def entries(s: Setting, batch: bool, target: float) -> list[Entry]:
         methods = {
             "LL 2": (
                 coarse,
-                lambda tol: LocalLinearizationEngine(f, structure, tol, 1e-3 * tol),
+                lambda tol: LocalLinearizationEngine(f, pattern, tol, 1e-3 * tol),
                 s.single,
             ),
             "LL 3": (
                 coarse,
-                lambda tol: LocalLinearizationEngine(f, structure, tol, 1e-3 * tol, order=3),
+                lambda tol: LocalLinearizationEngine(f, pattern, tol, 1e-3 * tol, order=3),
                 s.single,
             ),
-            "heyoka": (fine, lambda tol: HeyokaEngine(f, structure, tol), s.single),
-            "CVODES": (fine, lambda tol: CasadiEngine(f, structure, tol), s.single),
+            "heyoka": (fine, lambda tol: HeyokaEngine(f, pattern, tol), s.single),
+            "CVODES": (fine, lambda tol: CasadiEngine(f, pattern, tol), s.single),
         }
     exact = s.exact_batch if batch else s.exact
     found = []

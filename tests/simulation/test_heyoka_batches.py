@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from odefit import Model, Problem
-from odefit.problem.vector_field import Structure, VectorField
+from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engine import (
     BatchFailure,
     BatchSolution,
@@ -41,7 +41,7 @@ class Setting:
         problem = Problem(Model(ode=ode), data, {p: {} for p in values}, {s: {} for s in ode})
         self.field = VectorField.of(problem.model, problem.conditions)
         n, p = len(ode), len(self.field.scalars)
-        self.structure = Structure(p + n, frozenset((j, j) for j in range(p)))
+        self.pattern = SensitivityPattern(p + n, frozenset((j, j) for j in range(p)))
         self.tolerance = tolerance
         self.problems = InitialValueProblems(
             np.array(starts, dtype=float),
@@ -54,7 +54,7 @@ class Setting:
         )
 
     def together(self, max_steps: int = 10_000) -> BatchSolution | BatchFailure:
-        integrator = HeyokaBatchIntegrator(self.field, self.structure, self.tolerance)
+        integrator = HeyokaBatchIntegrator(self.field, self.pattern, self.tolerance)
         return integrator.integrate(self.problems, max_steps)
 
     def alone(self, k: int, max_steps: int = 10_000) -> SegmentSolution | EngineFailure:
@@ -64,7 +64,7 @@ class Setting:
         initial = InitialState(
             s.states[k], s.scalars, s.sensitivities, s.scalar_sensitivities, nothing
         )
-        engine = HeyokaEngine(self.field, self.structure, self.tolerance)
+        engine = HeyokaEngine(self.field, self.pattern, self.tolerance)
         return engine.integrate(segment, initial, max_steps)
 
 
@@ -140,7 +140,7 @@ def test_initial_states_that_are_no_numbers_fail_their_own_problem(start: float)
 
 def test_an_integrator_can_be_used_again_after_a_failure() -> None:
     fine = Setting({"x": "k*x^2"}, {"k": 1.0}, [0.0] * 3, [[1.0]] * 3, np.full((3, 1), 0.5))
-    integrator = HeyokaBatchIntegrator(fine.field, fine.structure, 1e-12)
+    integrator = HeyokaBatchIntegrator(fine.field, fine.pattern, 1e-12)
     bad = Setting({"x": "k*x^2"}, {"k": 1.0}, [0.0] * 3, [[1.0]] * 3, np.full((3, 1), 5.0))
     assert isinstance(integrator.integrate(bad.problems, 300), BatchFailure)
     found = integrator.integrate(fine.problems, 300)
@@ -170,7 +170,7 @@ def test_each_problem_has_inputs_of_its_own() -> None:
     data = {"t": [0.0, 1.0], "u": [0.0, 1.0], "x": [1.0, 1.0]}
     problem = Problem(Model(ode={"x": "k*u"}, inputs={"u": "linear"}), data, {"k": {}}, {"x": {}})
     field = VectorField.of(problem.model, problem.conditions)
-    structure = Structure(2, frozenset({(0, 0)}))
+    pattern = SensitivityPattern(2, frozenset({(0, 0)}))
     lefts, a, b = np.array([0.0, 1.0, 5.0]), np.array([1.0, -2.0, 0.0]), np.array([0.0, 3.0, 1.0])
     polynomials = np.zeros((3, 1, 5))
     polynomials[:, 0, 0], polynomials[:, 0, 1], polynomials[:, 0, 2] = lefts, a, b
@@ -183,7 +183,7 @@ def test_each_problem_has_inputs_of_its_own() -> None:
         np.array([[0.0, 1.0]]),
         np.array([[1.0, 0.0]]),
     )
-    found = HeyokaBatchIntegrator(field, structure, 1e-12).integrate(problems, 100)
+    found = HeyokaBatchIntegrator(field, pattern, 1e-12).integrate(problems, 100)
     assert isinstance(found, BatchSolution)
     integral = 2 * a + 2 * b
     assert found.states[:, 0] == pytest.approx(0.5 * integral)

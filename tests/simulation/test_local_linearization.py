@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from odefit import Failure, ForwardMap, InputError, Model, Problem, library
-from odefit.problem.vector_field import Structure, VectorField
+from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engine import BatchFailure, BatchSolution, InitialValueProblems
 from odefit.simulation.engines import EngineName
 from odefit.simulation.local_linearization import LocalLinearizationBatchIntegrator, Order, damped
@@ -41,9 +41,9 @@ def integrated_batch(
     problem = problem_of(ode, tuple(values))
     field = VectorField.of(problem.model, problem.conditions)
     n, p, k = len(ode), len(field.scalars), len(starts)
-    structure = Structure(p + n, frozenset((j, j) for j in range(p)))
+    pattern = SensitivityPattern(p + n, frozenset((j, j) for j in range(p)))
     integrator = LocalLinearizationBatchIntegrator(
-        field, structure, relative, 1e-3 * relative, **options
+        field, pattern, relative, 1e-3 * relative, **options
     )
     problems = InitialValueProblems(
         np.zeros(k) if begin is None else np.array(begin),
@@ -247,7 +247,7 @@ def test_a_large_system_is_solved_as_a_small_one() -> None:
     times = problem.conditions[0].times
     field = VectorField.of(problem.model, problem.conditions)
     integrator = LocalLinearizationBatchIntegrator(
-        field, Structure(1, frozenset([(0, 0)])), 1e-5, 1e-8, order=3
+        field, SensitivityPattern(1, frozenset([(0, 0)])), 1e-5, 1e-8, order=3
     )
     problems = InitialValueProblems(
         np.zeros(1),

@@ -137,7 +137,7 @@ class VectorField:
 
 
 @dataclass(frozen=True)
-class Structure:
+class SensitivityPattern:
     """The sparsity pattern of the sensitivities that are wanted of a vector field.
 
     Attributes

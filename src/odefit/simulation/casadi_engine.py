@@ -1,7 +1,7 @@
 """Implicit engine: CasADi's CVODES, and IDAS for differential-algebraic equations.
 
 The sensitivity equations are written out and integrated with the states, under the same error
-control. CasADi's sparse direct solver sees their block-triangular structure: measured on HIV
+control. CasADi's sparse direct solver sees their block-triangular pattern: measured on HIV
 proteinase with 7 directions this takes 5.7 ms, CasADi's own forward sensitivities 12.8 ms.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from odefit.problem.arrays import Array
 from odefit.problem.expressions import TIME
-from odefit.problem.vector_field import Structure, VectorField
+from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engine import EngineFailure, InitialState, SegmentSolution
 from odefit.simulation.segments import Segment, SmoothPart
 
@@ -100,7 +100,7 @@ class CasadiEngine:
     ----------
     field
         The equations, which may be differential-algebraic and have kinks.
-    structure
+    pattern
         The sensitivities that are wanted.
     tolerance
         Relative tolerance.
@@ -108,15 +108,15 @@ class CasadiEngine:
 
     name = "casadi"
 
-    def __init__(self, field: VectorField, structure: Structure, tolerance: float) -> None:
+    def __init__(self, field: VectorField, pattern: SensitivityPattern, tolerance: float) -> None:
         self._n = len(field.states)
         self._a = len(field.algebraic)
-        self._m = structure.directions
+        self._m = pattern.directions
         self._tolerance = tolerance
         self._integrators: dict[tuple[bytes, int], _Integrator] = {}
-        self._build(field, structure)
+        self._build(field, pattern)
 
-    def _build(self, field: VectorField, structure: Structure) -> None:
+    def _build(self, field: VectorField, pattern: SensitivityPattern) -> None:
         algebra = CasadiAlgebra()
         n, a, m, p = self._n, self._a, self._m, len(field.scalars)
         scaled = ca.SX.sym("x", n)
@@ -124,7 +124,7 @@ class CasadiEngine:
         sensitivities = ca.SX.sym("S", n, m)
         algebraic_sensitivities = ca.SX.sym("Z", a, m)
         scalars = ca.SX.sym("p", p)
-        multipliers = ca.SX.sym("d", len(structure.entries))
+        multipliers = ca.SX.sym("d", len(pattern.entries))
         inputs = ca.SX.sym("u", 5, len(field.inputs))
         scale = ca.SX.sym("scale", n)
         span = ca.SX.sym("span", 2)
@@ -142,7 +142,7 @@ class CasadiEngine:
         rhs = ca.vertcat(*field.rhs(values, algebra)) / scale
         constraints = ca.vertcat(*field.constraints(values, algebra)) if a else ca.SX(0, 1)
         dense = ca.SX(p, m)
-        for i, (j, k) in enumerate(sorted(structure.entries)):
+        for i, (j, k) in enumerate(sorted(pattern.entries)):
             dense[j, k] = multipliers[i]
         changes = [sensitivities, algebraic_sensitivities, dense]
         variables = [scaled, algebraic, scalars]
@@ -161,7 +161,7 @@ class CasadiEngine:
             "p": ca.vertcat(scalars, multipliers, ca.vec(inputs), scale, span),
             "ode": span[1] * ca.vertcat(rhs, ca.densify(ca.vec(along(rhs)))),
         }
-        self._entries = sorted(structure.entries)
+        self._entries = sorted(pattern.entries)
         if a:
             self._dae["z"] = ca.vertcat(algebraic, ca.vec(algebraic_sensitivities))
             self._dae["alg"] = ca.vertcat(constraints, ca.vec(along(constraints)))

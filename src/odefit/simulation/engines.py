@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Literal
 
 from odefit.problem.errors import InputError
-from odefit.problem.vector_field import Structure, VectorField
+from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engine import (
     BatchIntegrator,
     Engine,
@@ -94,8 +94,8 @@ class Engines:
         self.taylor_tolerance = TAYLOR_TOLERANCE
         self.implicit_tolerance = tolerance or IMPLICIT_TOLERANCE
         self.local_tolerance = tolerance or LL_TOLERANCE
-        self._engines: dict[tuple[str, Structure], Engine] = {}
-        self._batch_integrators: dict[Structure, BatchIntegrator] = {}
+        self._engines: dict[tuple[str, SensitivityPattern], Engine] = {}
+        self._batch_integrators: dict[SensitivityPattern, BatchIntegrator] = {}
 
     def preferred(self, choice: EngineChoice = UNDECIDED) -> EngineName:
         """Return the name of the engine that is tried first."""
@@ -118,7 +118,7 @@ class Engines:
     def integrate(
         self,
         field: VectorField,
-        structure: Structure,
+        pattern: SensitivityPattern,
         segment: Segment,
         initial: InitialState,
         choice: EngineChoice,
@@ -133,17 +133,17 @@ class Engines:
         """
         problem = segment, initial
         if self.setting == "local-linearization":
-            engine = self._engine("local-linearization", field, structure)
+            engine = self._engine("local-linearization", field, pattern)
             return engine.integrate(*problem, MAX_TAYLOR_STEPS), choice
         if self.setting == "casadi" or field.algebraic or not field.smooth:
-            return self._implicit(field, structure, *problem), choice
+            return self._implicit(field, pattern, *problem), choice
         if self.setting == "auto" and import_problem("heyoka"):
-            return self._implicit(field, structure, *problem), choice
-        taylor = self._engine("heyoka", field, structure)
+            return self._implicit(field, pattern, *problem), choice
+        taylor = self._engine("heyoka", field, pattern)
         if self.setting == "heyoka":
             return taylor.integrate(*problem, MAX_TAYLOR_STEPS), choice
         if choice.stiff:
-            found = self._implicit(field, structure, *problem)
+            found = self._implicit(field, pattern, *problem)
             if isinstance(found, EngineFailure):
                 found = _either(taylor.integrate(*problem, choice.taylor_steps), found)
             return found, choice
@@ -154,7 +154,7 @@ class Engines:
             return first, choice  # a blow-up: the other engine would only take longer to find it
         if import_problem("casadi"):
             return taylor.integrate(*problem, MAX_TAYLOR_STEPS), choice
-        second = self._implicit(field, structure, *problem)
+        second = self._implicit(field, pattern, *problem)
         if not first.out_of_steps:
             # A singular start that only series mind: x^n at x = 0.
             return _either(second, first), choice
@@ -167,55 +167,59 @@ class Engines:
         return found, EngineChoice(False, MAX_TAYLOR_STEPS)
 
     def batch_integrator(
-        self, field: VectorField, structure: Structure, choice: EngineChoice
+        self, field: VectorField, pattern: SensitivityPattern, choice: EngineChoice
     ) -> BatchIntegrator | None:
         """Return what integrates batches; None where problems are integrated one by one."""
         local = self.setting == "local-linearization"
         if field.algebraic or not (field.smooth or local) or self.preferred(choice) == "casadi":
             return None
-        if structure not in self._batch_integrators:
+        if pattern not in self._batch_integrators:
             made: BatchIntegrator
             if local:
                 from odefit.simulation.local_linearization import LocalLinearizationBatchIntegrator
 
                 made = LocalLinearizationBatchIntegrator(
-                    field, structure, *self._local_tolerances, order=LL_ORDER
+                    field, pattern, *self._local_tolerances, order=LL_ORDER
                 )
             else:
                 from odefit.simulation.heyoka_engine import HeyokaBatchIntegrator
 
-                made = HeyokaBatchIntegrator(field, structure, self.taylor_tolerance)
-            self._batch_integrators[structure] = made
-        return self._batch_integrators[structure]
+                made = HeyokaBatchIntegrator(field, pattern, self.taylor_tolerance)
+            self._batch_integrators[pattern] = made
+        return self._batch_integrators[pattern]
 
     @property
     def _local_tolerances(self) -> tuple[float, float]:
         return self.local_tolerance, LL_ABSOLUTE * self.local_tolerance
 
     def _implicit(
-        self, field: VectorField, structure: Structure, segment: Segment, initial: InitialState
+        self,
+        field: VectorField,
+        pattern: SensitivityPattern,
+        segment: Segment,
+        initial: InitialState,
     ) -> SegmentSolution | EngineFailure:
         steps = max(IMPLICIT_STEPS // len(segment.times), IMPLICIT_STEPS_PER_OUTPUT)
-        return self._engine("casadi", field, structure).integrate(segment, initial, steps)
+        return self._engine("casadi", field, pattern).integrate(segment, initial, steps)
 
-    def _engine(self, name: EngineName, field: VectorField, structure: Structure) -> Engine:
-        key = (name, structure)
+    def _engine(self, name: EngineName, field: VectorField, pattern: SensitivityPattern) -> Engine:
+        key = (name, pattern)
         if key not in self._engines:
             made: Engine
             if name == "heyoka":
                 from odefit.simulation.heyoka_engine import HeyokaEngine
 
-                made = HeyokaEngine(field, structure, self.taylor_tolerance)
+                made = HeyokaEngine(field, pattern, self.taylor_tolerance)
             elif name == "casadi":
                 _require("casadi", "this model needs an implicit integrator")
                 from odefit.simulation.casadi_engine import CasadiEngine
 
-                made = CasadiEngine(field, structure, self.implicit_tolerance)
+                made = CasadiEngine(field, pattern, self.implicit_tolerance)
             else:
                 from odefit.simulation.local_linearization import LocalLinearizationEngine
 
                 made = LocalLinearizationEngine(
-                    field, structure, *self._local_tolerances, order=LL_ORDER
+                    field, pattern, *self._local_tolerances, order=LL_ORDER
                 )
             self._engines[key] = made
         return self._engines[key]

@@ -28,7 +28,7 @@ import numpy as np
 
 from odefit.problem.arrays import Array, IntArray
 from odefit.problem.expressions import TIME
-from odefit.problem.vector_field import Structure, VectorField
+from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engine import (
     BatchFailure,
     BatchSolution,
@@ -169,7 +169,7 @@ class HeyokaEngine:
     ----------
     field
         A smooth field without algebraic variables.
-    structure
+    pattern
         The sensitivities that are wanted.
     tolerance
         Relative and absolute tolerance, on the largest component.
@@ -177,13 +177,13 @@ class HeyokaEngine:
 
     name = "heyoka"
 
-    def __init__(self, field: VectorField, structure: Structure, tolerance: float) -> None:
+    def __init__(self, field: VectorField, pattern: SensitivityPattern, tolerance: float) -> None:
         self._n, self._p = len(field.states), len(field.scalars)
-        self._m = structure.directions
+        self._m = pattern.directions
         self._lanes = LANES if self._m >= DIRECTIONS_PER_BATCH else 1
         # Direction k is column k % columns of lane k // columns.
         columns = self._columns = math.ceil(self._m / self._lanes)
-        entries = sorted(structure.entries)
+        entries = sorted(pattern.entries)
         own = sorted({(j, k % columns) for j, k in entries})
         self._equations = _VariationalEquations(field, columns, own, self._lanes, tolerance)
         place = self._equations.place
@@ -279,7 +279,7 @@ class HeyokaBatchIntegrator:
     ----------
     field
         A smooth field without algebraic variables.
-    structure
+    pattern
         The sensitivities that are wanted.
     tolerance
         Relative and absolute tolerance, on the largest component.
@@ -287,10 +287,10 @@ class HeyokaBatchIntegrator:
 
     name = "heyoka"
 
-    def __init__(self, field: VectorField, structure: Structure, tolerance: float) -> None:
+    def __init__(self, field: VectorField, pattern: SensitivityPattern, tolerance: float) -> None:
         self._n, self._p = len(field.states), len(field.scalars)
-        self._m = structure.directions
-        entries = sorted(structure.entries)
+        self._m = pattern.directions
+        entries = sorted(pattern.entries)
         self._entries = _index_arrays(entries)
         self._equations = _VariationalEquations(field, self._m, entries, LANES, tolerance)
 

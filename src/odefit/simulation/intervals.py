@@ -17,7 +17,7 @@ from odefit.problem.arrays import Array
 from odefit.problem.binding import Binding, dynamic_unknowns
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import Expression
-from odefit.problem.vector_field import Structure, VectorField
+from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engine import BatchFailure, BatchIntegrator, InitialValueProblems
 from odefit.simulation.engine_choice import TAYLOR_STEPS, UNDECIDED, EngineChoice
 from odefit.simulation.engines import Engines
@@ -163,7 +163,7 @@ class IntervalMap:
         out = _Rows(len(times), count, size, len(field.algebraic), n + size)
         batch: list[int] = []
         if not field.algebraic and not self.switched:
-            integrator = self._engines.batch_integrator(field, self._structure, choice)
+            integrator = self._engines.batch_integrator(field, self._pattern, choice)
             if integrator is not None and self._without_events:
                 batch = self._without_events
                 failure = self._integrate_batch(integrator, vector, nodes, out)
@@ -233,10 +233,10 @@ class IntervalMap:
         return found
 
     @cached_property
-    def _structure(self) -> Structure:
+    def _pattern(self) -> SensitivityPattern:
         columns = {unknown: k for k, unknown in enumerate(self._active)}
         entries = {(j, columns[k]) for j, k in self._scalars.entries() if k in columns}
-        return Structure(len(self._active) + len(self.names), frozenset(entries))
+        return SensitivityPattern(len(self._active) + len(self.names), frozenset(entries))
 
     def _integrate_batch(
         self, integrator: BatchIntegrator, vector: Array, nodes: Array, out: _Rows

@@ -25,7 +25,7 @@ import numpy as np
 
 from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.errors import InputError
-from odefit.problem.vector_field import Structure, VectorField
+from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engine import (
     BatchFailure,
     BatchSolution,
@@ -112,7 +112,7 @@ class LocalLinearizationBatchIntegrator:
     ----------
     field
         A field without algebraic variables that have to be solved for; kinks are allowed.
-    structure
+    pattern
         The sensitivities that are wanted. They do not take part in the error control.
     relative
         Relative tolerance for the error of a step, on the largest component.
@@ -134,7 +134,7 @@ class LocalLinearizationBatchIntegrator:
     def __init__(
         self,
         field: VectorField,
-        structure: Structure,
+        pattern: SensitivityPattern,
         relative: float,
         absolute: float,
         *,
@@ -147,8 +147,8 @@ class LocalLinearizationBatchIntegrator:
                 "use engine='casadi'"
             )
         self._field = field
-        self._n, self._m = len(field.states), structure.directions
-        self._active = np.array(sorted({j for j, _ in structure.entries}), dtype=np.intp)
+        self._n, self._m = len(field.states), pattern.directions
+        self._active = np.array(sorted({j for j, _ in pattern.entries}), dtype=np.intp)
         self._nonautonomous = is_nonautonomous(field)
         self._relative, self._absolute = relative, absolute
         self._coarse = relative ** (2 / 3)
@@ -382,7 +382,7 @@ class LocalLinearizationEngine:
 
     Parameters
     ----------
-    field, structure, relative, absolute, order
+    field, pattern, relative, absolute, order
         The arguments are those of :class:`LocalLinearizationBatchIntegrator`.
 
     Raises
@@ -396,14 +396,14 @@ class LocalLinearizationEngine:
     def __init__(
         self,
         field: VectorField,
-        structure: Structure,
+        pattern: SensitivityPattern,
         relative: float,
         absolute: float,
         *,
         order: Order = 2,
     ) -> None:
         self._batch = LocalLinearizationBatchIntegrator(
-            field, structure, relative, absolute, order=order
+            field, pattern, relative, absolute, order=order
         )
 
     def integrate(

@@ -18,7 +18,7 @@ from odefit.problem.binding import Binding
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
-from odefit.problem.vector_field import Structure, VectorField
+from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engine import BatchFailure, InitialValueProblems
 from odefit.simulation.failure import Failure
 from odefit.simulation.local_linearization import LocalLinearizationBatchIntegrator
@@ -128,7 +128,7 @@ def lyapunov_exponents(
     if not np.isfinite(states).all():
         return Failure(condition.name, condition.t0, "an initial value is not finite")
     integrator = LocalLinearizationBatchIntegrator(
-        field, Structure(count, frozenset()), tolerance, 1e-3 * tolerance, order=3
+        field, SensitivityPattern(count, frozenset()), tolerance, 1e-3 * tolerance, order=3
     )
     # Perturbations of the states' own size, which is what their errors are measured by.
     growth = _Growth(float(np.abs(states).max(initial=0.0)) or 1.0, condition.t0, count)

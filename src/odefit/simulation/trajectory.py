@@ -13,7 +13,7 @@ from odefit.problem.arrays import Array
 from odefit.problem.binding import Binding, dynamic_unknowns, scalar_value
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import TIME, Expression
-from odefit.problem.vector_field import Structure, VectorField
+from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.algebraic import consistent
 from odefit.simulation.engine import EngineFailure, InitialState, SegmentSolution
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
@@ -101,7 +101,7 @@ class ConditionMap:
         }
         for j in self._switched.values():
             entries |= {(j, k) for k in range(len(active))}
-        self._structure = Structure(len(active), frozenset(entries))
+        self._pattern = SensitivityPattern(len(active), frozenset(entries))
         self._one_segment = not condition.events and not field.algebraic
         self._guess = np.array([condition.algebraic_guess[z] for z in field.algebraic])
         self._timelines: dict[bytes, tuple[int, list[TimelineEntry]]] = {}
@@ -234,7 +234,7 @@ class ConditionMap:
         initial = InitialState(
             now.states, now.scalars, now.sensitivities, now.scalar_sensitivities, guess
         )
-        return self._engines.integrate(self.field, self._structure, segment, initial, choice)
+        return self._engines.integrate(self.field, self._pattern, segment, initial, choice)
 
     def _store_switched(
         self, switched: Mapping[str, tuple[Array, Array]], rows: slice, now: _Values
