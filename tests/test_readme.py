@@ -107,7 +107,14 @@ def test_problem_files_of_all_pages_load(tmp_path: Path) -> None:
                 assert problem.name == block.tables.get("name", problem.name)
 
 
-@pytest.mark.parametrize("page", PAGES)
+FIRST_PAGES = ("README.md", "docs/index.md", "docs/tutorial.md", "docs/problem-file.md")
+"""What a newcomer reads; what the other pages do is tried with the slow tests."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [p if p in FIRST_PAGES else pytest.param(p, marks=pytest.mark.slow) for p in PAGES],
+)
 def test_what_a_page_does_can_be_done(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

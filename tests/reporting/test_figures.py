@@ -76,6 +76,7 @@ def texts(figure: Plot) -> list[tuple[Text, Bbox]]:
     return [(text, text.get_window_extent()) for text in dict.fromkeys(drawn)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plot", PLOTS)
 @pytest.mark.parametrize("name", RESULTS)
 def test_no_text_is_cut_off_or_covers_another(plot: Callable[[Result], Plot], name: str) -> None:

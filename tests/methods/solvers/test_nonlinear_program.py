@@ -89,6 +89,7 @@ def test_derivatives_are_those_of_objective_and_constraints(name: str) -> None:
     check_derivatives(Discretisation(problem, Trapezoid(), UniformMesh(7)), vector, Baseline())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("formulation", [Baseline(), ExtraTol(1e-3), SoftCons(10.0)])
 @pytest.mark.parametrize(
     "scheme",
