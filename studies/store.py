@@ -60,9 +60,13 @@ class Store:
             raise InputError(f"{folder}: cannot be written to: {error.strerror}") from error
         try:
             self._database = sqlite3.connect(self.path, timeout=30.0)
-            self._database.execute("pragma journal_mode = wal")
-            self._database.executescript(_SCHEMA)
-            about = dict(self._database.execute("select name, value from about"))
+            try:
+                self._database.execute("pragma journal_mode = wal")
+                self._database.executescript(_SCHEMA)
+                about = dict(self._database.execute("select name, value from about"))
+            except sqlite3.DatabaseError:
+                self._database.close()
+                raise
         except sqlite3.DatabaseError as error:
             self._lock.close()
             raise InputError(
