@@ -35,7 +35,7 @@ _FUNCTIONS: Mapping[str, Callable[[Any], Any]] = {
     "abs": np.abs,
 }
 
-_DERIVATIVES: Mapping[str, Callable[[Any, Any], Any]] = {
+DERIVATIVES: Mapping[str, Callable[[Any, Any], Any]] = {
     # f'(x), given x and f(x)
     "exp": lambda x, f: f,
     "log": lambda x, f: np.divide(1.0, x),
@@ -165,7 +165,7 @@ class DualAlgebra:
             return reduce(_smaller if function == "min" else _larger, arguments)
         x = arguments[0]
         value = _FUNCTIONS[function](x.value)
-        return x._linear(value, _DERIVATIVES[function](x.value, value), None, 0.0)
+        return x._linear(value, DERIVATIVES[function](x.value, value), None, 0.0)
 
 
 def _scaled(factor: Any, partials: Mapping[int, ArrayLike]) -> dict[int, ArrayLike]:

@@ -12,6 +12,7 @@ from odefit.problem.algebras import DUAL, Dual
 from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import Algebra, Expression
+from odefit.problem.gradients import Gradient
 
 Bound = int | float | Expression
 """The index of an unknown, a number, or an expression in parameters and constants."""
@@ -32,10 +33,10 @@ class Binding:
         self._scalars = scalars
         self._constant = np.zeros(len(quantities))
         direct: list[tuple[int, int]] = []
-        self._expressions: list[tuple[int, Expression]] = []
+        self._expressions: list[tuple[int, _Computed]] = []
         for row, quantity in enumerate(quantities):
             if isinstance(quantity, Expression):
-                self._expressions.append((row, quantity))
+                self._expressions.append((row, _Computed(quantity, scalars)))
             elif isinstance(quantity, float):
                 self._constant[row] = quantity
             else:
@@ -48,8 +49,8 @@ class Binding:
         """Return the values of the quantities, shape (quantities,)."""
         values = self._constant.copy()
         values[self._rows] = vector[self._columns]
-        for row, expression in self._expressions:
-            values[row] = self._evaluate(expression, vector).value
+        for row, computed in self._expressions:
+            values[row] = computed.value(vector)
         return values
 
     def derivative(self, vector: Array, columns: npt.NDArray[np.intp]) -> Array:
@@ -66,25 +67,67 @@ class Binding:
         if not self._expressions:
             return self._derivative
         matrix = self._derivative.copy()
-        for row, expression in self._expressions:
-            matrix[row] = self._evaluate(expression, vector).gradient(len(vector))[columns]
+        for row, computed in self._expressions:
+            matrix[row] = computed.gradient(vector)[columns]
         return matrix
 
     def entries(self) -> set[tuple[int, int]]:
         """Return the pairs (quantity, unknown) whose derivative is not always zero."""
         found = set(zip(self._rows.tolist(), self._columns.tolist(), strict=True))
-        for row, expression in self._expressions:
-            found |= {(row, k) for k in unknowns_of(expression, self._scalars)}
+        for row, computed in self._expressions:
+            found |= {(row, k) for k in unknowns_of(computed.expression, self._scalars)}
         return found
 
-    def _evaluate(self, expression: Expression, vector: Array) -> Dual:
-        values = {n: scalar_value(n, self._scalars, vector) for n in expression.names}
-        result: Dual = expression.evaluate(values, DUAL)
-        return result
+
+class _Computed:
+    """An expression in parameters and constants as a function of the unknowns."""
+
+    def __init__(self, expression: Expression, scalars: Mapping[str, Bound]) -> None:
+        self.expression = expression
+        self._bounds: dict[str, int | np.float64 | _Computed] = {}
+        moving = set()
+        for name in expression.names:
+            bound = scalars[name]
+            if isinstance(bound, Expression):
+                self._bounds[name] = _Computed(bound, scalars)
+            else:
+                self._bounds[name] = np.float64(bound) if isinstance(bound, float) else bound
+            if unknowns_of(bound, scalars):
+                moving.add(name)
+        self._gradient = Gradient(expression, moving)
+
+    def value(self, vector: Array) -> Any:
+        """Return the value."""
+        return self._gradient.value(self._values(vector))
+
+    def gradient(self, vector: Array) -> Array:
+        """Return the derivatives by all unknowns, shape (n,)."""
+        found = np.zeros(len(vector))
+        _, partials = self._gradient(self._values(vector))
+        for name, partial in partials.items():
+            bound = self._bounds[name]
+            if isinstance(bound, _Computed):
+                inner = bound.gradient(vector)
+                found += np.where(inner == 0.0, 0.0, partial * inner)
+            else:
+                found[int(bound)] += partial
+        return found
+
+    def _values(self, vector: Array) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for name, bound in self._bounds.items():
+            if isinstance(bound, _Computed):
+                values[name] = bound.value(vector)
+            else:
+                values[name] = bound if isinstance(bound, float) else vector[bound]
+        return values
 
 
 def bound_value(
-    bound: Bound, scalars: Mapping[str, Bound], unknowns: Sequence[Any], algebra: Algebra[Any]
+    bound: Bound,
+    scalars: Mapping[str, Bound],
+    unknowns: Sequence[Any] | Mapping[int, Any],
+    algebra: Algebra[Any],
 ) -> Any:
     """Return the value that `bound` stands for, over the algebra that `unknowns` belong to."""
     if isinstance(bound, float):
@@ -97,7 +140,8 @@ def bound_value(
 
 def scalar_value(name: str, scalars: Mapping[str, Bound], vector: Array) -> Dual:
     """Return a parameter or constant as a dual number over the unknowns."""
-    unknowns = [Dual(v, {k: 1.0}) for k, v in enumerate(vector)]
+    names = unknowns_of(scalars[name], scalars)
+    unknowns = {k: Dual(vector[k], {k: 1.0}) for k in names}
     value: Dual = bound_value(scalars[name], scalars, unknowns, DUAL)
     return value
 

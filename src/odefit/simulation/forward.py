@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from odefit.problem.algebras import Dual
 from odefit.problem.arrays import Array
@@ -19,15 +18,16 @@ from odefit.problem.expressions import Expression
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
+from odefit.simulation.conditions import ConditionsMap
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines import EngineName, Engines
 from odefit.simulation.failure import Failure
 from odefit.simulation.intervals import PiecewiseMap
-from odefit.simulation.known_weights import KnownWeightResiduals
 from odefit.simulation.nodes import Nodes, node_names
 from odefit.simulation.noise import SeriesResiduals, series_residuals
 from odefit.simulation.observation import observe
-from odefit.simulation.trajectory import ConditionMap, Trajectory
+from odefit.simulation.residual_arrays import ResidualArrays, ResidualSource
+from odefit.simulation.trajectory import Trajectory
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,22 +58,6 @@ class Evaluation:
     objective: float
     log_likelihood: float | None
     choice: EngineChoice = field(default=UNDECIDED, repr=False)
-
-
-@dataclass(frozen=True, eq=False)
-class ResidualSource:
-    """Where consecutive residuals come from.
-
-    Attributes
-    ----------
-    condition
-        Number of the condition; -1 for priors.
-    times
-        Rows of the condition's times, shape (k,); for priors as many zeros as there are.
-    """
-
-    condition: int
-    times: npt.NDArray[np.intp]
 
 
 class ForwardMap:
@@ -121,12 +105,7 @@ class ForwardMap:
         self.nodes = nodes
         self.field = VectorField.of(problem.model, problem.conditions)
         self.engines = Engines(engine, tolerance)
-        self._conditions = self._maps()
-        self._known_weights = (
-            KnownWeightResiduals(problem, self.field)
-            if KnownWeightResiduals.applies(problem)
-            else None
-        )
+        self._residuals = ResidualArrays(problem, self.field)
         self._noise_index = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
         measured = [
             (series, problem.noise.get(name, Noise()))
@@ -186,17 +165,23 @@ class ForwardMap:
                 raise InputError(
                     f"times must be finite, increase, and not be before t0 = {condition.t0:g}"
                 )
+        if self.nodes is not None:
+            return self._through_nodes[position](vector, times, choice)
         maps = self._conditions if sensitivities else self._without_sensitivities
-        return maps[position](vector, times, choice)
+        return maps.single(position)(vector, times, choice)
 
     @cached_property
-    def _without_sensitivities(self) -> Sequence[ConditionMap | PiecewiseMap]:
-        return self._maps(sensitivities=False)
+    def _conditions(self) -> ConditionsMap:
+        return ConditionsMap(self.field, self.problem.conditions, self.engines)
 
-    def _maps(self, sensitivities: bool = True) -> Sequence[ConditionMap | PiecewiseMap]:
+    @cached_property
+    def _without_sensitivities(self) -> ConditionsMap:
+        return ConditionsMap(self.field, self.problem.conditions, self.engines, False)
+
+    @cached_property
+    def _through_nodes(self) -> list[PiecewiseMap]:
         problem, field = self.problem, self.field
-        if self.nodes is None:
-            return [ConditionMap(field, c, self.engines, sensitivities) for c in problem.conditions]
+        assert self.nodes is not None
         names = node_names(field, problem.conditions)
         parts = zip(problem.conditions, self.nodes.times, self.nodes.values, strict=True)
         n = len(problem.unknowns)
@@ -232,8 +217,7 @@ class ForwardMap:
         """
         local = self.engines.preferred(choice) == "local-linearization"
         alone = local or self._implicit(choice)
-        maps = self._without_sensitivities if alone else self._conditions
-        return self._evaluate(vector, maps, choice)
+        return self._evaluate(vector, choice, not alone, derivatives=False)
 
     def evaluate(self, vector: Array, choice: EngineChoice = UNDECIDED) -> Evaluation | Failure:
         """Return residuals and Jacobian at `vector`, shape (n,); a failure where there are none.
@@ -245,46 +229,33 @@ class ForwardMap:
         choice
             The choice of an engine, as the evaluation before has returned it.
         """
-        return self._evaluate(vector, self._conditions, choice)
+        return self._evaluate(vector, choice)
 
     def _evaluate(
-        self, vector: Array, maps: Sequence[ConditionMap | PiecewiseMap], choice: EngineChoice
+        self,
+        vector: Array,
+        choice: EngineChoice,
+        sensitivities: bool = True,
+        derivatives: bool = True,
     ) -> Evaluation | Failure:
-        trajectories: list[Trajectory] = []
-        for condition_map in maps:
-            trajectory = condition_map(vector, None, choice)
+        found = self._trajectories(vector, choice, sensitivities)
+        return found if isinstance(found, Failure) else self._assembled(vector, found, derivatives)
+
+    def _trajectories(
+        self, vector: Array, choice: EngineChoice, sensitivities: bool
+    ) -> list[Trajectory] | Failure:
+        """Return the trajectories of all conditions at their data times."""
+        if self.nodes is None:
+            maps = self._conditions if sensitivities else self._without_sensitivities
+            return maps(vector, choice)
+        found: list[Trajectory] = []
+        for through_nodes in self._through_nodes:
+            trajectory = through_nodes(vector, None, choice)
             if isinstance(trajectory, Failure):
                 return trajectory
             choice = trajectory.choice
-            trajectories.append(trajectory)
-        if self._known_weights is not None:
-            found = self._known_weights(vector, trajectories)
-            if found is not None:
-                return self._with_known_weights(vector, *found, choice)
-        assembled = self.assemble(vector, trajectories)
-        return assembled if isinstance(assembled, Failure) else assembled[0]
-
-    def _with_known_weights(
-        self, vector: Array, residuals: Array, jacobian: Array, choice: EngineChoice
-    ) -> Evaluation:
-        assert self._known_weights is not None
-        with np.errstate(over="ignore"):  # far from any sensible answer: an infinite cost
-            squares = float(residuals @ residuals)
-        log_likelihood = -0.5 * squares - self._known_weights.log_sds
-        log_likelihood -= 0.5 * len(residuals) * math.log(2 * math.pi)
-        prior = self._priors(vector)
-        if prior is not None:
-            residuals = np.concatenate([residuals, prior[0]])
-            jacobian = np.concatenate([jacobian, prior[1]])
-            squares += float(prior[0] @ prior[0])
-        return Evaluation(
-            0.5 * squares,
-            residuals,
-            jacobian,
-            squares,
-            log_likelihood if self.given_noise else None,
-            choice,
-        )
+            found.append(trajectory)
+        return found
 
     def assemble(
         self, vector: Array, trajectories: Sequence[Trajectory]
@@ -303,58 +274,45 @@ class ForwardMap:
         -------
         The evaluation, and where its residuals come from.
         """
-        n = len(vector)
-        values: list[Array] = []
-        rows: list[Array] = []
-        sources: list[ResidualSource] = []
-        cost = 0.0
-        squares = 0.0
-        log_likelihood = 0.0
-        series = [
-            ResidualSource(number, s.rows)
-            for number, condition in enumerate(self.problem.conditions)
-            for s in condition.series.values()
-        ]
-        for block, source in zip(self.series_residuals(vector, trajectories), series, strict=True):
-            if isinstance(block, Failure):
-                return replace(block, choice=trajectories[-1].choice)
-            count = len(block.predicted)
-            sources.append(source)
-            r, sd = block.residuals.array(count), block.sd.array(count)
-            jacobian = block.residuals.gradient(n, count)
-            values.append(r)
-            rows.append(jacobian)
-            log_sd = float(np.sum(np.log(sd)))
-            half = 0.5 * float(r @ r)
-            squares += 2 * half
-            cost += half
-            log_likelihood += block.log_density_offset - half - log_sd
-            log_likelihood -= 0.5 * count * math.log(2 * math.pi)
-            if block.sd.partials:
-                # Fisher scoring: the gradient of r^2/2 + log(sd) is r r' + sd'/sd, its Fisher
-                # matrix h' h'/sd^2 + 2 (sd'/sd)^2, where r' holds h'/sd - r sd'/sd.
-                cost += log_sd
-                relative = block.sd.gradient(n, count) / sd[:, None]
-                jacobian += r[:, None] * relative
-                rows.append(math.sqrt(2.0) * relative)
-                values.append((1.0 - r**2) / math.sqrt(2.0))
-                sources.append(source)
+        found = self._assembled(vector, trajectories)
+        if isinstance(found, Failure):
+            return found
+        sources = list(self._residuals.sources)
+        priors = len(found.residuals) - self._residuals.count
+        if priors:
+            sources.append(ResidualSource(-1, np.zeros(priors, dtype=np.intp)))
+        return found, sources
+
+    def _assembled(
+        self, vector: Array, trajectories: Sequence[Trajectory], derivatives: bool = True
+    ) -> Evaluation | Failure:
+        """Return the evaluation from the trajectories of all conditions."""
+        choice = trajectories[-1].choice
+        found = self._residuals(vector, trajectories, derivatives)
+        if found is None:
+            for block in self.series_residuals(vector, trajectories):
+                if isinstance(block, Failure):
+                    return replace(block, choice=choice)
+            first = self.problem.conditions[0]
+            reason = "the derivatives of the residuals are not finite"
+            return Failure(first.name, first.t0, reason, choice)
+        residuals, jacobian, squares, log_sds, known_log_sds = found
+        count = self._residuals.measurements
+        log_likelihood = self._residuals.log_density_offset - 0.5 * squares
+        log_likelihood -= log_sds + known_log_sds + 0.5 * count * math.log(2 * math.pi)
         prior = self._priors(vector)
         if prior is not None:
-            values.append(prior[0])
-            rows.append(prior[1])
+            residuals = np.concatenate([residuals, prior[0]])
+            jacobian = np.concatenate([jacobian, prior[1]])
             squares += float(prior[0] @ prior[0])
-            cost += 0.5 * float(prior[0] @ prior[0])
-            sources.append(ResidualSource(-1, np.zeros(len(prior[0]), dtype=np.intp)))
-        evaluation = Evaluation(
-            cost,
-            np.concatenate(values),
-            np.concatenate(rows),
+        return Evaluation(
+            0.5 * squares + log_sds,
+            residuals,
+            jacobian,
             squares,
             log_likelihood if self.given_noise else None,
-            trajectories[-1].choice,
+            choice,
         )
-        return evaluation, sources
 
     def _priors(self, vector: Array) -> tuple[Array, Array] | None:
         """Return the residuals of the priors and their Jacobian, shapes (k,) and (k, n)."""

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
-from odefit.problem.algebras import DUAL, Dual
 from odefit.problem.arrays import Array
-from odefit.problem.binding import Binding, dynamic_unknowns, scalar_value
+from odefit.problem.binding import dynamic_unknowns
 from odefit.problem.condition import Condition
-from odefit.problem.expressions import TIME, Expression
-from odefit.problem.vector_field import SensitivityPattern, VectorField
-from odefit.simulation.algebraic import consistent
-from odefit.simulation.engine import EngineFailure, InitialState, SegmentSolution
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.engine import EngineFailure
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines import Engines
 from odefit.simulation.failure import Failure
+from odefit.simulation.propagation import Propagation, Values
 from odefit.simulation.segments import Segment, TimelineEntry, timeline
 
 
@@ -84,24 +81,10 @@ class ConditionMap:
     ) -> None:
         self.field = field
         self.condition = condition
-        self._engines = engines
-        self._initial = Binding([condition.initial[s] for s in field.states], condition.scalars)
-        self._scalars = Binding([condition.scalars[s] for s in field.scalars], condition.scalars)
         active = sorted(dynamic_unknowns(condition, field.scalars)) if sensitivities else []
         self.unknowns = tuple(active)
-        self._indices = np.array(active, dtype=np.intp)
-        self._minimal_sizes = 0.0 if minimal_sizes is None else minimal_sizes[self._indices]
-        self._column = {unknown: k for k, unknown in enumerate(active)}
-        entries = {(j, self._column[k]) for j, k in self._scalars.entries() if k in self._column}
-        self._switched = {
-            name: field.scalars.index(name)
-            for _, event in condition.events
-            for name in event
-            if name in field.scalars
-        }
-        for j in self._switched.values():
-            entries |= {(j, k) for k in range(len(active))}
-        self._pattern = SensitivityPattern(len(active), frozenset(entries))
+        self._propagation = Propagation(field, condition, engines, active, minimal_sizes)
+        self._switched = switched_scalars(field, condition)
         self._one_segment = not condition.events and not field.algebraic
         self._guess = np.array([condition.algebraic_guess[z] for z in field.algebraic])
         self._timelines: dict[bytes, tuple[int, list[TimelineEntry]]] = {}
@@ -129,17 +112,11 @@ class ConditionMap:
         if key not in self._timelines:
             self._timelines[key] = timeline(condition, field.inputs, times)
         at_start, entries = self._timelines[key]
-        sizes = self._sizes(vector)
-        now = _Values(
-            self._initial(vector),
-            self._scalars(vector),
-            self._initial.derivative(vector, self._indices) * sizes,
-            self._scalars.derivative(vector, self._indices) * sizes,
-        )
-        if not np.isfinite(now.states).all():
-            name = field.states[int(np.flatnonzero(~np.isfinite(now.states))[0])]
-            reason = f"the initial value of {name} is not finite"
-            return self._failure(condition.t0, reason, choice)
+        propagation = self._propagation
+        sizes = propagation.sizes(vector)
+        now = propagation.start(vector, sizes)
+        if isinstance(now, EngineFailure):
+            return self._failure(now.time, now.reason, choice)
         if self._one_segment and len(entries) == 1 and entries[0].segment is not None:
             return self._single_segment(
                 vector, times, at_start, entries[0].segment, now, sizes, choice
@@ -153,8 +130,7 @@ class ConditionMap:
             states[0], sensitivities[0] = now.states, now.sensitivities
             self._store_switched(switched, slice(0, 1), now)
         if a:
-            values = self._named_values(condition.t0, vector, now)
-            solved = consistent(field, values, guess, condition.t0, m)
+            solved = propagation.consistent(vector, now, guess)
             if isinstance(solved, EngineFailure):
                 return self._failure(solved.time, solved.reason, choice)
             guess = solved[0]
@@ -163,14 +139,14 @@ class ConditionMap:
         time = condition.t0
         for entry in entries:
             for assignment in entry.events:
-                now = self._after_event(assignment, time, vector, now)
+                now = propagation.after_event(assignment, time, vector, now)
             segment = entry.segment
             if segment is None:
                 continue
             time = float(segment.times[-1])
-            found, choice = self._integrate(segment, now, guess, choice)
+            found, choice = propagation.integrate(segment, now, guess, choice)
             if isinstance(found, EngineFailure):
-                reason = self._explain(found, vector, now, segment)
+                reason = propagation.explain(found, vector, now, segment)
                 return self._failure(found.time, reason, choice)
             kept = [row for row in entry.rows if row >= 0]
             if kept:
@@ -204,14 +180,15 @@ class ConditionMap:
         times: Array,
         at_start: int,
         segment: Segment,
-        now: _Values,
+        now: Values,
         sizes: Array,
         choice: EngineChoice,
     ) -> Trajectory | Failure:
         """Integrate the common case, without events and algebraic variables, with one copy."""
-        found, choice = self._integrate(segment, now, self._guess, choice)
+        found, choice = self._propagation.integrate(segment, now, self._guess, choice)
         if isinstance(found, EngineFailure):
-            return self._failure(found.time, self._explain(found, vector, now, segment), choice)
+            reason = self._propagation.explain(found, vector, now, segment)
+            return self._failure(found.time, reason, choice)
         states, sensitivities = found.states, found.sensitivities
         if at_start:
             states = np.concatenate([now.states[None], states])
@@ -228,87 +205,22 @@ class ConditionMap:
             choice,
         )
 
-    def _integrate(
-        self, segment: Segment, now: _Values, guess: Array, choice: EngineChoice
-    ) -> tuple[SegmentSolution | EngineFailure, EngineChoice]:
-        initial = InitialState(
-            now.states, now.scalars, now.sensitivities, now.scalar_sensitivities, guess
-        )
-        return self._engines.integrate(self.field, self._pattern, segment, initial, choice)
-
     def _store_switched(
-        self, switched: Mapping[str, tuple[Array, Array]], rows: slice, now: _Values
+        self, switched: Mapping[str, tuple[Array, Array]], rows: slice, now: Values
     ) -> None:
         for name, j in self._switched.items():
             values, sensitivities = switched[name]
             values[rows], sensitivities[rows] = now.scalars[j], now.scalar_sensitivities[j]
 
-    def _after_event(
-        self, assignment: Mapping[str, Expression], time: float, vector: Array, before: _Values
-    ) -> _Values:
-        """Return the values after an event, all of them computed from the values before."""
-        field, m = self.field, len(self.unknowns)
-        values = self._named_values(time, vector, before)
-        new = _Values(*(part.copy() for part in before))
-        for name, expression in assignment.items():
-            value = expression.evaluate(values, DUAL)
-            if name in field.states:
-                i = field.states.index(name)
-                new.states[i], new.sensitivities[i] = value.value, value.gradient(m)
-            elif name in field.scalars:
-                i = field.scalars.index(name)
-                new.scalars[i], new.scalar_sensitivities[i] = value.value, value.gradient(m)
-        return new
-
-    def _named_values(self, time: float, vector: Array, now: _Values) -> dict[str, Dual]:
-        """Return all names but the algebraic variables, with derivatives along the directions."""
-        sizes = self._sizes(vector)
-        values = {}
-        for name in self.condition.scalars:
-            scalar = scalar_value(name, self.condition.scalars, vector)
-            partials = {
-                self._column[k]: d * sizes[self._column[k]]
-                for k, d in scalar.partials.items()
-                if k in self._column
-            }
-            values[name] = Dual(scalar.value, partials)
-        for i, name in enumerate(self.field.scalars):
-            values[name] = Dual(now.scalars[i], dict(enumerate(now.scalar_sensitivities[i])))
-        for i, name in enumerate(self.field.states):
-            values[name] = Dual(now.states[i], dict(enumerate(now.sensitivities[i])))
-        for name, given in self.condition.inputs.items():
-            values[name] = Dual(given(np.array([time]))[0])
-        values[TIME] = Dual(time)
-        return values
-
-    def _sizes(self, vector: Array) -> Array:
-        """Return what a unit step along each direction is: the unknown's own size.
-
-        The error control then sees numbers of the states' own size.
-        """
-        sizes = np.maximum(np.abs(vector[self._indices]), self._minimal_sizes)
-        sizes[sizes == 0.0] = 1.0
-        return sizes
-
-    def _explain(
-        self, failure: EngineFailure, vector: Array, start: _Values, segment: Segment
-    ) -> str:
-        """Return the reason, with the state at fault where the segment's start shows it."""
-        if not self.field.algebraic:
-            rhs = self.field.rhs(self._named_values(segment.start, vector, start), DUAL)
-            for name, value in zip(self.field.states, rhs, strict=True):
-                if not np.isfinite(value.value):
-                    return f"the right-hand side of {name} is not finite at t = {segment.start:g}"
-        return failure.reason
-
     def _failure(self, time: float, reason: str, choice: EngineChoice) -> Failure:
         return Failure(self.condition.name, float(time), reason, choice)
 
 
-class _Values(NamedTuple):
-    """Values at one time of a trajectory, and their changes along the scaled directions."""
-
-    states: Array
-    scalars: Array
-    sensitivities: Array
-    scalar_sensitivities: Array
+def switched_scalars(field: VectorField, condition: Condition) -> dict[str, int]:
+    """Return the run-time scalars that events of a condition assign, with their numbers."""
+    return {
+        name: field.scalars.index(name)
+        for _, event in condition.events
+        for name in event
+        if name in field.scalars
+    }

@@ -1,0 +1,260 @@
+"""What moves a condition through time: its initial values, its events, and the engines between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from odefit.problem.algebras import DUAL, Dual
+from odefit.problem.arrays import Array, IntArray
+from odefit.problem.binding import Binding, scalar_value, unknowns_of
+from odefit.problem.condition import Condition
+from odefit.problem.expressions import TIME, Expression
+from odefit.problem.gradients import Gradient
+from odefit.problem.vector_field import SensitivityPattern, VectorField
+from odefit.simulation.algebraic import consistent
+from odefit.simulation.engine import EngineFailure, InitialState
+from odefit.simulation.engine_choice import EngineChoice
+from odefit.simulation.engines import Engines, Integrated
+from odefit.simulation.segments import Segment
+
+
+class Values(NamedTuple):
+    """Values at one time of a trajectory, and their changes along the scaled directions.
+
+    Attributes
+    ----------
+    states, scalars
+        Differential states and run-time scalars, shapes (n,) and (p,).
+    sensitivities, scalar_sensitivities
+        Shapes (n, m) and (p, m).
+    """
+
+    states: Array
+    scalars: Array
+    sensitivities: Array
+    scalar_sensitivities: Array
+
+
+class Propagation:
+    """Initial values, events and segments of a condition, with sensitivities by some unknowns.
+
+    Parameters
+    ----------
+    field, condition, engines
+        The arguments are those of :class:`odefit.simulation.trajectory.ConditionMap`.
+    unknowns
+        Unknowns that sensitivities are wanted of, shape (m,).
+    minimal_sizes
+        Sizes that unknowns count with at least for error control, shape (unknowns,).
+    pattern
+        The sparsity pattern of the scalars' sensitivities; None for that of this condition.
+
+    Attributes
+    ----------
+    field, condition, unknowns
+        The arguments.
+    """
+
+    def __init__(
+        self,
+        field: VectorField,
+        condition: Condition,
+        engines: Engines,
+        unknowns: Sequence[int],
+        minimal_sizes: Array | None = None,
+        pattern: SensitivityPattern | None = None,
+    ) -> None:
+        self.field = field
+        self.condition = condition
+        self._engines = engines
+        self._initial = Binding([condition.initial[s] for s in field.states], condition.scalars)
+        self._scalars = Binding([condition.scalars[s] for s in field.scalars], condition.scalars)
+        self.unknowns = tuple(unknowns)
+        self._indices = np.array(unknowns, dtype=np.intp)
+        self._minimal_sizes = 0.0 if minimal_sizes is None else minimal_sizes[self._indices]
+        self._column = {unknown: k for k, unknown in enumerate(unknowns)}
+        self._pattern = pattern or sensitivity_pattern(field, [condition], unknowns)
+        self._events: dict[int, _Event] = {}
+
+    def sizes(self, vector: Array) -> Array:
+        """Return what a unit step along each direction is: the unknown's own size, shape (m,).
+
+        The error control then sees numbers of the states' own size.
+        """
+        sizes = np.maximum(np.abs(vector[self._indices]), self._minimal_sizes)
+        sizes[sizes == 0.0] = 1.0
+        return sizes
+
+    def start(self, vector: Array, sizes: Array) -> Values | EngineFailure:
+        """Return the values at t0, before any event; a failure if a state is not finite."""
+        now = Values(
+            self._initial(vector),
+            self._scalars(vector),
+            self._initial.derivative(vector, self._indices) * sizes,
+            self._scalars.derivative(vector, self._indices) * sizes,
+        )
+        if not np.isfinite(now.states).all():
+            name = self.field.states[int(np.flatnonzero(~np.isfinite(now.states))[0])]
+            reason = f"the initial value of {name} is not finite"
+            return EngineFailure(self.condition.t0, reason)
+        return now
+
+    def consistent(
+        self, vector: Array, now: Values, guess: Array
+    ) -> tuple[Array, Array] | EngineFailure:
+        """Return the algebraic variables at t0 and their sensitivities."""
+        values = self._named_values(self.condition.t0, vector, now)
+        return consistent(self.field, values, guess, self.condition.t0, len(self._indices))
+
+    def after_event(
+        self, assignment: Mapping[str, Expression], time: float, vector: Array, before: Values
+    ) -> Values:
+        """Return the values after an event, all of them computed from the values before."""
+        key = id(assignment)  # the condition keeps it
+        if key not in self._events:
+            self._events[key] = _Event(self.field, self.condition, assignment, self._indices)
+        return self._events[key](time, vector, self.sizes(vector), before)
+
+    def integrate(
+        self, segment: Segment, now: Values, guess: Array, choice: EngineChoice
+    ) -> Integrated:
+        """Integrate a segment from these values."""
+        initial = InitialState(
+            now.states, now.scalars, now.sensitivities, now.scalar_sensitivities, guess
+        )
+        return self._engines.integrate(self.field, self._pattern, segment, initial, choice)
+
+    def explain(self, failure: EngineFailure, vector: Array, now: Values, segment: Segment) -> str:
+        """Return the reason, with the state at fault where the segment's start shows it."""
+        if not self.field.algebraic:
+            rhs = self.field.rhs(self._named_values(segment.start, vector, now), DUAL)
+            for name, value in zip(self.field.states, rhs, strict=True):
+                if not np.isfinite(value.value):
+                    return f"the right-hand side of {name} is not finite at t = {segment.start:g}"
+        return failure.reason
+
+    def _named_values(self, time: float, vector: Array, now: Values) -> dict[str, Dual]:
+        """Return all names but the algebraic variables, with derivatives along the directions."""
+        sizes = self.sizes(vector)
+        values = {}
+        for name in self.condition.scalars:
+            scalar = scalar_value(name, self.condition.scalars, vector)
+            partials = {
+                self._column[k]: d * sizes[self._column[k]]
+                for k, d in scalar.partials.items()
+                if k in self._column
+            }
+            values[name] = Dual(scalar.value, partials)
+        for i, name in enumerate(self.field.scalars):
+            values[name] = Dual(now.scalars[i], dict(enumerate(now.scalar_sensitivities[i])))
+        for i, name in enumerate(self.field.states):
+            values[name] = Dual(now.states[i], dict(enumerate(now.sensitivities[i])))
+        for name, given in self.condition.inputs.items():
+            values[name] = Dual(given(np.array([time]))[0])
+        values[TIME] = Dual(time)
+        return values
+
+
+class _Event:
+    """The assignments of an event, with their derivatives along the directions."""
+
+    def __init__(
+        self,
+        field: VectorField,
+        condition: Condition,
+        assignment: Mapping[str, Expression],
+        unknowns: IntArray,
+    ) -> None:
+        self._unknowns = unknowns
+        self._condition = condition
+        self._states = {name: i for i, name in enumerate(field.states)}
+        self._scalars = {name: j for j, name in enumerate(field.scalars)}
+        names = {n for e in assignment.values() for n in e.names}
+        known = condition.scalars
+        self._others = sorted((names & known.keys()) - self._scalars.keys())
+        self._binding = Binding([known[n] for n in self._others], known)
+        self._inputs = sorted(names & condition.inputs.keys())
+        self._names = names
+        moving = {*self._states, *self._scalars}
+        moving |= {n for n in self._others if unknowns_of(known[n], known)}
+        self._gradients = [(name, Gradient(e, moving)) for name, e in assignment.items()]
+
+    def __call__(self, time: float, vector: Array, sizes: Array, before: Values) -> Values:
+        """Return the values after the event."""
+        new = Values(*(part.copy() for part in before))
+        values: dict[str, Any] = {TIME: np.float64(time)}
+        rows: dict[str, Array] = {}
+        for name in self._names:
+            if name in self._states:
+                i = self._states[name]
+                values[name], rows[name] = before.states[i], before.sensitivities[i]
+            elif name in self._scalars:
+                j = self._scalars[name]
+                values[name], rows[name] = before.scalars[j], before.scalar_sensitivities[j]
+        if self._others:
+            values |= zip(self._others, self._binding(vector), strict=True)
+            derivatives = self._binding.derivative(vector, self._unknowns) * sizes
+            rows |= zip(self._others, derivatives, strict=True)
+        for name in self._inputs:
+            values[name] = self._condition.inputs[name](np.array([time]))[0]
+        for name, gradient in self._gradients:
+            value, partials = gradient(values)
+            changes = np.zeros(len(self._unknowns))
+            for other, partial in partials.items():
+                row = rows[other]
+                if np.isfinite(partial):
+                    changes += partial * row
+                else:
+                    changes += np.where(row == 0.0, 0.0, partial * row)
+            if name in self._states:
+                new.states[self._states[name]] = value
+                new.sensitivities[self._states[name]] = changes
+            elif name in self._scalars:
+                new.scalars[self._scalars[name]] = value
+                new.scalar_sensitivities[self._scalars[name]] = changes
+        return new
+
+
+def sensitivity_pattern(
+    field: VectorField, conditions: Sequence[Condition], unknowns: Sequence[int]
+) -> SensitivityPattern:
+    """Return which run-time scalars may change along which directions in some conditions.
+
+    Those that events assign change with whatever the new value depends on: with nothing if it is a
+    number, along all directions if it depends on states.
+    """
+    column = {unknown: k for k, unknown in enumerate(unknowns)}
+    entries: set[tuple[int, int]] = set()
+    for condition in conditions:
+        reach = _reach(field, condition, set(unknowns))
+        entries |= {
+            (j, column[k])
+            for j, name in enumerate(field.scalars)
+            for k in reach[name]
+            if k in column
+        }
+    return SensitivityPattern(len(column), frozenset(entries))
+
+
+def _reach(field: VectorField, condition: Condition, every: set[int]) -> dict[str, set[int]]:
+    """Return the unknowns that may act on each scalar at some time of a condition."""
+    scalars = condition.scalars
+    reach = {name: unknowns_of(bound, scalars) for name, bound in scalars.items()}
+    states = set(field.states)
+    assignments = [(name, e) for _, event in condition.events for name, e in event.items()]
+    changed = True
+    while changed:
+        changed = False
+        for name, expression in assignments:
+            if name not in reach:
+                continue
+            own = every if expression.names & states else set()
+            for other in expression.names & scalars.keys():
+                own = own | reach[other]
+            if not own <= reach[name]:
+                reach[name] = reach[name] | own
+                changed = True
+    return reach

@@ -1,0 +1,152 @@
+"""Measurements whose residuals are evaluated together, as whole arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from odefit.problem.algebras import DERIVATIVES, NUMPY
+from odefit.problem.arrays import Array, IntArray
+from odefit.problem.gradients import Gradient
+from odefit.problem.noise import Transform
+from odefit.simulation.observed_rows import (
+    ObservedRows,
+    RowValues,
+    StackedTrajectories,
+    keeping_zero,
+)
+
+
+class Out(NamedTuple):
+    """The arrays that groups of measurements write to, and whether the Jacobian is wanted."""
+
+    residuals: Array
+    jacobian: Array
+    derivatives: bool
+
+
+class Sums(NamedTuple):
+    """Squares, and logarithms of the standard deviations that depend on unknowns or do not."""
+
+    squares: float
+    log_sds: float
+    known_log_sds: float
+
+
+@dataclass(frozen=True, eq=False)
+class PlainStates:
+    """Measurements of plain states whose weights are known: copied with their sensitivities.
+
+    Attributes
+    ----------
+    members
+        Conditions whose trajectories are stacked.
+    columns
+        Unknowns by which they have sensitivities, shape (m,).
+    rows, states
+        Row of the stack and number of the state of each measurement, shape (R,).
+    out
+        Numbers of the residuals, shape (R,).
+    measured, weights
+        Measured values and the reciprocals of their standard deviations, shape (R,).
+    known_log_sds
+        Sum of the logarithms of the standard deviations.
+    """
+
+    members: tuple[int, ...]
+    columns: IntArray
+    rows: IntArray
+    states: IntArray
+    out: IntArray
+    measured: Array
+    weights: Array
+    known_log_sds: float
+
+    def fill(self, vector: Array, stack: StackedTrajectories, out: Out) -> Sums:
+        """Write residuals and Jacobian."""
+        residuals = (stack.states[self.rows, self.states] - self.measured) * self.weights
+        out.residuals[self.out] = residuals
+        if out.derivatives and len(self.columns):
+            by_unknown = stack.sensitivities[self.rows, self.states]
+            by_unknown *= self.weights[:, None]
+            out.jacobian[self.out[:, None], self.columns] = by_unknown
+        return Sums(float(residuals @ residuals), 0.0, self.known_log_sds)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Measurements of one observable in several conditions, under one noise model.
+
+    Attributes
+    ----------
+    members
+        Conditions whose trajectories are stacked.
+    rows
+        The measured rows.
+    predicted
+        The observable.
+    transform
+        The function that is taken of it, if any.
+    given
+        Observables in the expression of the standard deviation.
+    sd
+        The standard deviation: known, shape (R,); the number of the unknown that it is; or an
+        expression.
+    measured
+        Measured values, transformed, shape (R,).
+    out, sd_out
+        Numbers of the residuals, and of those that standard deviations add where they depend on
+        unknowns, shape (R,).
+    """
+
+    members: tuple[int, ...]
+    rows: ObservedRows
+    predicted: Gradient
+    transform: Transform | None
+    given: Mapping[str, Gradient]
+    sd: Array | int | Gradient
+    measured: Array
+    out: IntArray
+    sd_out: IntArray | None
+
+    def fill(self, vector: Array, stack: StackedTrajectories, out: Out) -> Sums:
+        """Write residuals and Jacobian.
+
+        By Fisher scoring: the gradient of r^2/2 + log(sd) is r r' + sd'/sd, its Fisher matrix
+        h' h'/sd^2 + 2 (sd'/sd)^2, where r' holds h'/sd - r sd'/sd.
+        """
+        at = RowValues(self.rows, vector, stack, out.derivatives)
+        predicted, jacobian = at.evaluate(self.predicted)
+        if self.transform is not None:
+            if out.derivatives:
+                slope = DERIVATIVES[self.transform](predicted, predicted)
+                jacobian = keeping_zero(np.asarray(slope)[:, None], jacobian)
+            predicted = NUMPY.call(self.transform, [predicted])
+        sd: Any
+        by_sd: Any = None
+        if isinstance(self.sd, Gradient):
+            for name, gradient in self.given.items():
+                at.give(name, *at.evaluate(gradient))
+            sd, by_sd = at.evaluate(self.sd)
+        else:
+            sd = vector[self.sd] if isinstance(self.sd, int) else self.sd
+        residuals = (predicted - self.measured) / sd
+        out.residuals[self.out] = residuals
+        logarithms = np.log(sd)
+        sds = float(np.sum(logarithms)) * (len(residuals) if np.ndim(sd) == 0 else 1)
+        squares = float(residuals @ residuals)
+        if out.derivatives:
+            jacobian /= np.reshape(sd, (-1, 1))
+            out.jacobian[self.out] = jacobian
+        if self.sd_out is None:
+            return Sums(squares, 0.0, sds)
+        out.residuals[self.sd_out] = (1.0 - residuals**2) / math.sqrt(2.0)
+        if out.derivatives and isinstance(self.sd, int):
+            out.jacobian[self.sd_out, self.sd] = math.sqrt(2.0) / sd
+        elif out.derivatives:
+            out.jacobian[self.sd_out] = math.sqrt(2.0) * by_sd / np.reshape(sd, (-1, 1))
+        return Sums(squares, sds, 0.0)

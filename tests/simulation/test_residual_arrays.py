@@ -1,0 +1,126 @@
+"""Residuals in whole arrays: the same as one observable and condition at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from odefit import Event, Experiment, ForwardMap, Model, Parameter, Problem
+from odefit.simulation import Evaluation, Failure
+from odefit.simulation.noise import SeriesResiduals
+from tests.simulation.numerics import Array, evaluated
+from tests.simulation.zoo import NOISE, ZOO, Case
+
+
+def one_at_a_time(problem: Problem, vector: Array) -> tuple[Array, Array, float]:
+    """Residuals, Jacobian and cost by dual numbers, condition by condition, written out anew."""
+    forward, n = ForwardMap(problem), len(vector)
+    trajectories = [forward.trajectory(vector, c.name) for c in problem.conditions]
+    values, rows, cost = [], [], 0.0
+    for block in forward.series_residuals(vector, trajectories):  # type: ignore[arg-type]
+        assert isinstance(block, SeriesResiduals)
+        count = len(block.predicted)
+        r, sd = block.residuals.array(count), block.sd.array(count)
+        relative = block.sd.gradient(n, count) / sd[:, None]
+        values.append(r)
+        rows.append(block.residuals.gradient(n, count) + r[:, None] * relative)
+        cost += 0.5 * float(r @ r)
+        if block.sd.partials:
+            values.append((1 - r**2) / np.sqrt(2))
+            rows.append(np.sqrt(2) * relative)
+            cost += float(np.sum(np.log(sd)))
+    return np.concatenate(values), np.concatenate(rows), cost
+
+
+def many_conditions() -> Case:
+    """Everything that may differ between conditions does: bindings, noise, events, inputs."""
+    data = {
+        "t": [0.0, 1.0, 2.0, 2.0, 3.0],
+        "u": [0.0, 1.0, 0.5, 0.5, 2.0],
+        "y": [1.0, np.nan, 0.7, 0.6, 0.2],
+        "z": [1.0, 0.5, 0.3, np.nan, 0.1],
+        "x": [1.0, 0.8, np.nan, np.nan, 0.3],
+    }
+    problem = Problem(
+        Model(
+            ode={"x": "-k*x*on + c*q + 0.1*u", "q": "k*x - q"},
+            observables={"y": "s*(x + 2*q) + o*on", "z": "log(x + q + 1)*f + u", "x": "x"},
+            constants={"on": 1.0, "c": 0.2, "o": 0.0, "f": 1.0, "s": 1.0},
+            inputs={"u": "linear"},
+        ),
+        parameters={"k": {}, "s1": {}, "s2": {}, "noise": {}, "x0": Parameter(per_experiment=True)},
+        initial={"x": "x0", "q": "s1^2/k"},
+        noise={"y": {"sd": "noise*f + 0.01*z"}, "z": {"sd": "estimate"}, "x": {"sd": 0.3}},
+        experiments=[
+            Experiment("one", data, constants={"s": "s1", "o": "s2"}),
+            Experiment("two", {**data, "y_sd": np.full(5, 0.2)}, constants={"s": "s2"}),
+            Experiment("three", data, constants={"s": "s1*s2", "f": 2.0, "o": "noise"}),
+            Experiment(
+                "four",
+                data,
+                constants={"s": 0.5, "o": "s1"},
+                events=[Event((1.5,), {"on": "on/2 + s2"}), Event((1.5,), {"x": "x*c"})],
+            ),
+        ],
+    )
+    return problem, np.linspace(0.4, 1.3, len(problem.keys))
+
+
+CASES = {**ZOO, **NOISE, "many conditions": many_conditions}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_whole_arrays_are_the_same_as_one_observable_at_a_time(name: str) -> None:
+    problem, vector = CASES[name]()
+    residuals, jacobian, cost = one_at_a_time(problem, vector)
+    found = evaluated(ForwardMap(problem), vector)
+    count = len(residuals)
+    assert found.residuals[:count] == pytest.approx(residuals, rel=1e-11, abs=1e-12)
+    assert found.jacobian[:count] == pytest.approx(jacobian, rel=1e-9, abs=1e-10)
+    priors = found.residuals[count:]
+    assert found.cost == pytest.approx(cost + 0.5 * float(priors @ priors), rel=1e-10)
+
+
+@pytest.mark.parametrize("engine", ["heyoka", "casadi"])
+def test_the_cost_alone_has_the_logarithms_of_sds_that_depend_on_states(engine: str) -> None:
+    problem = Problem(
+        Model(ode={"x": "-k*x"}, observables={"y": "x"}),
+        {"t": [0.0, 1.0, 2.0], "y": [1.0, 0.5, 0.3]},
+        {"k": {}},
+        {"x": 1.0},
+        noise={"y": {"sd": "0.1 + 0.2*y"}},
+    )
+    forward = ForwardMap(problem, engine)  # type: ignore[arg-type]
+    alone = forward.evaluate_cost(np.array([0.7]))
+    assert isinstance(alone, Evaluation)
+    whole = evaluated(forward, np.array([0.7]))
+    assert alone.cost == pytest.approx(whole.cost, rel=1e-7)
+    assert alone.log_likelihood == pytest.approx(whole.log_likelihood, rel=1e-7)
+
+
+def test_a_failure_names_experiment_observable_and_time() -> None:
+    problem = Problem(
+        Model(ode={"x": "-k*x"}, observables={"y": "log(x - c)"}, constants={"c": 0.0}),
+        parameters={"k": {}},
+        initial={"x": 1.0},
+        experiments=[
+            Experiment("fine", {"t": [0.0, 1.0], "y": [0.0, -1.0]}),
+            Experiment("beyond", {"t": [0.0, 1.0], "y": [0.0, -1.0]}, constants={"c": 0.5}),
+        ],
+    )
+    found = ForwardMap(problem).evaluate(np.array([1.0]))
+    assert isinstance(found, Failure)
+    assert (found.experiment, found.time) == ("beyond", 1.0)
+    assert found.reason == "observable 'y' is nan"
+
+
+def test_a_derivative_of_zero_stays_zero_where_an_observable_is_infinitely_steep() -> None:
+    """sqrt(x) at x = 0: x moves with b only where it has left zero."""
+    problem = Problem(
+        Model(ode={"x": "b"}, observables={"y": "sqrt(x) + a"}),
+        {"t": [0.0, 1.0], "y": [1.0, 1.0]},
+        {"a": {}, "b": {}},
+        {"x": 0.0},
+    )
+    found = evaluated(ForwardMap(problem), problem.vector({"a": 2.0, "b": 4.0}))
+    assert found.jacobian == pytest.approx(np.array([[1.0, 0.0], [1.0, 0.25]]), rel=1e-9)
