@@ -77,19 +77,18 @@ class ConditionsMap:
         choice
             The choice of an engine, as the integration before has returned it.
         """
+        if len(self._parts) == 1:
+            return self._parts[0][1].all(vector, choice)
         found: dict[int, Trajectory] = {}
         for numbers, part in self._parts:
-            own: list[Trajectory] | Failure
-            if isinstance(part, ConditionMap):
-                trajectory = part(vector, None, choice)
-                own = trajectory if isinstance(trajectory, Failure) else [trajectory]
-            else:
-                own = part(vector, choice)
+            own = part.all(vector, choice)
             if isinstance(own, Failure):
                 return own
             choice = own[-1].choice
             found |= zip(numbers, own, strict=True)
         trajectories = [found[number] for number in range(len(found))]
+        if trajectories[-1].choice is choice:
+            return trajectories
         # The last one tells what is known now.
         trajectories[-1] = replace(trajectories[-1], choice=choice)
         return trajectories
@@ -167,9 +166,7 @@ class SharedMap:
             rows = [(r, _positions(unknowns, self._unknowns[r.condition])) for r in shared.rows]
             self._branches.append(_Branch(propagation, len(unknowns), columns, rows, []))
 
-    def __call__(
-        self, vector: Array, choice: EngineChoice = UNDECIDED
-    ) -> list[Trajectory] | Failure:
+    def all(self, vector: Array, choice: EngineChoice) -> list[Trajectory] | Failure:
         """Return the trajectories of the conditions in their order, or why one has none."""
         with np.errstate(all="ignore"):
             return self._run(vector, choice)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from odefit.problem.algebras import NUMPY
-from odefit.problem.arrays import Array, IntArray
+from odefit.problem.arrays import Array
 from odefit.problem.binding import unknowns_of
 from odefit.problem.condition import Condition, Series
 from odefit.problem.expressions import Expression
@@ -29,7 +29,13 @@ from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.noise import known_sds
 from odefit.simulation.observed_rows import ObservedRows, StackedTrajectories
-from odefit.simulation.residual_groups import Group, Out, PlainStates
+from odefit.simulation.residual_groups import (
+    Group,
+    Numbers,
+    Out,
+    PlainStates,
+    numbers,
+)
 from odefit.simulation.trajectory import Trajectory
 
 
@@ -71,6 +77,10 @@ class AssembledResiduals(NamedTuple):
     squares: float
     log_sds: float
     known_log_sds: float
+
+
+_Layout = dict[tuple[int, ...], list[PlainStates | Group]]
+"""Conditions whose trajectories are stacked, and the groups of their measurements."""
 
 
 class _Block(NamedTuple):
@@ -135,7 +145,7 @@ class ResidualArrays:
                         logarithms = np.log(series.values * math.log(base))
                     self.log_density_offset -= float(np.sum(logarithms))
         self.count = start
-        self._layouts: dict[Any, list[PlainStates | Group]] = {}
+        self._layouts: dict[Any, _Layout] = {}
 
     def _sd_depends_on_unknowns(self, noise: Noise, series: Series, condition: Condition) -> bool:
         if known_sds(noise, series) is not None:
@@ -165,43 +175,42 @@ class ResidualArrays:
         derivatives
             Whether the Jacobian is wanted.
         """
-        groups = self._layout(trajectories)
         residuals = np.empty(self.count)
         jacobian = np.zeros((self.count, len(vector)))
         out = Out(residuals, jacobian, derivatives)
         squares = log_sds = known_log_sds = 0.0
-        stacks: dict[tuple[int, ...], StackedTrajectories] = {}
         with np.errstate(all="ignore"):
-            for group in groups:
-                key = group.members
-                if key not in stacks:
-                    stacks[key] = StackedTrajectories.of([trajectories[c] for c in key])
-                sums = group.fill(vector, stacks[key], out)
-                squares += sums.squares
-                log_sds += sums.log_sds
-                known_log_sds += sums.known_log_sds
-        finite = np.isfinite(residuals).all() and np.isfinite(jacobian).all()
+            for members, groups in self._layout(trajectories).items():
+                stack = StackedTrajectories.of([trajectories[c] for c in members])
+                for group in groups:
+                    sums = group.fill(vector, stack, out)
+                    squares += sums.squares
+                    log_sds += sums.log_sds
+                    known_log_sds += sums.known_log_sds
+            # A sum that is finite shows that its terms are; one that is not may have overflowed.
+            finite = math.isfinite(squares) or bool(np.isfinite(residuals).all())
+            if derivatives and finite:
+                finite = math.isfinite(jacobian.sum()) or bool(np.isfinite(jacobian).all())
         if not (finite and math.isfinite(log_sds + known_log_sds)):
             return None
         return AssembledResiduals(residuals, jacobian, squares, log_sds, known_log_sds)
 
     # Layout -----------------------------------------------------------------------------------
 
-    def _layout(self, trajectories: Sequence[Trajectory]) -> list[PlainStates | Group]:
+    def _layout(self, trajectories: Sequence[Trajectory]) -> _Layout:
         """Return the groups of measurements that are evaluated together."""
         key = tuple((t.unknowns, tuple(t.switched)) for t in trajectories)
         if key not in self._layouts:
             self._layouts[key] = self._make_layout(key)
         return self._layouts[key]
 
-    def _make_layout(
-        self, key: Sequence[tuple[tuple[int, ...], tuple[str, ...]]]
-    ) -> list[PlainStates | Group]:
+    def _make_layout(self, key: Sequence[tuple[tuple[int, ...], tuple[str, ...]]]) -> _Layout:
         by_unknowns: dict[tuple[int, ...], list[int]] = {}
         for number, (unknowns, _) in enumerate(key):
             by_unknowns.setdefault(unknowns, []).append(number)
-        found: list[PlainStates | Group] = []
+        layout: _Layout = {}
         for unknowns, members in by_unknowns.items():
+            found = layout[tuple(members)] = []
             together: dict[Any, list[_Block]] = {}
             offsets = self._offsets(members)
             for block in self._blocks:
@@ -210,11 +219,11 @@ class ResidualArrays:
                     together.setdefault(self._kind(block, switched), []).append(block)
             for kind, blocks in together.items():
                 if kind is None:
-                    found.append(self._plain_states(unknowns, tuple(members), blocks, offsets))
+                    found.append(self._plain_states(unknowns, blocks, offsets))
                 else:
                     names = frozenset(kind[-1])
-                    found.append(self._group(unknowns, tuple(members), blocks, offsets, names))
-        return found
+                    found.append(self._group(unknowns, blocks, offsets, names))
+        return layout
 
     def _offsets(self, members: Sequence[int]) -> dict[int, int]:
         lengths = [len(self._problem.conditions[c].times) for c in members]
@@ -243,7 +252,6 @@ class ResidualArrays:
     def _plain_states(
         self,
         unknowns: tuple[int, ...],
-        members: tuple[int, ...],
         blocks: Sequence[_Block],
         offsets: Mapping[int, int],
     ) -> PlainStates:
@@ -255,20 +263,18 @@ class ResidualArrays:
         found = [known_sds(b.noise, b.series) for b in blocks]
         sds = np.concatenate([sd for sd in found if sd is not None])
         return PlainStates(
-            members,
-            np.array(unknowns, dtype=np.intp),
+            numbers(np.array(unknowns, dtype=np.intp)),
             np.concatenate([b.series.rows + offsets[b.condition] for b in blocks]),
             np.concatenate(columns).astype(np.intp),
             _indices([b.rows for b in blocks]),
             np.concatenate([b.series.values for b in blocks]),
-            1.0 / sds,
+            None if (sds == 1.0).all() else 1.0 / sds,
             float(np.sum(np.log(sds))),
         )
 
     def _group(
         self,
         unknowns: tuple[int, ...],
-        members: tuple[int, ...],
         blocks: Sequence[_Block],
         offsets: Mapping[int, int],
         switched: frozenset[str],
@@ -304,7 +310,6 @@ class ResidualArrays:
                 measured = NUMPY.call(noise.transform, [measured])
         sd_rows = [b.sd_rows for b in blocks if b.sd_rows is not None]
         return Group(
-            members,
             rows,
             rows.gradient(observables[first.name]),
             noise.transform,
@@ -316,6 +321,6 @@ class ResidualArrays:
         )
 
 
-def _indices(slices: Sequence[slice]) -> IntArray:
+def _indices(slices: Sequence[slice]) -> Numbers:
     """Return the numbers in some slices, one after the other."""
-    return np.concatenate([np.arange(s.start, s.stop) for s in slices])
+    return numbers(np.concatenate([np.arange(s.start, s.stop) for s in slices]))
