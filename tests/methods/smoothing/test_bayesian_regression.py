@@ -14,9 +14,9 @@ from odefit.methods.smoothing.bayesian_regression import (
     most_likely_variances,
 )
 from odefit.methods.smoothing.expansion import Expansion
+from odefit.methods.smoothing.few_splines import equal_bsplines
 from odefit.methods.smoothing.gaussian_process import entire_decay, geometric_decay
 from odefit.methods.smoothing.smoother import InUnits
-from odefit.methods.smoothing.smoothing_spline import equal_bsplines
 from odefit.problem.arrays import Array
 from tests.methods.smoothing.functions import LONG, wave
 

@@ -230,7 +230,7 @@ def test_a_thousand_points_take_banded_matrices_alone(smoother: Smoother) -> Non
     curve = smoother.fit(LONG, np.sin(LONG) + 0.1 * noise(1001))
     assert isinstance(curve, InUnits)
     assert isinstance(curve.curve, PenalisedSpline)
-    problem = curve.curve.problem
+    problem = curve.curve.problem.design
     for matrix in (problem.gram, problem.penalty, problem.rows.values, problem.derivatives.values):
         assert matrix.shape[0] <= 2 * problem.order
     for solution in curve.curve.solutions:

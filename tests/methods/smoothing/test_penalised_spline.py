@@ -19,7 +19,7 @@ SERIES = NormalisedSeries(X, RNG.normal(size=30), RNG.uniform(0.5, 2, 30))
 
 def weighted_locally(order: int, *, even: bool) -> PenalisedProblem:
     problem = PenalisedProblem.in_pieces(SERIES, order, 29)
-    return problem if even else problem.with_local_weights(2.0 + np.sin(9 * problem.points))
+    return problem if even else problem.with_local_weights(2.0 + np.sin(9 * problem.design.points))
 
 
 @pytest.mark.parametrize("degree", [1, 3, 5])
@@ -51,12 +51,12 @@ def test_breakpoints_have_about_as_many_points_between_them() -> None:
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_the_solution_is_that_of_the_dense_formulas(order: int, even: bool) -> None:
     problem = weighted_locally(order, even=even)
-    design, derivatives = problem.rows.dense(), problem.derivatives.dense()
-    penalty = derivatives.T @ (problem.weights[:, None] * derivatives)
+    design, derivatives = problem.design.rows.dense(), problem.design.derivatives.dense()
+    penalty = derivatives.T @ (problem.design.weights[:, None] * derivatives)
     for ratio in (0.1, 1e3):
         found = problem.solve(ratio)
         assert found is not None
-        smoothing = ratio * problem.unit
+        smoothing = ratio * problem.design.unit
         normal = design.T @ (SERIES.weights[:, None] * design) + smoothing * penalty
         c = np.linalg.solve(normal, design.T @ (SERIES.weights * SERIES.y))
         assert design @ found.coefficients == pytest.approx(design @ c, abs=1e-6)
@@ -64,7 +64,7 @@ def test_the_solution_is_that_of_the_dense_formulas(order: int, even: bool) -> N
         assert found.rss == pytest.approx(rss, rel=1e-5)
         assert found.cost == pytest.approx(rss + smoothing * c @ penalty @ c, rel=1e-5)
         hat = design @ np.linalg.solve(normal, design.T * SERIES.weights)
-        assert problem.effective_parameters(ratio) == pytest.approx(np.trace(hat), abs=2e-3)
+        assert problem.design.effective_parameters(ratio) == pytest.approx(np.trace(hat), abs=2e-3)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
@@ -74,17 +74,17 @@ def test_likelihoods_compare_across_smoothing_parameters_and_local_weights(order
     roots = np.sqrt(SERIES.weights)
     for even in (True, False):
         problem = weighted_locally(order, even=even)
-        derivatives = problem.derivatives.dense()
-        penalty = derivatives.T @ (problem.weights[:, None] * derivatives)
+        derivatives = problem.design.derivatives.dense()
+        penalty = derivatives.T @ (problem.design.weights[:, None] * derivatives)
         values, vectors = np.linalg.eigh(penalty)
-        design = roots[:, None] * problem.rows.dense()
+        design = roots[:, None] * problem.design.rows.dense()
         smooth = design @ (vectors[:, order:] / np.sqrt(values[order:]))
         free = np.linalg.qr(roots[:, None] * np.vander(X, order))[0]
         for ratio in (0.1, 10.0, 1e3):
             found = problem.solve(ratio)
             assert found is not None
             ours.append(problem.likelihood(found)[0])
-            covariance = np.eye(30) + smooth @ smooth.T / (ratio * problem.unit)
+            covariance = np.eye(30) + smooth @ smooth.T / (ratio * problem.design.unit)
             inverse = np.linalg.inv(covariance)
             inner = free.T @ inverse @ free
             left = inverse - inverse @ free @ np.linalg.solve(inner, free.T @ inverse)
@@ -100,4 +100,4 @@ def test_polynomials_that_are_free_survive_the_strongest_smoothing() -> None:
     line = NormalisedSeries(x, 0.3 + 0.7 * x, np.ones(100))
     found = (problem := PenalisedProblem.in_pieces(line, 3, 99)).solve(1e11)
     assert found is not None
-    assert problem.rows @ found.coefficients == pytest.approx(line.y, abs=1e-6)
+    assert problem.design.rows @ found.coefficients == pytest.approx(line.y, abs=1e-6)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from odefit.methods.smoothing.penalised_spline import PenalisedProblem
+from odefit.methods.smoothing.penalised_design import PenalisedDesign
 from odefit.methods.smoothing.smoother import Interpolant, NormalisedSeries, SeriesSmoother
 from odefit.methods.smoothing.smoothing_parameter import (
     Criterion,
@@ -96,19 +96,19 @@ def local_weights(spline: PenalisedSpline) -> Array | None:
     array or None
         Weights of the penalty, shape (Gauss points,); None if the derivative is zero everywhere.
     """
-    problem = spline.problem
-    squares = (problem.derivatives @ spline.solutions[0].coefficients) ** 2
+    design = spline.problem.design
+    squares = (design.derivatives @ spline.solutions[0].coefficients) ** 2
     half = WINDOW / spline.effective_parameters
-    local = window_means(problem, window_means(problem, squares, half), half)
-    mean = float(problem.quadrature @ local) / 2
+    local = window_means(design, window_means(design, squares, half), half)
+    mean = float(design.quadrature @ local) / 2
     return 1.0 / (local / mean + MIN_ROUGHNESS) if mean > 0 else None
 
 
-def window_means(problem: PenalisedProblem, values: Array, half: float) -> Array:
+def window_means(design: PenalisedDesign, values: Array, half: float) -> Array:
     """Return means over windows around the Gauss points, `half` to each side within [-1, 1]."""
-    points = problem.points
+    points = design.points
     edges = np.concatenate([[-1.0], (points[1:] + points[:-1]) / 2, [1.0]])
-    total = np.concatenate([[0.0], np.cumsum(problem.quadrature * values)])
+    total = np.concatenate([[0.0], np.cumsum(design.quadrature * values)])
     low, high = np.maximum(points - half, -1.0), np.minimum(points + half, 1.0)
     means: Array = (np.interp(high, edges, total) - np.interp(low, edges, total)) / (high - low)
     return means

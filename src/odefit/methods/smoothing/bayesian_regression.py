@@ -46,15 +46,20 @@ class RidgeModel:
     unexplained: float
     n: int
 
-    def likelihood(self, ratios: Array) -> tuple[Array, Array]:
+    def likelihood(
+        self, ratios: Array, log_determinants: Array | None = None
+    ) -> tuple[Array, Array]:
         """Return -2 log(marginal likelihood) up to a constant, and the prior variance, by ratio.
 
         With prior variance v and noise variance v r, the data have variance v (s^2 + r) along
         the singular vectors and v r elsewhere. For given r the most likely v is a mean.
+        `log_determinants` are the sums of log(s^2 + r) by ratio, where they are known.
         """
         s2, b2, r = self.singular**2, self.projections**2, ratios[:, None]
         variance = ((b2 / (s2 + r)).sum(axis=1) + self.unexplained / ratios) / self.n
-        score = self.n * np.log(np.maximum(variance, 1e-300)) + np.log(s2 + r).sum(axis=1)
+        if log_determinants is None:
+            log_determinants = np.log(s2 + r).sum(axis=1)
+        score = self.n * np.log(np.maximum(variance, 1e-300)) + log_determinants
         return score + (self.n - len(s2)) * np.log(ratios), variance
 
     def cross_validation(self, ratios: Array) -> tuple[Array, Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import factorial
 
 import numpy as np
@@ -79,7 +79,7 @@ class BSplines:
 
     def gauss_points(self, count: int) -> tuple[Array, Array]:
         """Return `count` Gauss points in each polynomial piece, and their quadrature weights."""
-        nodes, weights = np.polynomial.legendre.leggauss(count)
+        nodes, weights = _legendre(count)
         half = np.diff(self.breakpoints)[:, None] / 2
         points = self.breakpoints[:-1, None] + half * (1 + nodes)
         return points.ravel(), (half * weights).ravel()
@@ -140,6 +140,13 @@ class BandedRows:
     def _column_sums(self, columns: IntArray, entries: Array) -> Array:
         sums = np.bincount(columns.ravel(), weights=entries.ravel(), minlength=self.size)
         return np.asarray(sums, dtype=float)
+
+
+@lru_cache
+def _legendre(count: int) -> tuple[Array, Array]:
+    """Return the nodes and weights of Gauss-Legendre quadrature on [-1, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return np.asarray(nodes, dtype=float), np.asarray(weights, dtype=float)
 
 
 def breakpoints_among(x: Array, pieces: int) -> Array:

@@ -78,7 +78,7 @@ class PenalisedSpline:
     @property
     def effective_parameters(self) -> float:
         """Effective number of parameters of the best solution."""
-        return self.problem.effective_parameters(self.solutions[0].ratio)
+        return self.problem.design.effective_parameters(self.solutions[0].ratio)
 
     @cached_property
     def coefficients(self) -> Array:
@@ -135,7 +135,7 @@ def choose(
         Rounding prevents a solution for every value.
     """
     measure = problem.likelihood if criterion == "reml" else problem.cross_validation
-    low, high = LOG_RANGE[0], LOG_RANGE[1] + float(np.log(problem.unevenness))
+    low, high = LOG_RANGE[0], LOG_RANGE[1] + float(np.log(problem.design.unevenness))
     known: dict[float, tuple[float, float, Solution]] = {}
 
     def score(log: float) -> float:

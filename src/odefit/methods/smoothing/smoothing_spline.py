@@ -7,16 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from odefit.methods.smoothing.bayesian_regression import VARIANCE_RATIOS, RidgeModel
-from odefit.methods.smoothing.bsplines import BSplines
-from odefit.methods.smoothing.expansion import Expansion, average, posterior_weights
-from odefit.methods.smoothing.smoother import EPS, Interpolant, NormalisedSeries, SeriesSmoother
+from odefit.methods.smoothing.few_splines import few_splines
+from odefit.methods.smoothing.smoother import Interpolant, NormalisedSeries, SeriesSmoother
 from odefit.methods.smoothing.smoothing_parameter import Criterion, check_criterion, fit_penalised
 from odefit.problem.arrays import Array
 from odefit.problem.option_checks import whole
-
-CANDIDATES_PER_RATIO = 4
-"""Candidates for the smoothing parameter from one of `VARIANCE_RATIOS` to the next."""
 
 NEARLY_EXACT = 1e-2
 """Noise over the standard deviation of the values below which a high degree pays."""
@@ -69,62 +64,8 @@ class SmoothingSpline(SeriesSmoother):
         """Return the spline, averaged over likely smoothing parameters."""
         if self.size is None:
             return fit_penalised(series, self.order, self.criterion)
-        return self._few_splines(series, self.size)
-
-    def _few_splines(self, series: NormalisedSeries, size: int) -> Interpolant:
-        """Fit at most `size` B-splines by dense orthogonal factorisations, to the last digit."""
-        n, p = len(series.x), self.order
-        basis = equal_bsplines(2 * p - 1, max(min(size, n), 2 * p))
-        free, penalised = _split(basis, p)
-        roots = np.sqrt(series.weights)
-        design, y = roots[:, None] * basis.values(series.x), roots * series.y
-        # Only a small triangle of a long series matters from here on.
-        q, triangle = np.linalg.qr(np.hstack([design @ free, design @ penalised]))
-        right = q.T @ y
-        unexplained = float(np.sum((y - q @ right) ** 2)) if n > len(right) else 0.0
-        # The first p rows are what the free polynomials explain; the others are a ridge
-        # regression.
-        u, s, vt = np.linalg.svd(triangle[p:, p:], full_matrices=False)
-        b = u.T @ right[p:]
-        unexplained += float(np.sum((right[p:] - u @ b) ** 2))
-        model = RidgeModel(s, b, unexplained, n - p)
-        grid = np.arange(CANDIDATES_PER_RATIO * (len(VARIANCE_RATIOS) - 1) + 1)
-        known = CANDIDATES_PER_RATIO * np.arange(len(VARIANCE_RATIOS))
-        ratios = np.exp(np.interp(grid, known, np.log(VARIANCE_RATIOS)))
-        if self.criterion == "reml":
-            scores, variances = model.likelihood(ratios)
-            chosen, weights = posterior_weights(scores, np.ones(len(scores)))
-        else:
-            scores, variances = model.cross_validation(ratios)
-            chosen, weights = np.array([np.argmin(scores)]), np.ones(1)
-        # What the smooth deviations take from the polynomials is given back to these.
-        directions = penalised - free @ np.linalg.solve(triangle[:p, :p], triangle[:p, p:])
-        directions = directions @ vt.T
-        polynomial = free @ np.linalg.solve(triangle[:p, :p], right[:p])
-        polynomial_root = free @ np.linalg.inv(triangle[:p, :p])
-        members = []
-        for i in chosen:
-            r, v = float(ratios[i]), float(variances[i])
-            sd = max(float(np.sqrt(r * v)), EPS)
-            root = np.hstack([directions * np.sqrt(v * r / (s**2 + r)), sd * polynomial_root])
-            mean = polynomial + directions @ (s / (s**2 + r) * b)
-            members.append(Expansion(basis, mean, root, sd))
-        return average(members, weights)
-
-
-def equal_bsplines(degree: int, size: int) -> BSplines:
-    """Return `size` B-splines on equal intervals of [-1, 1]."""
-    return BSplines(np.linspace(-1, 1, size - degree + 1), degree)
-
-
-def _split(basis: BSplines, p: int) -> tuple[Array, Array]:
-    """Return combinations without p-th derivative, and the others scaled to a penalty of 1."""
-    # These Gauss points integrate the square of the derivative, a polynomial, exactly.
-    points, weights = basis.gauss_points(basis.degree - p + 1)
-    roughness = np.sqrt(weights)[:, None] * basis.rows(points, p).dense()
-    _, s, vt = np.linalg.svd(roughness)
-    rank = vt.shape[0] - p
-    return vt[rank:].T, vt[:rank].T / s[:rank]
+        size = max(min(self.size, len(series.x)), 2 * self.order)
+        return few_splines(series, self.order, size).fit(series.y, self.criterion)
 
 
 @dataclass(frozen=True)
