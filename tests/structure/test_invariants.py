@@ -99,3 +99,37 @@ def test_eliminated_variables_carry_the_hidden_state() -> None:
     """z = x y: x + y sees neither."""
     ode = {"x": "-a*z", "y": "a*z - b*y"}
     assert of(ode, "x", algebraic={"z": "z - x*y"}) == pytest.approx(np.array([[1.0, 1.0]]))
+
+
+def test_sums_are_found_once_for_all_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = library.load("sir")
+    first = invariants(problem, ("S",))
+    assert first is not None
+    expected = first.copy()
+    first[:] = 0.0
+    monkeypatch.setattr("odefit.structure.invariants._invariants", None)
+    noisy = library.load("sir", noise=0.1, seed=1)
+    again = invariants(noisy, ("S",))
+    assert again is not None
+    assert np.array_equal(again, expected)
+
+
+def test_what_an_event_takes_from_an_input_is_looked_at_anew() -> None:
+    def driven(value: float) -> Problem:
+        t = np.arange(5.0)
+        data = {"t": t, "x": t, "u": np.full(5, value)}
+        return Problem(
+            Model(
+                ode={"w": "-k*x*w", "x": "k*f*x*w - a*x"},
+                observables={"x": "x"},
+                inputs={"u": "constant"},
+                constants={"f": 1.0},
+            ),
+            None,
+            {"k": {}, "a": {}},
+            {"w": {}, "x": {}},
+            experiments=[Experiment("A", data, events=[Event((2.0,), {"f": "u"})])],
+        )
+
+    assert invariants(driven(1.0), ("w",)) is not None
+    assert invariants(driven(2.0), ("w",)) is None

@@ -147,7 +147,7 @@ def minimise(
         if promised <= max(tolerances.cost * abs(current.cost), tolerances.least, 1e-300):
             return Minimum(x, current, True, "no further decrease is possible", count)
         if radius == 0.0:
-            size = float(np.linalg.norm(weight * x))
+            size = _norm(weight * x)
             radius = size if size > 0 else 1.0
         while True:
             if count >= tolerances.evaluations:
@@ -161,9 +161,9 @@ def minimise(
                     return Minimum(x, current, False, "the fit hardly improves any more", count)
                 milestone = (count, current.cost)
             d = model.step(radius)
-            trial = np.clip(x + d, lower, upper)
+            trial = _within(x + d, lower, upper)
             d = trial - x
-            length = float(np.linalg.norm(weight * d))
+            length = _norm(weight * d)
             predicted = model.decrease(d)
             if steps >= STRAIGHT_STEPS and length > 0:
                 probe = evaluate(x + PROBE_FRACTION * d)
@@ -172,8 +172,8 @@ def minimise(
                     bend = model.acceleration(
                         (probe.jacobian @ d - current.jacobian @ d) / PROBE_FRACTION
                     )
-                    if 2 * float(np.linalg.norm(weight * bend)) <= MAX_ACCELERATION_RATIO * length:
-                        trial = np.clip(trial + bend, lower, upper)
+                    if 2 * _norm(weight * bend) <= MAX_ACCELERATION_RATIO * length:
+                        trial = _within(trial + bend, lower, upper)
             new = evaluate(trial) if length > 0 else None
             count += 1
             actual = current.cost - new.cost if new is not None else -math.inf
@@ -186,10 +186,10 @@ def minimise(
                 x, current = trial, new
                 steps += 1
                 break
-            small = tolerances.step * float(np.linalg.norm(weight * x))
+            small = tolerances.step * _norm(weight * x)
             if length <= small or radius <= small:
                 return Minimum(x, current, True, "no smaller step improves the fit", count)
-        if length <= tolerances.step * float(np.linalg.norm(weight * x)):
+        if length <= tolerances.step * _norm(weight * x):
             return Minimum(x, current, True, "the steps have become negligible", count)
 
 
@@ -225,7 +225,8 @@ class _Model:
         # One QR factorisation serves every radius and every set of held components.
         self._q, self._r = np.linalg.qr(jacobian / weight)
         self._rhs = self._q.T @ residuals
-        self._last = (self._free, _Damped(self._r[:, self._free]), 0.0)
+        self._solvers: dict[bytes, _Damped] = {}
+        self._last = (self._free, self._solver(self._free), 0.0)
 
     def decrease(self, d: Array) -> float:
         """Return the decrease of the model along the step `d`."""
@@ -263,11 +264,11 @@ class _Model:
                     free[first] = False
                     continue
                 self._last = (free.copy(), solver, damping)
-            d = np.clip(d, self._low, self._high)
+            d = _within(d, self._low, self._high)
             decrease = self.decrease(d)
             if decrease > most:
                 best, most = d, decrease
-            wrong = self._wrong(d, free, damping)
+            wrong = None if free.all() else self._wrong(d, free, damping)
             if wrong is None:
                 break
             free[wrong], held[wrong] = True, 0.0
@@ -277,15 +278,26 @@ class _Model:
         self, free: BoolArray, held: Array, radius: float
     ) -> tuple[Array, _Damped | None, float]:
         """Return the step with some components held; nothing to solve for gives no solver."""
+        solver = self._solver(free)
+        if free.all():
+            damping = solver.damping(self._rhs, radius)
+            return solver.solve(self._rhs, damping) / self._weight, solver, damping
         d = held.copy()
-        left = radius**2 - float(np.sum((held * self._weight) ** 2))
+        scaled = held * self._weight
+        left = radius**2 - float(np.sum(scaled**2))
         if not free.any() or left <= 0:
             return d, None, 0.0
-        rhs = self._rhs + self._r @ (held * self._weight)
-        solver = _Damped(self._r[:, free])
+        rhs = self._rhs + self._r @ scaled
         damping = solver.damping(rhs, math.sqrt(left))
         d[free] = solver.solve(rhs, damping) / self._weight[free]
         return d, solver, damping
+
+    def _solver(self, free: BoolArray) -> _Damped:
+        """Return the decomposition for the free components, which serves every radius."""
+        key = free.tobytes()
+        if key not in self._solvers:
+            self._solvers[key] = _Damped(self._r[:, free])
+        return self._solvers[key]
 
     def _wrong(self, d: Array, free: BoolArray, damping: float) -> int | None:
         """Return the held component whose release lowers the model most; None if there is none."""
@@ -296,7 +308,7 @@ class _Model:
         # A component that cannot move at all stays.
         inward[free | (self._high <= self._low)] = 0.0
         # Rounding of the gradient is no reason.
-        least = 1e-12 * float(np.linalg.norm(self._rhs))
+        least = 1e-12 * _norm(self._rhs)
         found = int(np.argmax(inward)) if len(inward) else 0
         return found if len(inward) and inward[found] > least else None
 
@@ -321,13 +333,13 @@ class _Damped:
         """
         s = self._s
         c = s * (self._u.T @ b)
-        if not math.isfinite(radius) or np.linalg.norm(c / (s * s)) <= radius:
+        if not math.isfinite(radius) or _norm(c / (s * s)) <= radius:
             return 0.0
-        low, high = 0.0, float(np.linalg.norm(c)) / radius
+        low, high = 0.0, _norm(c) / radius
         damping = 1e-3 * high
         for _ in range(60):
             y = c / (s * s + damping)
-            length = float(np.linalg.norm(y))
+            length = _norm(y)
             if abs(length - radius) <= 0.1 * radius:
                 break
             if length > radius:
@@ -352,6 +364,15 @@ def _weights(scale: Array, x: Array) -> Array:
     least = MIN_RELATIVE_WEIGHT * effects.max(initial=0.0)
     weight = np.maximum(scale, least / np.maximum(sizes, 1e-6 * sizes.max(initial=1.0)))
     return np.where(weight > 0, weight, 1.0)
+
+
+def _norm(vector: Array) -> float:
+    return math.sqrt(vector @ vector)
+
+
+def _within(vector: Array, lower: Array, upper: Array) -> Array:
+    """Return a vector clipped to bounds; for few components NumPy's own function takes longer."""
+    return np.minimum(np.maximum(vector, lower), upper)
 
 
 def _column_norms(matrix: Array) -> Array:

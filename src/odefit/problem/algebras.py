@@ -18,7 +18,7 @@ from odefit.problem.arrays import Array
 
 ArrayLike = Array | np.float64 | float
 
-_FUNCTIONS: Mapping[str, Callable[[Any], Any]] = {
+FUNCTIONS: Mapping[str, Callable[[Any], Any]] = {
     "exp": np.exp,
     "log": np.log,
     "log10": np.log10,
@@ -34,6 +34,7 @@ _FUNCTIONS: Mapping[str, Callable[[Any], Any]] = {
     "tanh": np.tanh,
     "abs": np.abs,
 }
+"""Functions of one argument."""
 
 DERIVATIVES: Mapping[str, Callable[[Any, Any], Any]] = {
     # f'(x), given x and f(x)
@@ -52,6 +53,7 @@ DERIVATIVES: Mapping[str, Callable[[Any, Any], Any]] = {
     "tanh": lambda x, f: 1.0 - f * f,
     "abs": lambda x, f: np.sign(x),
 }
+"""Their derivatives."""
 
 
 class NumpyAlgebra:
@@ -72,7 +74,7 @@ class NumpyAlgebra:
             return reduce(np.minimum, arguments)
         if function == "max":
             return reduce(np.maximum, arguments)
-        return _FUNCTIONS[function](arguments[0])
+        return FUNCTIONS[function](arguments[0])
 
 
 class Dual:
@@ -148,24 +150,30 @@ class DualAlgebra:
 
     def power(self, base: Dual, exponent: Dual) -> Dual:
         value = np.power(base.value, exponent.value)
-        # np.where keeps 0 ** 0 differentiable: its slope is 0, not 0 * inf.
-        slope = np.where(
-            np.equal(exponent.value, 0.0),
-            0.0,
-            exponent.value * np.power(base.value, np.subtract(exponent.value, 1.0)),
-        )
+        slope = power_slope(base.value, exponent.value)
         if not exponent.partials:
             return base._linear(value, slope, None, 0.0)
-        # 0 ** p is 0 for every positive p.
-        log = np.where(np.equal(value, 0.0), 0.0, value * np.log(base.value))
-        return base._linear(value, slope, exponent, log)
+        return base._linear(value, slope, exponent, power_by_exponent(base.value, value))
 
     def call(self, function: str, arguments: Sequence[Dual]) -> Dual:
         if function in {"min", "max"}:
             return reduce(_smaller if function == "min" else _larger, arguments)
         x = arguments[0]
-        value = _FUNCTIONS[function](x.value)
+        value = FUNCTIONS[function](x.value)
         return x._linear(value, DERIVATIVES[function](x.value, value), None, 0.0)
+
+
+def power_slope(base: Any, exponent: Any) -> Any:
+    """Return the derivative of ``base ** exponent`` by the base."""
+    # np.where keeps 0 ** 0 differentiable: its slope is 0, not 0 * inf.
+    slope = exponent * np.power(base, np.subtract(exponent, 1.0))
+    return np.where(np.equal(exponent, 0.0), 0.0, slope)
+
+
+def power_by_exponent(base: Any, value: Any) -> Any:
+    """Return the derivative of a power by its exponent, given its base and value."""
+    # 0 ** p is 0 for every positive p.
+    return np.where(np.equal(value, 0.0), 0.0, value * np.log(base))
 
 
 def _scaled(factor: Any, partials: Mapping[int, ArrayLike]) -> dict[int, ArrayLike]:

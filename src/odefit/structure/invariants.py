@@ -7,7 +7,7 @@ are hidden states give all of these.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from odefit.problem.arrays import Array
 from odefit.problem.expressions import TIME
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
+from odefit.structure.linearity import MAX_REMEMBERED, identity
 from odefit.structure.segments import scalar_segments
 
 POINTS = 12
@@ -44,6 +45,25 @@ def invariants(problem: Problem, hidden: Sequence[str]) -> Array | None:
     states = problem.model.states
     if not hidden:
         return np.zeros((0, len(states)))
+    if any(c.events and c.inputs for c in problem.conditions):
+        # What an event assigns may depend on the value of an input.
+        return _invariants(problem, hidden)
+    key = identity(problem), tuple(hidden)
+    if key not in _remembered:
+        if len(_remembered) >= MAX_REMEMBERED:
+            _remembered.pop(next(iter(_remembered)))
+        _remembered[key] = _invariants(problem, hidden)
+    found = _remembered[key]
+    return None if found is None else found.copy()
+
+
+_remembered: dict[Hashable, Array | None] = {}
+"""Sums found before: a study may fit one model to many series."""
+
+
+def _invariants(problem: Problem, hidden: Sequence[str]) -> Array | None:
+    """Find what :func:`invariants` returns."""
+    states = problem.model.states
     field = VectorField.of(problem.model, problem.conditions)
     # At random points a kink may not be seen; with nothing measured nothing could be matched.
     if field.algebraic or not field.smooth or len(hidden) == len(states):

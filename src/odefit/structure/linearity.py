@@ -7,7 +7,7 @@ with probability one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from odefit.problem.algebras import DUAL, Dual
 from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.binding import bound_value
-from odefit.problem.expressions import NON_SMOOTH, TIME
+from odefit.problem.expressions import NON_SMOOTH, TIME, Expression
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
 from odefit.structure.segments import scalar_segments
@@ -49,7 +49,7 @@ def interactions(problem: Problem) -> tuple[BoolArray, BoolArray]:
         Whether two unknowns interact: some second derivative by both is not zero. Symmetric,
         shape (n, n).
     """
-    key = _identity(problem)
+    key = identity(problem)
     if key not in _remembered:
         if len(_remembered) >= MAX_REMEMBERED:
             _remembered.pop(next(iter(_remembered)))
@@ -57,23 +57,28 @@ def interactions(problem: Problem) -> tuple[BoolArray, BoolArray]:
     return _remembered[key]
 
 
-def _identity(problem: Problem) -> Hashable:
-    """Return everything on which the interactions of a problem depend."""
+def identity(problem: Problem) -> Hashable:
+    """Return what of a problem its structure depends on: everything but the values of the data."""
     model = problem.model
     return (
-        tuple(model.ode.items()),
-        tuple(model.algebraic.items()),
+        _texts(model.ode),
+        _texts(model.algebraic),
         problem.keys,
         tuple(
             (
-                tuple(c.scalars.items()),
-                tuple(c.initial.items()),
-                tuple((t, tuple(event.items())) for t, event in c.events),
+                _texts(c.scalars),
+                _texts(c.initial),
+                tuple((t, _texts(event)) for t, event in c.events),
                 tuple(c.inputs) if c.events else (),
             )
             for c in problem.conditions
         ),
     )
+
+
+def _texts(quantities: Mapping[str, int | float | Expression]) -> Hashable:
+    """Return quantities with the texts of expressions in their place, which are compared faster."""
+    return tuple((k, q.text if isinstance(q, Expression) else q) for k, q in quantities.items())
 
 
 _remembered: dict[Hashable, tuple[BoolArray, BoolArray]] = {}

@@ -8,9 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from odefit import Event, Experiment, Model, Problem
+from odefit.methods.integral_matching.matching import connected_rows
 from tests.methods.integral_matching.problems import (
     CHAIN,
     DECAY,
@@ -302,3 +307,13 @@ def test_a_short_series_takes_a_spline_of_lower_order() -> None:
     match, found = matched(decay(data={"t": T[few], "x": DECAY[few]}))
     assert len(match.segments) == 1
     assert worst(found, TRUTH) < 0.05
+
+
+@given(st.integers(1, 8), st.integers(1, 8), st.integers(0, 999))
+def test_rows_that_share_columns_are_connected_components(n: int, m: int, seed: int) -> None:
+    matrix = np.random.default_rng(seed).random((n, m)) < 1.5 / m
+    shared = csr_array(matrix.astype(int) @ matrix.T.astype(int))
+    count, labels = connected_components(shared)
+    rows = [np.flatnonzero(labels == k).tolist() for k in range(count)]
+    expected = [(r, np.flatnonzero(matrix[r].any(axis=0)).tolist()) for r in rows]
+    assert connected_rows(matrix) == [(r, c) for r, c in expected if c]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 
+from odefit.methods.integral_matching.program import Program
 from odefit.methods.integral_matching.segments import Segment
-from odefit.problem.algebras import DUAL, Dual
+from odefit.methods.integral_matching.separated import Recorder, Separated
+from odefit.problem.algebras import NUMPY
 from odefit.problem.arrays import Array
 from odefit.problem.binding import bound_value
-from odefit.problem.expressions import TIME
+from odefit.problem.expressions import TIME, Algebra
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
 from odefit.structure.segments import scalar_segments
@@ -68,7 +72,8 @@ class IntegralCriterion:
                     size = float(np.abs(segment.states[state]).max())
                     sizes[state] = max(sizes[state], size)
         self.size = n + len(self.free_starts)
-        self._roots = [np.sqrt(s.grid.weights) for s in segments]
+        self._recorders: dict[int, Recorder] = {}
+        self._programs: dict[tuple[tuple[int, ...], bool], list[Program]] = {}
         # A state counts in units of its largest magnitude.
         self._units = {state: size or 1.0 for state, size in sizes.items()}
 
@@ -91,46 +96,81 @@ class IntegralCriterion:
         tuple
             Arrays of shape (m,), and arrays of shape (m, active).
         """
-        column = {k: i for i, k in enumerate(active)}
-        unknowns = [
-            Dual(v, {column[k]: 1.0} if k in column else None) for k, v in enumerate(vector)
-        ]
-        values: list[Array] = []
-        derivatives: list[Array] = []
-        with np.errstate(all="ignore"):
-            for index, root in enumerate(self._roots):
-                own = [
-                    state
-                    for k, (segment, state) in enumerate(self.equations)
-                    if segment == index and (equations is None or k in equations)
-                ]
-                if not own:
-                    continue
-                for state, residual in self._residuals_of(index, unknowns, own).items():
-                    weight = root / self._units[state]
-                    values.append(weight * residual.array(len(root)))
-                    gradient = residual.gradient(len(active), len(root))
-                    derivatives.append(weight[:, None] * gradient)
-        return values, derivatives
+        chosen = range(len(self.equations)) if equations is None else sorted(equations)
+        values, derivatives = self.stacked(vector, active, chosen)
+        sizes = [len(self.segments[self.equations[k][0]].grid.times) for k in chosen]
+        ends = np.cumsum(sizes)[:-1]
+        return np.split(values, ends), np.split(derivatives, ends)
+
+    def stacked(
+        self,
+        vector: Array,
+        active: Sequence[int],
+        equations: Iterable[int],
+        *,
+        condensed: bool = False,
+    ) -> tuple[Array, Array]:
+        """Return the residuals of some equations below each other, and their derivatives.
+
+        Parameters
+        ----------
+        vector, active
+            As of :meth:`residuals`.
+        equations
+            Increasing indices of the equations.
+        condensed
+            Whether only products of residuals and derivatives are wanted, see
+            :class:`odefit.methods.integral_matching.program.Program`.
+
+        Returns
+        -------
+        tuple
+            Arrays of shapes (rows,) and (rows, active).
+        """
+        key = tuple(equations), condensed
+        if key not in self._programs:
+            self._programs[key] = self._programmed(*key)
+        parts = [program.evaluate(vector, active) for program in self._programs[key]]
+        if len(parts) == 1:
+            return parts[0]
+        values, derivatives = zip(*parts, strict=True)
+        return np.concatenate(values), np.concatenate(derivatives)
+
+    def _programmed(self, equations: Sequence[int], condensed: bool) -> list[Program]:
+        """Return what evaluates some equations, segment by segment."""
+        programs = []
+        for index, own in groupby(equations, key=lambda k: self.equations[k][0]):
+            if index not in self._recorders:
+                self._recorders[index] = Recorder(self.segments[index].grid)
+            recorder = self._recorders[index]
+            names = [self.equations[k][1] for k in own]
+            root = np.sqrt(recorder.grid.weights)
+            sums = [
+                (residual, root / self._units[state])
+                for state, residual in self._residuals_of(index, names, recorder).items()
+            ]
+            programs.append(Program(recorder, sums, condensed=condensed))
+        return programs
 
     def _residuals_of(
-        self, index: int, unknowns: Sequence[Dual], own: Sequence[str]
-    ) -> dict[str, Dual]:
-        """Return the residuals of some states in one segment, without weights."""
+        self, index: int, own: Sequence[str], recorder: Recorder
+    ) -> dict[str, Separated]:
+        """Return the residuals of some states in one segment, recorded, without weights."""
         model, segment = self.problem.model, self.segments[index]
         condition = self.problem.conditions[segment.condition]
-        known = self._scalars(segment, unknowns)
-        known[TIME] = Dual(segment.grid.times)
+        unknowns = [recorder.unknown(k) for k in range(self.size)]
+        known = self._scalars(segment, unknowns, recorder)
+        known[TIME] = recorder.known(segment.grid.times)
         for name, given in condition.inputs.items():
-            known[name] = Dual(given(segment.grid.interior))
-        start = {s: self._start(index, segment, s, unknowns) for s in model.states}
-        known |= {s: Dual(v) for s, v in segment.states.items()}
+            known[name] = recorder.known(given(segment.grid.interior))
+        start = {s: self._start(index, segment, s, unknowns, recorder) for s in model.states}
+        known |= {s: recorder.known(v) for s, v in segment.states.items()}
         hidden = [s for s in model.states if s not in segment.states]
         if hidden:
-            known |= self._hidden_states(segment, known, start, hidden)
-        right_hand_sides = self._right_hand_sides(known, own)
+            known |= self._hidden_states(recorder, known, start, hidden)
+        right_hand_sides = self._right_hand_sides(known, own, recorder)
         return {
-            s: known[s] - start[s] - self._integral(segment, f)
+            s: known[s] - start[s] - recorder.integral(f)
             for s, f in zip(own, right_hand_sides, strict=True)
         }
 
@@ -142,15 +182,13 @@ class IntegralCriterion:
         """
         segment, states = self.segments[index], self.problem.model.states
         condition = self.problem.conditions[segment.condition]
-        scalars = self._scalars(segment, [Dual(v) for v in vector])
+        scalars = self._scalars(segment, list(vector), NUMPY)
 
         def f(t: float, x: Array) -> Array:
-            known = dict(scalars) | {TIME: Dual(t)}
-            known |= {n: Dual(float(i(np.array([t]))[0])) for n, i in condition.inputs.items()}
-            known |= {s: Dual(v) for s, v in zip(states, x, strict=True)}
-            return np.array(
-                [float(np.asarray(r.value)) for r in self._right_hand_sides(known, states)]
-            )
+            known = dict(scalars) | {TIME: np.float64(t)}
+            known |= {n: i(np.array([t]))[0] for n, i in condition.inputs.items()}
+            known |= dict(zip(states, x, strict=True))
+            return np.array(self._right_hand_sides(known, states, NUMPY), dtype=float)
 
         first = float(segment.grid.times[0])
         x = start = np.array([vector[self.free_starts[index, s]] for s in states])
@@ -164,56 +202,59 @@ class IntegralCriterion:
                 x = x + h / 6 * (a + 2 * b + 2 * c + f(t + h, x + h * c))
         return dict(zip(states, (x if np.isfinite(x).all() else start).tolist(), strict=True))
 
-    def _scalars(self, segment: Segment, unknowns: Sequence[Dual]) -> dict[str, Dual]:
+    def _scalars(
+        self, segment: Segment, unknowns: Sequence[Any], algebra: Algebra[Any]
+    ) -> dict[str, Any]:
         """Return parameters and constants as they are in a segment."""
         condition = self.problem.conditions[segment.condition]
-        parts = scalar_segments(condition, unknowns, {}, DUAL)
+        parts = scalar_segments(condition, unknowns, {}, algebra)
         return dict([scalars for since, scalars in parts if since <= segment.start][-1])
 
-    def _right_hand_sides(self, known: dict[str, Dual], states: Iterable[str]) -> list[Dual]:
+    def _right_hand_sides(
+        self, known: dict[str, Any], states: Iterable[str], algebra: Algebra[Any]
+    ) -> list[Any]:
         if self.problem.model.algebraic:
-            known = self._field.complete(known, DUAL)
-        return [self.problem.model.ode[s].evaluate(known, DUAL) for s in states]
+            known = self._field.complete(known, algebra)
+        return [self.problem.model.ode[s].evaluate(known, algebra) for s in states]
 
-    def _start(self, index: int, segment: Segment, state: str, unknowns: Sequence[Dual]) -> Dual:
+    def _start(
+        self,
+        index: int,
+        segment: Segment,
+        state: str,
+        unknowns: Sequence[Separated],
+        recorder: Recorder,
+    ) -> Separated:
         """Return the initial state xi of a segment."""
         if not segment.at_start:
             return unknowns[self.free_starts[index, state]]
         condition = self.problem.conditions[segment.condition]
-        start: Dual = bound_value(condition.initial[state], condition.scalars, unknowns, DUAL)
+        start: Separated = bound_value(
+            condition.initial[state], condition.scalars, unknowns, recorder
+        )
         return start
-
-    def _integral(self, segment: Segment, integrand: Dual) -> Dual:
-        """Return the integral from the start of a segment to all points of its grid."""
-        grid, m = segment.grid, len(segment.grid.times)
-        keys = list(integrand.partials)
-        rows = [
-            integrand.array(m),
-            *(np.broadcast_to(integrand.partials[k], (m,)) for k in keys),
-        ]
-        integrals = grid.cumulative(np.array(rows))
-        return Dual(integrals[0], dict(zip(keys, integrals[1:], strict=True)))
 
     def _hidden_states(
         self,
-        segment: Segment,
-        known: dict[str, Dual],
-        start: dict[str, Dual],
+        recorder: Recorder,
+        known: dict[str, Separated],
+        start: dict[str, Separated],
         hidden: Sequence[str],
-    ) -> dict[str, Dual]:
+    ) -> dict[str, Separated]:
         """Return hidden states by the invariants, whose rates do not depend on them."""
         states = self.problem.model.states
-        any_values = {s: Dual(np.ones(len(segment.grid.times))) for s in hidden}
-        right_hand_sides = self._right_hand_sides({**known, **any_values}, states)
+        any_values = {s: recorder.known(np.ones(len(recorder.grid.times))) for s in hidden}
+        right_hand_sides = self._right_hand_sides({**known, **any_values}, states, recorder)
         found = {}
         for s in hidden:
             # w x(t) = w x(start) + the integral of w f; w is 1 for s and 0 for other hidden states.
-            total = rate = Dual(np.zeros(len(segment.grid.times)))
+            total = rate = recorder.known(0.0)
             for j, w in enumerate(self._invariants[self._hidden.index(s)]):
                 if w:
-                    total = total + Dual(w) * start[states[j]]
-                    rate = rate + Dual(w) * right_hand_sides[j]
+                    weight = recorder.known(float(w))
+                    total = total + weight * start[states[j]]
+                    rate = rate + weight * right_hand_sides[j]
                     if states[j] not in hidden:
-                        total = total - Dual(w) * known[states[j]]
-            found[s] = total + self._integral(segment, rate)
+                        total = total - weight * known[states[j]]
+            found[s] = total + recorder.integral(rate)
         return found

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from odefit.methods.integral_matching.assimilation import assimilated
 from odefit.methods.integral_matching.criterion import IntegralCriterion
@@ -179,8 +177,10 @@ class Matching:
         """Which components of the criterion's vector interact, shape (size, size)."""
         criterion = self.criterion
         base = np.linspace(0.6, 1.1, criterion.size)
-        every = range(criterion.size)
-        return acting_together(lambda v: np.concatenate(criterion.residuals(v, every)[1]), base)
+        every, equations = range(criterion.size), range(len(criterion.equations))
+        return acting_together(
+            lambda v: criterion.stacked(v, every, equations, condensed=True)[1], base
+        )
 
     def _linear_starts(self, criterion: IntegralCriterion) -> list[int]:
         """Return the indices of the free initial states that are found in closed form."""
@@ -290,15 +290,12 @@ class Matching:
                 shared = self.hidden if self.route == "invariants" else ()
                 for s in {state, *shared}:
                     acts[row, criterion.free_starts[index, s]] = True
-        count, labels = connected_components(csr_array(acts.astype(int) @ acts.T.astype(int)))
         chosen = set(linear)
         found = []
-        for rows in (np.flatnonzero(labels == label) for label in range(count)):
-            own = [int(k) for k in np.flatnonzero(acts[rows].any(axis=0))]
-            if own:
-                solved = tuple(k for k in own if k in chosen)
-                searched = tuple(k for k in own if k not in chosen)
-                found.append(EquationBlock(tuple(rows.tolist()), solved, searched))
+        for rows, own in connected_rows(acts):
+            solved = tuple(k for k in own if k in chosen)
+            searched = tuple(k for k in own if k not in chosen)
+            found.append(EquationBlock(tuple(rows), solved, searched))
         return found
 
     def _integrate_back(
@@ -386,6 +383,24 @@ class Matching:
                 f"; the smoothed data do not determine {', '.join(kept)}: left at the start value"
             )
         return message
+
+
+def connected_rows(matrix: BoolArray) -> list[tuple[list[int], list[int]]]:
+    """Return the rows that share columns, directly or through other rows, with these columns.
+
+    Rows without any column are left out. Groups are in the order of their first rows.
+    """
+    columns = [set(np.flatnonzero(row).tolist()) for row in matrix]
+    # The rows of each group that was found so far, and its columns.
+    groups: list[tuple[list[int], set[int]]] = []
+    for row, own in enumerate(columns):
+        if own:
+            rows, shared = [row], own
+            for group in [g for g in groups if not own.isdisjoint(g[1])]:
+                groups.remove(group)
+                rows, shared = [*group[0], *rows], shared | group[1]
+            groups.append((rows, shared))
+    return [(rows, sorted(own)) for rows, own in sorted((sorted(r), c) for r, c in groups)]
 
 
 def _check(problem: Problem) -> None:

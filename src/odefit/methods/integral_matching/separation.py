@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from odefit.methods.integral_matching.criterion import IntegralCriterion
 from odefit.methods.integral_matching.lasso import lasso
 from odefit.methods.trust_region import Minimum, Tolerances, minimise
-from odefit.problem.arrays import Array, BoolArray
+from odefit.problem.arrays import Array, BoolArray, IntArray
 
 SINGULAR_TOLERANCE = 1e-10
 """The relative singular value of the linear problem, its columns scaled to length one, up to which
@@ -76,7 +77,7 @@ class PenaltyWeights:
         data = float(np.linalg.norm(constant))
         return cls(penalty.ridge * sizes**2, penalty.lasso * data * sizes)
 
-    @property
+    @cached_property
     def zero(self) -> bool:
         """Whether there is no penalty."""
         return not (self.squares.any() or self.magnitudes.any())
@@ -110,6 +111,11 @@ class EquationBlock:
     equations: tuple[int, ...]
     linear: tuple[int, ...]
     nonlinear: tuple[int, ...]
+
+    @cached_property
+    def linear_places(self) -> IntArray:
+        """The indices of the linear unknowns, as an array."""
+        return np.array(self.linear, dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +206,7 @@ def _minimise(
 ) -> BlockSolution:
     """Do the same, without the second fit after a lasso."""
     count = 0
-    own = list(block.nonlinear)
+    own = np.array(block.nonlinear, dtype=np.intp)
     weights: PenaltyWeights | None = None
 
     def reduced(nonlinear: Array) -> _ReducedCriterion | None:
@@ -212,7 +218,7 @@ def _minimise(
             weights = penalty_weights_at(criterion, block, vector, penalty)
         return _reduced(criterion, block, vector, lower, upper, weights)
 
-    if not own:
+    if not len(own):
         best = reduced(start[own])
         converged = best is not None
     else:
@@ -243,9 +249,8 @@ def _linear_problem(
 ) -> tuple[Array, Array]:
     """Return residuals with the linear unknowns at zero, and their derivatives by these."""
     vector = vector.copy()
-    vector[list(block.linear)] = 0.0
-    values, derivatives = criterion.residuals(vector, block.linear, block.equations)
-    return np.concatenate(values), np.concatenate(derivatives)
+    vector[block.linear_places] = 0.0
+    return criterion.stacked(vector, block.linear, block.equations, condensed=True)
 
 
 def _reduced(
@@ -257,26 +262,26 @@ def _reduced(
     weights: PenaltyWeights,
 ) -> _ReducedCriterion | None:
     """Return the reduced criterion at a vector; None where it cannot be evaluated."""
-    linear, nonlinear = list(block.linear), list(block.nonlinear)
-    vector = vector.copy()
+    linear = block.linear_places
     constant, columns = _linear_problem(criterion, block, vector)
     if not (np.isfinite(constant).all() and np.isfinite(columns).all()):
         return None
     y, basis, singular = solve_linear(columns, constant, lower[linear], upper[linear], weights)
+    vector = vector.copy()
     vector[linear] = y
     residuals = constant + columns @ y
     unpenalised = 0.5 * float(residuals @ residuals)
     if not weights.zero:
         residuals = np.append(residuals, weights.row_weights(y) * y)
-    jacobian = np.zeros((len(residuals), len(nonlinear)))
-    if nonlinear:
-        own = np.concatenate(criterion.residuals(vector, nonlinear, block.equations)[1])
-        if not np.isfinite(own).all():
-            return None
-        jacobian[: len(own)] = own
-        # What the linear unknowns can take up is projected out.
-        jacobian -= basis @ (basis.T @ jacobian)
-    undetermined = tuple(linear[k] for k in singular)
+    jacobian = criterion.stacked(vector, block.nonlinear, block.equations, condensed=True)[1]
+    if not np.isfinite(jacobian).all():
+        return None
+    if len(jacobian) < len(residuals):
+        penalised = np.zeros((len(residuals) - len(jacobian), len(block.nonlinear)))
+        jacobian = np.vstack([jacobian, penalised])
+    # What the linear unknowns can take up is projected out.
+    jacobian = jacobian - basis @ (basis.T @ jacobian)
+    undetermined = tuple(block.linear[k] for k in singular)
     cost = unpenalised + weights.cost(y)
     return _ReducedCriterion(cost, residuals, jacobian, vector, unpenalised, undetermined)
 
@@ -297,30 +302,71 @@ def solve_linear(
     singular
         Indices of columns that the others can replace, or that are zero.
     """
-    norms = np.linalg.norm(columns, axis=0)
-    units = np.where(norms > 0, norms, 1.0)
+    norms = np.sqrt(np.einsum("ij,ij->j", columns, columns))
+    units = norms if norms.all() else np.where(norms > 0, norms, 1.0)
     scaled, right = columns / units, -constant
-    if weights.squares.any():
-        scaled = np.vstack([scaled, np.diag(np.sqrt(weights.squares) / units)])
-        right = np.append(right, np.zeros(len(units)))
     low, high = lower * units, upper * units
-    if weights.magnitudes.any():
-        y = lasso(scaled, right, low, high, weights.magnitudes / units)
-        free = ((y != 0) | (weights.magnitudes == 0)) & (y > low) & (y < high)
-        rows = np.vstack([columns / units, np.diag(weights.row_weights(y / units) / units)])
-        return y / units, _orthonormal_basis(rows[:, free]), ()
+    if not weights.zero:
+        if weights.squares.any():
+            scaled = np.vstack([scaled, np.diag(np.sqrt(weights.squares) / units)])
+            right = np.append(right, np.zeros(len(units)))
+        if weights.magnitudes.any():
+            y = lasso(scaled, right, low, high, weights.magnitudes / units)
+            free = ((y != 0) | (weights.magnitudes == 0)) & (y > low) & (y < high)
+            rows = np.vstack([columns / units, np.diag(weights.row_weights(y / units) / units)])
+            return y / units, _orthonormal_basis(rows[:, free]), ()
     u, s, vt = np.linalg.svd(scaled, full_matrices=False)
     known = s > SINGULAR_TOLERANCE * max(float(s.max(initial=0.0)), 1e-300)
-    in_kernel = np.sqrt(np.sum(vt[~known] ** 2, axis=0)) if len(units) else np.zeros(0)
-    singular = tuple(int(k) for k in np.flatnonzero((in_kernel > 1e-6) | (norms == 0)))
-    y = vt[known].T @ ((u[:, known].T @ right) / s[known])
-    if ((y >= low) & (y <= high)).all():
-        return y / units, u[:, known], singular
+    singular: tuple[int, ...] = ()
+    if not known.all():
+        in_kernel = np.sqrt(np.sum(vt[~known] ** 2, axis=0))
+        singular = tuple(int(k) for k in np.flatnonzero((in_kernel > 1e-6) | (norms == 0)))
+        u, s, vt = u[:, known], s[known], vt[known]
+    y = vt.T @ ((u.T @ right) / s)
+    inside = (y >= low) & (y <= high)
+    if inside.all():
+        return y / units, u, singular
+    if not singular:
+        found = _at_bounds(
+            scaled, right, low, high, np.where(y < low, -1, np.where(y > high, 1, 0))
+        )
+        if found is not None:
+            return np.clip(found[0] / units, lower, upper), found[1], ()
     from scipy.optimize import lsq_linear
 
     bounded = lsq_linear(scaled, right, (low, high), method="bvls")
     y = np.clip(bounded.x / units, lower, upper)
     return y, _orthonormal_basis(scaled[:, bounded.active_mask == 0]), singular
+
+
+def _at_bounds(
+    columns: Array, right: Array, low: Array, high: Array, side: IntArray
+) -> tuple[Array, Array] | None:
+    """Minimise |columns y - right| with components held at their lower or upper bounds.
+
+    Parameters
+    ----------
+    side
+        For each component -1 or 1 where it is held at the lower or upper bound, and 0 elsewhere.
+
+    Returns
+    -------
+    tuple or None
+        The minimum y and an orthonormal basis of what the columns of the others span; None if this
+        is not the minimum within all bounds.
+    """
+    held = side != 0
+    free = ~held
+    y = np.where(side < 0, low, high)
+    rest = right - columns[:, held] @ y[held]
+    u, s, vt = np.linalg.svd(columns[:, free], full_matrices=False)
+    projected = u.T @ rest
+    y[free] = vt.T @ (projected / s)
+    # To leave a bound must not lower the criterion.
+    outward = side[held] * (columns[:, held].T @ (rest - u @ projected))
+    if (outward < 0).any() or (y < low).any() or (y > high).any():
+        return None
+    return y, u
 
 
 def _orthonormal_basis(columns: Array) -> Array:

@@ -1,0 +1,340 @@
+"""Sums of products evaluated with their derivatives, as often as a search asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from odefit.methods.integral_matching.derivatives import derivative
+from odefit.methods.integral_matching.operations import (
+    INTEGRAL,
+    OPERATIONS,
+    SCALED,
+    scaled_with_zeros,
+)
+from odefit.methods.integral_matching.separated import Node, Recorder, Separated
+from odefit.problem.arrays import Array
+
+MAX_REMEMBERED = 100
+"""The largest number of sets of changed unknowns for which it is remembered what changes."""
+
+
+class _Step(NamedTuple):
+    """One operation: its place, what it computes, and from what; `second` is -1 if from one."""
+
+    place: int
+    function: Callable[..., Any]
+    first: int
+    second: int
+
+
+class _Stage(NamedTuple):
+    """Operations in which equally many integrals are nested: first these, all at once."""
+
+    integrals: list[_Step]
+    steps: list[_Step]
+
+
+@dataclass(frozen=True, eq=False)
+class _Sum:
+    """One weighted sum, or several below each other whose functions of time are known.
+
+    Attributes
+    ----------
+    rows
+        Their rows.
+    known
+        Known functions of time, weighted, shape (rows, k).
+    coefficients
+        Their coefficients.
+    weights
+        The weights of the other functions of time, shape (grid,).
+    products
+        These other functions and their coefficients.
+    """
+
+    rows: slice
+    known: Array
+    coefficients: list[Node]
+    weights: Array
+    products: list[tuple[Node, Node]]
+
+
+class _Places(NamedTuple):
+    """Where the parts of a :class:`_Sum` and their derivatives are.
+
+    Attributes
+    ----------
+    coefficients
+        The coefficients.
+    slopes
+        Their derivatives, by coefficient and unknown.
+    products
+        Functions of time and their coefficients.
+    terms
+        For each product of a derivative and a value, these two and the number of the unknown.
+    """
+
+    coefficients: list[int]
+    slopes: list[list[int]]
+    products: list[tuple[int, int]]
+    terms: list[tuple[int, int, int]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Schedule:
+    """The operations for derivatives by some unknowns, and where their results are."""
+
+    stages: list[_Stage]
+    sums: list[_Places]
+
+
+class Program:
+    """Some sums of products in one segment, as functions of the unknowns.
+
+    Parameters
+    ----------
+    recorder
+        The algebra over which they were recorded.
+    sums
+        The sums, and their weights, shape (grid,).
+    condensed
+        Whether only products of the residuals and of their derivatives are wanted, such as norms.
+        Sums of known functions of time then have no more rows than these.
+
+    Attributes
+    ----------
+    size
+        Number of rows of all sums together.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        sums: Sequence[tuple[Separated, Array]],
+        *,
+        condensed: bool = False,
+    ) -> None:
+        self._recorder = recorder
+        self._place: dict[Node, int] = {}
+        # Values by place: those that are known, None for those that are not.
+        self._start: list[Any] = []
+        self._unknowns: list[tuple[int, int]] = []
+        self._schedules: dict[tuple[int, ...], _Schedule] = {}
+        self._changing: dict[tuple[int, int], list[int]] = {}
+        self._sums: list[_Sum] = []
+        self.size = 0
+        for group in _groups(sums, together=condensed):
+            self._sums.append(_weighted(group, self.size, condensed))
+            self.size = self._sums[-1].rows.stop
+        # What does not change from one call to the next is kept, and never written to.
+        self._last: list[Any] = []
+
+    def evaluate(self, vector: Array, active: Sequence[int]) -> tuple[Array, Array]:
+        """Return all rows, and their derivatives by some unknowns.
+
+        Parameters
+        ----------
+        vector
+            The unknowns, shape (n,).
+        active
+            Indices of the unknowns by which derivatives are wanted.
+
+        Returns
+        -------
+        tuple
+            Arrays of shapes (size,) and (size, active).
+        """
+        key = tuple(active)
+        schedule = self._schedules.get(key)
+        if schedule is None:
+            schedule = self._schedules[key] = self._scheduled(key)
+        with np.errstate(all="ignore"):
+            values = self._kept(vector)
+            self._run(schedule, values)
+            self._last = values
+            found = self._rows(schedule, values, len(key))
+            if not np.isfinite(found[1]).all():
+                values = list(self._start)
+                for k, unknown in self._unknowns:
+                    values[k] = vector[unknown]
+                self._run(schedule, values, careful=True)
+                found = self._rows(schedule, values, len(key))
+        return found
+
+    def _kept(self, vector: Array) -> list[Any]:
+        """Return the values that are the same as in the last call, None for the others."""
+        values = self._last + self._start[len(self._last) :]
+        changed = 0
+        for k, unknown in self._unknowns:
+            value = vector[unknown]
+            if values[k] != value:
+                values[k] = value
+                changed |= 1 << unknown
+        for k in self._changed(changed):
+            values[k] = None
+        return values
+
+    def _changed(self, unknowns: int) -> list[int]:
+        """Return the places of what depends on some unknowns, given by their bits."""
+        key = unknowns, len(self._start)
+        if key not in self._changing:
+            if len(self._changing) >= MAX_REMEMBERED:
+                self._changing.clear()
+            self._changing[key] = [
+                k for n, k in self._place.items() if n.unknowns & unknowns and n.arguments
+            ]
+        return self._changing[key]
+
+    def _run(self, schedule: _Schedule, values: list[Any], *, careful: bool = False) -> None:
+        """Compute all values that are None; if `careful`, derivatives of zero stay zero."""
+        grid, scaled = self._recorder.grid, OPERATIONS[SCALED]
+        for stage in schedule.stages:
+            wanted = [s for s in stage.integrals if values[s.place] is None]
+            if wanted:
+                curves = np.empty((len(wanted), len(grid.times)))
+                for row, step in zip(curves, wanted, strict=True):
+                    row[:] = values[step.first]
+                integrals = grid.cumulative(curves)
+                for step, integral in zip(wanted, integrals, strict=True):
+                    values[step.place] = integral
+            for place, function, first, second in stage.steps:
+                if values[place] is None:
+                    if second < 0:
+                        values[place] = function(values[first])
+                    elif careful and function is scaled:
+                        values[place] = scaled_with_zeros(values[first], values[second])
+                    else:
+                        values[place] = function(values[first], values[second])
+
+    def _rows(self, schedule: _Schedule, values: list[Any], count: int) -> tuple[Array, Array]:
+        """Return all rows and their derivatives, from the values of all quantities."""
+        residuals, derivatives = np.empty(self.size), np.empty((self.size, count))
+        for one, places in zip(self._sums, schedule.sums, strict=True):
+            own, slopes = residuals[one.rows], derivatives[one.rows]
+            np.matmul(one.known, np.array([values[c] for c in places.coefficients]), out=own)
+            inner = np.array([[values[k] for k in row] for row in places.slopes])
+            np.matmul(one.known, inner.reshape(len(places.slopes), count), out=slopes)
+            for curve, coefficient in places.products:
+                own += values[coefficient] * (one.weights * values[curve])
+            for curve, coefficient, column in places.terms:
+                slopes[:, column] += values[coefficient] * (one.weights * values[curve])
+        return residuals, derivatives
+
+    def _scheduled(self, active: Sequence[int]) -> _Schedule:
+        """Return the operations that derivatives by some unknowns need."""
+        recorder = self._recorder
+        zero = recorder.zero
+        slopes = [
+            [[derivative(recorder, c, k) for k in active] for c in one.coefficients]
+            for one in self._sums
+        ]
+        terms = [
+            [
+                (curve, coefficient, column)
+                for a, c in one.products
+                for column, k in enumerate(active)
+                for curve, coefficient in (
+                    (a, derivative(recorder, c, k)),
+                    (derivative(recorder, a, k), c),
+                )
+                if curve is not zero and coefficient is not zero
+            ]
+            for one in self._sums
+        ]
+        roots = [c for one in self._sums for c in one.coefficients]
+        roots += [n for one in self._sums for product in one.products for n in product]
+        roots += [n for one in slopes for row in one for n in row]
+        roots += [n for one in terms for term in one for n in term[:2]]
+        nodes = _needed(roots)
+        for node in nodes:
+            if node not in self._place:
+                self._place[node] = len(self._start)
+                self._start.append(node.value)
+                if node.operation == "unknown":
+                    self._unknowns.append((self._place[node], node.unknowns.bit_length() - 1))
+        place = self._place
+        places = [
+            _Places(
+                [place[c] for c in one.coefficients],
+                [[place[n] for n in row] for row in own_slopes],
+                [(place[a], place[c]) for a, c in one.products],
+                [(place[a], place[c], k) for a, c, k in own_terms],
+            )
+            for one, own_slopes, own_terms in zip(self._sums, slopes, terms, strict=True)
+        ]
+        return _Schedule(_stages(nodes, place), places)
+
+
+def _needed(roots: Iterable[Node]) -> list[Node]:
+    """Return all quantities that some others are made of, in the order in which they follow."""
+    found: set[Node] = set()
+    waiting = list(roots)
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting.extend(node.arguments)
+    return sorted(found, key=lambda node: node.number)
+
+
+def _stages(nodes: Sequence[Node], place: Mapping[Node, int]) -> list[_Stage]:
+    """Return the operations by the number of integrals that are nested in them."""
+    depth: dict[Node, int] = {}
+    stages = [_Stage([], [])]
+    for node in nodes:
+        integral = node.operation == INTEGRAL
+        depth[node] = max((depth[a] for a in node.arguments), default=0) + integral
+        if not node.arguments:
+            continue
+        while len(stages) <= depth[node]:
+            stages.append(_Stage([], []))
+        function = abs if integral else OPERATIONS[node.operation]
+        first, *second = (place[a] for a in node.arguments)
+        step = _Step(place[node], function, first, second[0] if second else -1)
+        stage = stages[depth[node]]
+        (stage.integrals if integral else stage.steps).append(step)
+    return stages
+
+
+def _groups(
+    sums: Sequence[tuple[Separated, Array]], *, together: bool
+) -> list[list[tuple[Separated, Array]]]:
+    """Return sums by themselves, or those of known functions of time `together` in the first."""
+    alone = [[s] for s in sums]
+    if not together:
+        return alone
+    known = [s for s in sums if all(curve.value is not None for curve in s[0].terms)]
+    others = [group for group in alone if group[0] not in known]
+    return [known, *others] if known else others
+
+
+def _weighted(sums: Sequence[tuple[Separated, Array]], first: int, condensed: bool) -> _Sum:
+    """Return sums below each other whose rows begin at `first`: one, or several that are known."""
+    blocks: list[Array] = []
+    coefficients: list[Node] = []
+    products: list[tuple[Node, Node]] = []
+    for one, weights in sums:
+        curves: list[Any] = []
+        if one.known is not one.recorder.zero:
+            curves.append(one.known.value)
+            coefficients.append(one.recorder.one)
+        for curve, coefficient in one.terms.items():
+            if curve.value is None:
+                products.append((curve, coefficient))
+            else:
+                curves.append(curve.value)
+                coefficients.append(coefficient)
+        with np.errstate(all="ignore"):
+            known = np.empty((len(weights), len(curves)))
+            for column, value in zip(known.T, curves, strict=True):
+                column[:] = weights * value
+        shorter = condensed and not products and len(curves) < len(weights)
+        blocks.append(np.linalg.qr(known)[1] if shorter else known)
+    known = blocks[0] if len(blocks) == 1 else block_diag(*blocks)
+    rows = slice(first, first + len(known))
+    return _Sum(rows, known, coefficients, sums[0][1], products)

@@ -1,0 +1,265 @@
+"""Curves on a grid as sums of products: a function of the unknowns times a function of time.
+
+Where the equations are recorded over this algebra, what does not depend on unknowns is computed
+once, also below the sign of integration: a match evaluates the criterion many times, on the same
+curves. Products of two sums are not multiplied out, as that would lose digits where each of them
+is small by cancellation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from odefit.methods.integral_matching.operations import (
+    INTEGRAL,
+    OPERATIONS,
+    SCALED,
+    scaled_with_zeros,
+)
+from odefit.methods.integral_matching.quadrature import Grid
+from odefit.problem.arrays import Array
+
+Value = Array | np.float64
+"""A function of time on a grid, shape (m,), or what does not depend on time."""
+
+
+class Node:
+    """A quantity that was recorded: a number, a curve or an operation on other quantities.
+
+    Attributes
+    ----------
+    operation
+        "known", "unknown", "integral" or one of :data:`OPERATIONS`.
+    arguments
+        The quantities it is made of, all recorded before.
+    value
+        The value if it depends on no unknown, otherwise None.
+    unknowns
+        Bits of the unknowns that it depends on.
+    varies
+        Whether it depends on time.
+    number
+        The number of quantities recorded before.
+    """
+
+    __slots__ = ("arguments", "number", "operation", "unknowns", "value", "varies")
+
+    def __init__(
+        self,
+        operation: str,
+        arguments: tuple[Node, ...],
+        value: Value | None,
+        unknowns: int,
+        varies: bool,
+        number: int,
+    ) -> None:
+        self.operation, self.arguments, self.value = operation, arguments, value
+        self.unknowns, self.varies, self.number = unknowns, varies, number
+
+
+class Recorder:
+    """The algebra over which the equations are recorded in one segment; see :class:`Separated`.
+
+    Parameters
+    ----------
+    grid
+        The times on which curves are given.
+
+    Attributes
+    ----------
+    zero, one
+        These numbers.
+    derivatives
+        Those that were recorded so far, by quantity and unknown.
+    """
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+        self._found: dict[tuple[str, tuple[int, ...]], Node] = {}
+        self._numbers: dict[float, Node] = {}
+        self._count = 0
+        self.derivatives: dict[tuple[Node, int], Node] = {}
+        self.zero, self.one = self._known(0.0), self._known(1.0)
+
+    def known(self, value: Array | float) -> Separated:
+        """Return a known number, or a known curve of shape (m,)."""
+        return self.separated(self._known(value))
+
+    def unknown(self, index: int) -> Separated:
+        """Return the unknown of an index."""
+        return Separated(self, self.zero, {self.one: self._node("unknown", (), index=index)})
+
+    def number(self, text: str) -> Separated:
+        """Return the number written as `text`."""
+        return self.known(float(text))
+
+    def power(self, base: Separated, exponent: Separated) -> Separated:
+        """Return ``base ** exponent``."""
+        return self.separated(self.apply("^", base.node(), exponent.node()))
+
+    def call(self, function: str, arguments: Sequence[Separated]) -> Separated:
+        """Return the value of a function."""
+        nodes = [a.node() for a in arguments]
+        if function in ("min", "max"):
+            return self.separated(reduce(lambda a, b: self.apply(function, a, b), nodes))
+        return self.separated(self.apply(function, nodes[0]))
+
+    def integral(self, curve: Separated) -> Separated:
+        """Return the integral from the start of the grid to all its times."""
+        return Separated(
+            self,
+            self.apply(INTEGRAL, curve.known) if curve.known is not self.zero else self.zero,
+            {self.apply(INTEGRAL, a): c for a, c in curve.terms.items()},
+        )
+
+    def separated(self, node: Node) -> Separated:
+        """Return a quantity as an element of the algebra."""
+        if node.value is not None:
+            return Separated(self, node, {})
+        return Separated(self, self.zero, {node: self.one} if node.varies else {self.one: node})
+
+    def sum_of(self, products: Iterable[tuple[Node, Node]]) -> Separated:
+        """Return a sum of products, given as functions of time and their coefficients."""
+        known = self.zero
+        terms: dict[Node, Node] = {}
+        for curve, coefficient in products:
+            if curve.value is not None and coefficient.value is not None:
+                known = self.apply("+", known, self.apply("*", coefficient, curve))
+            else:
+                terms[curve] = self.apply("+", terms.get(curve, self.zero), coefficient)
+        return Separated(self, known, terms)
+
+    def apply(self, operation: str, *arguments: Node) -> Node:
+        """Return an operation on quantities, computed at once if these are known."""
+        a, b = arguments[0], arguments[-1]
+        if operation in ("*", SCALED):
+            if a is self.one:
+                return b
+            if b is self.one:
+                return a
+        elif operation == "/":
+            if b is self.one:
+                return a
+        elif operation in ("+", "-"):
+            if b is self.zero:
+                return a
+            if a is self.zero:
+                return b if operation == "+" else self.apply("negate", b)
+        elif operation == "negate" and a.operation == "negate":
+            return a.arguments[0]
+        return self._node(operation, arguments)
+
+    def _known(self, value: Array | float) -> Node:
+        if isinstance(value, np.ndarray) and value.ndim:
+            return Node("known", (), value, 0, True, self._next())
+        number = float(value)
+        if number not in self._numbers:
+            self._numbers[number] = Node("known", (), np.float64(number), 0, False, self._next())
+        return self._numbers[number]
+
+    def _node(self, operation: str, arguments: tuple[Node, ...], index: int = -1) -> Node:
+        key = operation, (index,) if index >= 0 else tuple(a.number for a in arguments)
+        if key not in self._found:
+            unknowns = 1 << index if index >= 0 else 0
+            varies = operation == INTEGRAL
+            for argument in arguments:
+                unknowns |= argument.unknowns
+                varies |= argument.varies
+            if unknowns:
+                found = Node(operation, arguments, None, unknowns, varies, self._next())
+            else:
+                found = self._known(self._computed(operation, arguments))
+            self._found[key] = found
+        return self._found[key]
+
+    def _computed(self, operation: str, arguments: Sequence[Node]) -> Any:
+        values: list[Any] = [a.value for a in arguments]
+        with np.errstate(all="ignore"):
+            if operation == INTEGRAL:
+                return self.grid.cumulative(np.broadcast_to(values[0], self.grid.times.shape))
+            if operation == SCALED:
+                return scaled_with_zeros(values[0], values[1])
+            return OPERATIONS[operation](*values)
+
+    def _next(self) -> int:
+        self._count += 1
+        return self._count
+
+
+class Separated:
+    """A known part, and terms: functions of time and the unknowns times functions of the unknowns.
+
+    Attributes
+    ----------
+    recorder
+        The algebra.
+    known
+        What depends on no unknown.
+    terms
+        For each function of time, known where possible, its coefficient, which depends on unknowns
+        alone. A coefficient by itself is that of the function 1.
+    """
+
+    __slots__ = ("known", "recorder", "terms")
+
+    def __init__(self, recorder: Recorder, known: Node, terms: Mapping[Node, Node]) -> None:
+        self.recorder, self.known, self.terms = recorder, known, terms
+
+    def node(self) -> Node:
+        """Return all of it as one quantity."""
+        apply, total = self.recorder.apply, self.known
+        for curve, coefficient in self.terms.items():
+            total = apply("+", total, apply("*", coefficient, curve))
+        return total
+
+    def __neg__(self) -> Separated:
+        apply = self.recorder.apply
+        negative = {a: apply("negate", c) for a, c in self.terms.items()}
+        return Separated(self.recorder, apply("-", self.recorder.zero, self.known), negative)
+
+    def __add__(self, other: Separated) -> Separated:
+        return self._with("+", other)
+
+    def __sub__(self, other: Separated) -> Separated:
+        return self._with("-", other)
+
+    def __mul__(self, other: Separated) -> Separated:
+        recorder, own, others = self.recorder, self._parts(), other._parts()
+        if len(own) > 1 and len(others) > 1:
+            return recorder.separated(recorder.apply("*", self.node(), other.node()))
+        return recorder.sum_of(
+            (recorder.apply("*", a, b), recorder.apply("*", c, d))
+            for a, c in own
+            for b, d in others
+        )
+
+    def __truediv__(self, other: Separated) -> Separated:
+        recorder, divisor = self.recorder, other.node()
+        divide = recorder.apply
+        if divisor.varies:
+            return recorder.sum_of((divide("/", a, divisor), c) for a, c in self._parts())
+        if divisor.value is not None:
+            terms = {a: divide("/", c, divisor) for a, c in self.terms.items()}
+            return Separated(recorder, divide("/", self.known, divisor), terms)
+        return recorder.sum_of((a, divide("/", c, divisor)) for a, c in self._parts())
+
+    def _with(self, operation: str, other: Separated) -> Separated:
+        apply = self.recorder.apply
+        terms = dict(self.terms)
+        for curve, coefficient in other.terms.items():
+            terms[curve] = apply(operation, terms.get(curve, self.recorder.zero), coefficient)
+        return Separated(self.recorder, apply(operation, self.known, other.known), terms)
+
+    def _parts(self) -> list[tuple[Node, Node]]:
+        """Return all products, as functions of time and coefficients."""
+        zero, one = self.recorder.zero, self.recorder.one
+        if not self.known.varies and all(curve is one for curve in self.terms):
+            return [(one, self.node())]
+        parts = list(self.terms.items())
+        if self.known is not zero:
+            parts.append((self.known, one) if self.known.varies else (one, self.known))
+        return parts
