@@ -20,8 +20,9 @@ from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.scaling import bounds_touched
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.starts import Design, guess, sample
+from odefit.methods.variable_projection import VariableProjection
 from odefit.methods.workers import Workers, remembered
-from odefit.problem.arrays import Array, BoolArray
+from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engine_choice import UNDECIDED
@@ -145,11 +146,12 @@ class MultiStart:
         A search that ends at a bound often cannot get away from it, as a rate that has run to its
         bound. Such unknowns, with those that belong to the same experiment, are then drawn anew,
         the others kept, and the search is repeated up to :data:`MAX_RETRIES` times while that
-        helps.
+        helps. Unknowns that the method eliminates have no start values that could be drawn.
         """
+        kept = self._projection(forward).kept
         best = self.method.run(forward, index, self.start_point(forward, index, control), control)
         for retry in range(MAX_RETRIES):
-            loose = _at_bounds(forward.problem, best)
+            loose = _at_bounds(forward.problem, best, kept)
             if best.exact or best.status is Status.FAILED or not loose.any():
                 break
             if control.should_stop():
@@ -198,14 +200,19 @@ class MultiStart:
             return points[0], 0.0  # nothing to choose
         best, lowest = points[0], math.inf
         choice = UNDECIDED
+        projection = self._projection(forward)
         for x in points:
             if control.should_stop():
                 break
-            evaluation = forward.evaluate_cost(x, choice)
+            evaluation = projection.evaluate_cost(x, choice)
             choice = evaluation.choice
             if isinstance(evaluation, Evaluation) and evaluation.cost < lowest:
                 best, lowest = x, evaluation.cost
         return np.asarray(best), lowest
+
+    def _projection(self, forward: ForwardMap) -> VariableProjection:
+        """Return the problem as the local method reduces it, if it does."""
+        return VariableProjection(forward, getattr(self.method, "eliminate", False))
 
     def _run(
         self, forward: ForwardMap, control: Control, checkpoint: Checkpoint | None
@@ -323,11 +330,15 @@ def _run_remotely(
     return method.run(forward, index, Control(seed=seed, deadline=deadline))
 
 
-def _at_bounds(problem: Problem, end: Start) -> BoolArray:
-    """Return which unknowns are at a bound, or belong to the same experiment as one that is."""
+def _at_bounds(problem: Problem, end: Start, kept: IntArray) -> BoolArray:
+    """Return which unknowns are at a bound, or belong to the same experiment as one that is.
+
+    Those count that are `kept`, not eliminated.
+    """
+    touched = np.zeros(len(problem.unknowns), dtype=bool)
     if not math.isfinite(end.cost):
-        return np.zeros(len(problem.unknowns), dtype=bool)
-    touched = bounds_touched(problem, end.vector)
+        return touched
+    touched[kept] = bounds_touched(problem, end.vector)[kept]
     owners = [u.experiment for u in problem.unknowns]
     caught = {owner for owner, at in zip(owners, touched, strict=True) if at and owner is not None}
     return np.asarray(touched | np.array([owner in caught for owner in owners], dtype=bool))

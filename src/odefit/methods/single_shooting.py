@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,9 +15,10 @@ from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.scaling import Scaling
 from odefit.methods.starts import guess, sample
 from odefit.methods.trust_region import Minimum, Tolerances, minimise
+from odefit.methods.variable_projection import Projection, VariableProjection
 from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
-from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines import EngineName
 
@@ -44,6 +45,10 @@ class SingleShooting:
     to_the_last_digit
         Whether to go on where the data are reproduced to rounding. This is pointless with any
         noise, but poorly determined unknowns still gain from the digits that are left.
+    eliminate
+        Whether unknowns of the observation alone that have an explicit optimum, such as scales,
+        offsets and standard deviations, are eliminated by variable projection. Their start values
+        then do not matter.
     """
 
     evaluations: int = 1000
@@ -52,6 +57,7 @@ class SingleShooting:
     patience: int = 200
     engine: EngineName = "auto"
     to_the_last_digit: bool = False
+    eliminate: bool = True
 
     @property
     def name(self) -> str:
@@ -80,8 +86,9 @@ class SingleShooting:
             Start values in natural units, shape (n,).
         """
         began = time.perf_counter()
-        cost = _Cost(forward)
-        scaling = cost.scaling
+        inside = np.clip(start, forward.problem.lower, forward.problem.upper)
+        cost = _Cost(VariableProjection(forward, self.eliminate), inside)
+        kept, scaling = cost.projection.kept, cost.scaling
         tolerance = CostTolerance.of(forward)
         tolerances = Tolerances(
             cost=self.tolerance,
@@ -91,14 +98,13 @@ class SingleShooting:
             patience=self.patience,
             least=MIN_LIKELIHOOD_GAIN if forward.likelihood else 0.0,
         )
-        inside = np.clip(start, forward.problem.lower, forward.problem.upper)
         # Far from any sensible answer, squares overflow: an infinite cost is no step forward.
         with np.errstate(all="ignore"):
             minimum = minimise(
                 cost,
-                scaling.coordinates(inside),
-                scaling.lower,
-                scaling.upper,
+                scaling.coordinates(inside)[kept],
+                scaling.lower[kept],
+                scaling.upper[kept],
                 tolerances,
                 control.should_stop,
             )
@@ -106,7 +112,7 @@ class SingleShooting:
         return Start(
             index,
             inside,
-            scaling.natural(minimum.vector),
+            cost.vector(minimum),
             cost.objective(minimum),
             _status(minimum, control),
             _message(minimum, cost),
@@ -123,37 +129,46 @@ class _Scaled:
     cost: float
     residuals: Array
     jacobian: Array
-    natural: Evaluation
+    natural: Projection
 
 
-@dataclass(eq=False)
 class _Cost:
-    """The cost in the optimiser's coordinates; it counts the integrations that fail."""
+    """The reduced cost in the optimiser's coordinates; it counts the integrations that fail."""
 
-    forward: ForwardMap
-    failures: Counter[str] = field(default_factory=Counter)
-    last_failure: Failure | None = None
-    choice: EngineChoice = UNDECIDED
-
-    def __post_init__(self) -> None:
-        self.scaling = Scaling.of(self.forward.problem)
+    def __init__(self, projection: VariableProjection, start: Array) -> None:
+        self.projection = projection
+        self.scaling = Scaling.of(projection.forward.problem)
+        self.failures: Counter[str] = Counter()
+        self.last_failure: Failure | None = None
+        self.choice: EngineChoice = UNDECIDED
+        self._start = self.scaling.coordinates(start)
 
     def __call__(self, coordinates: Array) -> _Scaled | None:
-        vector = self.scaling.natural(coordinates)
-        evaluation = self.forward.evaluate(vector, self.choice)
-        self.choice = evaluation.choice
-        if isinstance(evaluation, Failure):
-            self.failures[evaluation.reason] += 1
-            self.last_failure = evaluation
+        vector = self._natural(coordinates)
+        found = self.projection.evaluate(vector, self.choice)
+        if isinstance(found, Failure):
+            self.choice = found.choice
+            self.failures[found.reason] += 1
+            self.last_failure = found
             return None
-        factor = self.scaling.derivative(vector)
-        return _Scaled(
-            evaluation.cost, evaluation.residuals, evaluation.jacobian * factor, evaluation
-        )
+        evaluation = found.evaluation
+        self.choice = evaluation.choice
+        factor = self.scaling.derivative(vector)[self.projection.kept]
+        return _Scaled(evaluation.cost, evaluation.residuals, found.jacobian * factor, found)
+
+    def _natural(self, coordinates: Array) -> Array:
+        """Return all unknowns in natural units, those eliminated as they were at the start."""
+        full = self._start.copy()
+        full[self.projection.kept] = coordinates
+        return self.scaling.natural(full)
+
+    def vector(self, minimum: Minimum) -> Array:
+        at = minimum.evaluation
+        return at.natural.vector if isinstance(at, _Scaled) else self._natural(minimum.vector)
 
     def objective(self, minimum: Minimum) -> float:
         at = minimum.evaluation
-        return at.natural.objective if isinstance(at, _Scaled) else math.inf
+        return at.natural.evaluation.objective if isinstance(at, _Scaled) else math.inf
 
 
 def _status(minimum: Minimum, control: Control) -> Status:

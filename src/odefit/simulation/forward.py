@@ -209,15 +209,11 @@ class ForwardMap:
     def evaluate_cost(
         self, vector: Array, choice: EngineChoice = UNDECIDED
     ) -> Evaluation | Failure:
-        """Return an evaluation of which the Jacobian may be zero.
-
-        The implicit engine then integrates the states alone, which is several times faster, and
-        so does Local Linearization. The Taylor method is fast anyway, and would have to be
-        compiled once more.
-        """
-        local = self.engines.preferred(choice) == "local-linearization"
-        alone = local or self._implicit(choice)
-        return self._evaluate(vector, choice, not alone, derivatives=False)
+        """Return an evaluation of which the Jacobian may be zero, see :meth:`trajectories`."""
+        found = self.trajectories(vector, choice, sensitivities=False)
+        if isinstance(found, Failure):
+            return found
+        return self.evaluate_along(vector, found, derivatives=False)
 
     def evaluate(self, vector: Array, choice: EngineChoice = UNDECIDED) -> Evaluation | Failure:
         """Return residuals and Jacobian at `vector`, shape (n,); a failure where there are none.
@@ -229,22 +225,27 @@ class ForwardMap:
         choice
             The choice of an engine, as the evaluation before has returned it.
         """
-        return self._evaluate(vector, choice)
+        found = self.trajectories(vector, choice)
+        return found if isinstance(found, Failure) else self.evaluate_along(vector, found)
 
-    def _evaluate(
-        self,
-        vector: Array,
-        choice: EngineChoice,
-        sensitivities: bool = True,
-        derivatives: bool = True,
-    ) -> Evaluation | Failure:
-        found = self._trajectories(vector, choice, sensitivities)
-        return found if isinstance(found, Failure) else self._assembled(vector, found, derivatives)
-
-    def _trajectories(
-        self, vector: Array, choice: EngineChoice, sensitivities: bool
+    def trajectories(
+        self, vector: Array, choice: EngineChoice = UNDECIDED, *, sensitivities: bool = True
     ) -> list[Trajectory] | Failure:
-        """Return the trajectories of all conditions at their data times."""
+        """Return the trajectories of all conditions at their data times.
+
+        Parameters
+        ----------
+        vector
+            Unknowns, shape (n,).
+        choice
+            The choice of an engine, as the evaluation before has returned it.
+        sensitivities
+            Whether sensitivities are needed. Without them the implicit engine is several times
+            faster, and so is Local Linearization. The Taylor method is fast anyway, would have to
+            be compiled once more, and returns them all the same.
+        """
+        local = self.engines.preferred(choice) == "local-linearization"
+        sensitivities = sensitivities or not (local or self._implicit(choice))
         if self.nodes is None:
             maps = self._conditions if sensitivities else self._without_sensitivities
             return maps(vector, choice)
@@ -274,7 +275,7 @@ class ForwardMap:
         -------
         The evaluation, and where its residuals come from.
         """
-        found = self._assembled(vector, trajectories)
+        found = self.evaluate_along(vector, trajectories)
         if isinstance(found, Failure):
             return found
         sources = list(self._residuals.sources)
@@ -283,10 +284,20 @@ class ForwardMap:
             sources.append(ResidualSource(-1, np.zeros(priors, dtype=np.intp)))
         return found, sources
 
-    def _assembled(
-        self, vector: Array, trajectories: Sequence[Trajectory], derivatives: bool = True
+    def evaluate_along(
+        self, vector: Array, trajectories: Sequence[Trajectory], *, derivatives: bool = True
     ) -> Evaluation | Failure:
-        """Return the evaluation from the trajectories of all conditions."""
+        """Return the evaluation at `vector` from the trajectories of all conditions.
+
+        Unknowns that do not act on the trajectories may be others than those of the integration.
+
+        Parameters
+        ----------
+        vector, trajectories
+            As :meth:`assemble` takes them.
+        derivatives
+            Whether the Jacobian is wanted.
+        """
         choice = trajectories[-1].choice
         found = self._residuals(vector, trajectories, derivatives)
         if found is None:

@@ -1,0 +1,350 @@
+"""Variable projection: unknowns of the observation alone are eliminated from the local search.
+
+Scales and offsets enter the residuals linearly (or as logarithms, where the logarithm of an
+observable was measured), and the standard deviation of a group of measurements has a closed form.
+Given all other unknowns, the trajectories are fixed, and the optimum of these is found without
+another integration. The search then has fewer unknowns, and needs no start values for these
+(G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses and nonlinear least squares
+problems whose variables separate, 1973; as hierarchical optimisation C. Loos, S. Krause and
+J. Hasenauer, Hierarchical optimization for the efficient parametrization of ODE models, 2018, and
+L. Schmiester et al., Efficient parameterization of large-scale dynamic models based on relative
+measurements, 2020).
+
+At the inner optimum the derivative by the eliminated unknowns is zero, so that the gradient of the
+reduced cost is that of the full cost by the others. The Gauss-Newton (Fisher) matrix of the reduced
+problem is the Schur complement of the full one: the Jacobian by the others, with what the
+eliminated unknowns can take up projected out (L. Kaufman, A variable projection method for solving
+separable nonlinear least squares problems, 1975). An unknown at a bound takes up nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from odefit.problem.arrays import Array, BoolArray, IntArray
+from odefit.problem.noise import Noise
+from odefit.problem.problem import Problem
+from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.trajectory import Trajectory
+from odefit.structure.observation_unknowns import ObservationUnknowns, observation_unknowns
+
+SINGULAR_TOLERANCE = 1e-10
+"""The relative singular value of the linear problem, its columns scaled to length one, up to which
+it counts as zero."""
+
+LEAST_DEVIATION = 1e-11
+"""The smallest standard deviation relative to the data: what is fitted to rounding has no noise."""
+
+TINY = float(np.finfo(float).tiny)
+"""The smallest standard deviation where all data are zero."""
+
+MAX_ALTERNATIONS = 100
+"""Largest number of alternations between linear unknowns and the standard deviations that weigh
+them, where measurements with different ones share a linear unknown."""
+
+SAME_DEVIATION = 1e-13
+"""Relative change of the standard deviations with which the alternation ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """A problem at unknowns of which those eliminated are at their optimum.
+
+    Attributes
+    ----------
+    vector
+        All unknowns, shape (n,).
+    evaluation
+        The evaluation of the full problem there.
+    jacobian
+        The Jacobian by the unknowns that are not eliminated, reduced, shape (r, kept): with the
+        residuals of `evaluation` it has the gradient and the Gauss-Newton matrix of the reduced
+        cost.
+    """
+
+    vector: Array
+    evaluation: Evaluation
+    jacobian: Array
+
+
+class VariableProjection:
+    """The reduced problem of a forward map.
+
+    Parameters
+    ----------
+    forward
+        The problem's forward map.
+    eliminate
+        Whether unknowns are eliminated at all; without it, the problem is as it was.
+
+    Attributes
+    ----------
+    kept
+        Indices of the unknowns that are not eliminated.
+    """
+
+    def __init__(self, forward: ForwardMap, eliminate: bool = True) -> None:
+        self.forward = forward
+        problem = forward.problem
+        self._unknowns = _eliminated(problem) if eliminate else ObservationUnknowns((), (), {})
+        gone = self._unknowns.indices
+        self.kept: IntArray = np.array(
+            [k for k in range(len(problem.unknowns)) if k not in gone], dtype=np.intp
+        )
+        if gone:
+            self._inner = _InnerProblem(problem, self._unknowns)
+
+    def evaluate(self, vector: Array, choice: EngineChoice = UNDECIDED) -> Projection | Failure:
+        """Return the reduced problem at `vector`, shape (n,), whatever the eliminated are there."""
+        if len(self.kept) == len(vector):
+            found = self.forward.evaluate(vector, choice)
+            return (
+                found if isinstance(found, Failure) else Projection(vector, found, found.jacobian)
+            )
+        optimum = self._optimum(vector, choice, sensitivities=True)
+        if isinstance(optimum, Failure):
+            return optimum
+        vector, free, trajectories = optimum
+        evaluation = self.forward.evaluate_along(vector, trajectories)
+        if isinstance(evaluation, Failure):
+            return evaluation
+        jacobian = evaluation.jacobian[:, self.kept]
+        basis = _orthonormal_basis(evaluation.jacobian[:, free])
+        return Projection(vector, evaluation, jacobian - basis @ (basis.T @ jacobian))
+
+    def evaluate_cost(
+        self, vector: Array, choice: EngineChoice = UNDECIDED
+    ) -> Evaluation | Failure:
+        """Return an evaluation, of which the Jacobian may be zero, with the eliminated optimal."""
+        if len(self.kept) == len(vector):
+            return self.forward.evaluate_cost(vector, choice)
+        optimum = self._optimum(vector, choice, sensitivities=False)
+        if isinstance(optimum, Failure):
+            return optimum
+        vector, _, trajectories = optimum
+        return self.forward.evaluate_along(vector, trajectories)
+
+    def _optimum(
+        self, vector: Array, choice: EngineChoice, *, sensitivities: bool
+    ) -> tuple[Array, BoolArray, Sequence[Trajectory]] | Failure:
+        """Return all unknowns, which of them are eliminated and free, and the trajectories."""
+        trajectories = self.forward.trajectories(vector, choice, sensitivities=sensitivities)
+        if isinstance(trajectories, Failure):
+            return trajectories
+        optimum = self._inner.solve(self.forward, vector, trajectories)
+        if isinstance(optimum, Failure):
+            return replace(optimum, choice=trajectories[-1].choice)
+        return (*optimum, trajectories)
+
+
+_known: WeakKeyDictionary[Problem, ObservationUnknowns] = WeakKeyDictionary()
+"""What was found of problems before: a problem has many starts."""
+
+
+def _eliminated(problem: Problem) -> ObservationUnknowns:
+    if problem not in _known:
+        _known[problem] = observation_unknowns(problem)
+    return _known[problem]
+
+
+class _InnerProblem:
+    """The optimum of the eliminated unknowns, given trajectories and the other unknowns.
+
+    With logarithms as coordinates where they are factors under one, the residuals are
+    (A y + b) / s, where s is known but for a factor that all measurements of a group share.
+    """
+
+    def __init__(self, problem: Problem, unknowns: ObservationUnknowns) -> None:
+        self._columns = [*unknowns.linear, *unknowns.logarithmic]
+        self._log = np.arange(len(self._columns)) >= len(unknowns.linear)
+        self._deviations = list(unknowns.deviations)
+        self._powers = np.array(list(unknowns.deviations.values()))
+        self._bounds = problem.lower, problem.upper
+        with np.errstate(divide="ignore"):
+            low, high = (
+                self._coordinates(bound[self._columns]) for bound in (problem.lower, problem.upper)
+            )
+            ends = [bound[self._deviations] ** self._powers for bound in self._bounds]
+        self._low, self._high = low, high
+        self._least, self._most = np.minimum(*ends), np.maximum(*ends)
+        priors = [
+            (i, prior)
+            for i, k in enumerate(unknowns.linear)
+            if (prior := problem.unknowns[k].parameter.prior) is not None
+        ]
+        self._prior_rows = np.zeros((len(priors), len(self._columns)))
+        self._prior_constants = np.array([-prior.mean / prior.sd for _, prior in priors])
+        for row, (i, prior) in enumerate(priors):
+            self._prior_rows[row, i] = 1.0 / prior.sd
+        self._measured = [
+            series.values if transform is None else getattr(np, transform)(series.values)
+            for condition in problem.conditions
+            for name, series in condition.series.items()
+            for transform in [problem.noise.get(name, Noise()).transform]
+        ]
+
+    def _coordinates(self, values: Array) -> Array:
+        return np.where(self._log, np.log(np.where(self._log, values, 1.0)), values)
+
+    def solve(
+        self, forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory]
+    ) -> tuple[Array, BoolArray] | Failure:
+        """Return all unknowns, shape (n,), and which of them are eliminated and at no bound.
+
+        What no measurement depends on stays as it is in `vector`.
+        """
+        with np.errstate(all="ignore"):
+            groups = self._groups(forward, vector, trajectories)
+            if isinstance(groups, Failure):
+                return groups
+            y, within, factors, loose = self._alternate(
+                groups, self._coordinates(vector[self._columns])
+            )
+            found, free = vector.copy(), np.zeros(len(vector), dtype=bool)
+            found[self._columns] = np.where(self._log, np.exp(y), y)
+            found[self._deviations] = factors ** (1.0 / self._powers)
+            own = [*self._columns, *self._deviations]
+            lower, upper = self._bounds
+            found[own] = np.clip(found[own], lower[own], upper[own])
+            free[self._columns], free[self._deviations] = within, loose
+        return found, free
+
+    def _groups(
+        self, forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory]
+    ) -> _Groups | Failure:
+        """Return the residuals as functions of the eliminated unknowns."""
+        base = vector.copy()
+        base[self._columns] = np.where(self._log, 1.0, 0.0)
+        base[self._deviations] = 1.0
+        priors = len(self._prior_constants)
+        rows, constants = [self._prior_rows], [self._prior_constants]
+        owners, sizes = [np.full(priors, -1)], [np.zeros(priors)]
+        plain = [_without_sensitivities(trajectory) for trajectory in trajectories]
+        blocks = forward.series_residuals(base, plain)
+        for block, measured in zip(blocks, self._measured, strict=True):
+            if isinstance(block, Failure):
+                return block
+            count = len(measured)
+            columns = np.zeros((count, len(self._columns)))
+            for i, k in enumerate(self._columns):
+                columns[:, i] = block.residuals.partials.get(k, 0.0)
+            rows.append(columns)
+            constants.append(block.residuals.array(count))
+            owner = next((i for i, k in enumerate(self._deviations) if k in block.sd.partials), -1)
+            owners.append(np.full(count, owner))
+            sizes.append(measured / block.sd.array(count))
+        return _Groups(*(np.concatenate(part) for part in (rows, constants, owners, sizes)))
+
+    def _alternate(
+        self, groups: _Groups, given: Array
+    ) -> tuple[Array, BoolArray, Array, BoolArray]:
+        """Return linear unknowns and factors of deviations, and which of them are at no bound."""
+        count = len(self._deviations)
+        scale = groups.root_mean_squares(groups.sizes, count)
+        least = np.maximum(self._least, np.maximum(LEAST_DEVIATION * scale, TINY))
+        factors = np.maximum(scale, least)
+        for _ in range(MAX_ALTERNATIONS):
+            weights = groups.weights(factors)
+            y, within = _bounded_least_squares(
+                groups.columns * weights[:, None],
+                groups.constants * weights,
+                self._low,
+                self._high,
+                given,
+            )
+            before = factors
+            residuals = groups.constants + groups.columns @ y
+            factors = np.clip(groups.root_mean_squares(residuals, count), least, self._most)
+            settled = np.abs(factors - before) <= SAME_DEVIATION * factors
+            if settled.all() or not groups.coupled:
+                break
+        return y, within, factors, (factors > least) & (factors < self._most)
+
+
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """Residuals (columns y + constants) / factor, the priors' among them.
+
+    Attributes
+    ----------
+    columns, constants
+        Shapes (rows, k) and (rows,).
+    owners
+        The number of the factor that divides a row; -1 for none.
+    sizes
+        The measured values in the units of the residuals, shape (rows,).
+    """
+
+    columns: Array
+    constants: Array
+    owners: IntArray
+    sizes: Array
+
+    @property
+    def coupled(self) -> bool:
+        """Whether a column has rows with different factors, which then weigh them."""
+        used = [np.unique(self.owners[column != 0]) for column in self.columns.T]
+        return any(len(owners) > 1 for owners in used)
+
+    def weights(self, factors: Array) -> Array:
+        """Return what the rows are to be multiplied by, shape (rows,)."""
+        return 1.0 / np.append(factors, 1.0)[self.owners]
+
+    def root_mean_squares(self, values: Array, count: int) -> Array:
+        """Return the root mean square of values, shape (rows,), for each of `count` factors."""
+        owned = self.owners >= 0
+        squares = np.bincount(self.owners[owned], values[owned] ** 2, minlength=count)
+        numbers = np.bincount(self.owners[owned], minlength=count)
+        return np.asarray(np.sqrt(squares / np.maximum(numbers, 1)))
+
+
+def _without_sensitivities(trajectory: Trajectory) -> Trajectory:
+    """Return a trajectory of which the observables have no derivatives by its unknowns."""
+    return replace(
+        trajectory,
+        unknowns=(),
+        sensitivities=trajectory.sensitivities[:, :, :0],
+        algebraic_sensitivities=trajectory.algebraic_sensitivities[:, :, :0],
+        switched={name: (v, s[:, :0]) for name, (v, s) in trajectory.switched.items()},
+    )
+
+
+def _bounded_least_squares(
+    columns: Array, constant: Array, low: Array, high: Array, given: Array
+) -> tuple[Array, BoolArray]:
+    """Minimise |columns y + constant|^2 within bounds.
+
+    Returns
+    -------
+    The minimum, shape (k,), of those the shortest in units of the columns; and which of its
+    components are at no bound. A component without a column stays as it is `given`.
+    """
+    norms = np.linalg.norm(columns, axis=0)
+    units = np.where(norms > 0, norms, 1.0)
+    scaled, bottom, top = columns / units, low * units, high * units
+    if np.count_nonzero(columns, axis=1).max(initial=0) <= 1:
+        z = np.clip(-(scaled.T @ constant), bottom, top)  # the columns are orthogonal
+    else:
+        u, s, vt = np.linalg.svd(scaled, full_matrices=False)
+        seen = s > SINGULAR_TOLERANCE * s[0]
+        z = -(vt[seen].T @ ((u[:, seen].T @ constant) / s[seen]))
+        if not ((z >= bottom) & (z <= top)).all():
+            from scipy.optimize import lsq_linear
+
+            most = 10 * len(z)
+            z = lsq_linear(scaled, -constant, (bottom, top), method="bvls", max_iter=most).x
+    within = (z > bottom) & (z < top)
+    y = np.where(within, z / units, np.where(z <= bottom, low, high))
+    return np.where(norms > 0, y, given), within & (norms > 0)
+
+
+def _orthonormal_basis(columns: Array) -> Array:
+    """Return an orthonormal basis of what the columns span."""
+    norms = np.linalg.norm(columns, axis=0)
+    u, s, _ = np.linalg.svd(columns / np.where(norms > 0, norms, 1.0), full_matrices=False)
+    return np.asarray(u[:, s > SINGULAR_TOLERANCE * s.max(initial=0.0)])

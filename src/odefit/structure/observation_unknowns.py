@@ -1,0 +1,228 @@
+"""Which unknowns act on the observation alone, and in a way that makes their optimum explicit.
+
+Scales and offsets enter observables linearly, or as factors under a logarithm; a standard
+deviation is a factor of the noise of its measurements. Here that is read off the expressions
+themselves, by an algebra that follows products, quotients and powers: nothing is decided at
+sample points, and what it cannot follow counts as general.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+
+from odefit.problem.binding import bound_value, dynamic_unknowns
+from odefit.problem.expressions import TIME, Expression
+from odefit.problem.noise import Noise
+from odefit.problem.problem import Problem
+from odefit.problem.vector_field import VectorField
+from odefit.structure.linearity import independent_set
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Form:
+    """How an expression depends on some unknowns.
+
+    Attributes
+    ----------
+    degrees
+        For each unknown in the expression its degree of homogeneity: multiplied by c > 0, the
+        unknown multiplies the expression by c to that power. NaN where there is none.
+    pairs
+        Pairs of unknowns, sorted, by which the second derivative may not be zero.
+    number
+        The value, if the expression is a number; else NaN.
+    """
+
+    degrees: Mapping[int, float] = field(default_factory=dict)
+    pairs: frozenset[Pair] = frozenset()
+    number: float = math.nan
+
+    def __add__(self, other: Form) -> Form:
+        if self.number == 0.0:
+            return other
+        if other.number == 0.0:
+            return self
+        union = {*self.degrees, *other.degrees}
+        degrees = {
+            k: self.degrees[k]
+            if k in self.degrees and self.degrees[k] == other.degrees.get(k)
+            else math.nan
+            for k in union
+        }
+        return Form(degrees, self.pairs | other.pairs, self.number + other.number)
+
+    def __neg__(self) -> Form:
+        return Form(self.degrees, self.pairs, -self.number)
+
+    def __sub__(self, other: Form) -> Form:
+        return self + -other
+
+    def __mul__(self, other: Form) -> Form:
+        degrees = dict(self.degrees)
+        for k, degree in other.degrees.items():
+            degrees[k] = degrees.get(k, 0.0) + degree
+        pairs = self.pairs | other.pairs | _pairs(self, other)
+        return Form(degrees, pairs, self.number * other.number)
+
+    def __truediv__(self, other: Form) -> Form:
+        return self * FORM.power(other, Form(number=-1.0))
+
+
+class FormAlgebra:
+    """The algebra of :class:`Form`."""
+
+    def number(self, text: str) -> Form:
+        return Form(number=float(text))
+
+    def power(self, base: Form, exponent: Form) -> Form:
+        if exponent.number == 1.0:
+            return base
+        if math.isnan(exponent.number):
+            return self.call("power", [base, exponent])
+        degrees = {k: degree * exponent.number for k, degree in base.degrees.items()}
+        with np.errstate(all="ignore"):
+            number = float(np.power(base.number, exponent.number))
+        return Form(degrees, _pairs(base, base), number)
+
+    def call(self, function: str, arguments: Sequence[Form]) -> Form:
+        if function == "sqrt":
+            return self.power(arguments[0], Form(number=0.5))
+        inside = Form({k: math.nan for argument in arguments for k in argument.degrees})
+        return Form(inside.degrees, _pairs(inside, inside))
+
+
+FORM = FormAlgebra()
+
+
+def _pairs(a: Form, b: Form) -> frozenset[Pair]:
+    return frozenset((min(i, j), max(i, j)) for i in a.degrees for j in b.degrees)
+
+
+@dataclass(frozen=True)
+class ObservationUnknowns:
+    """Unknowns that no trajectory depends on, with an explicit optimum given the others.
+
+    No two of them stand in each other's way: the residuals are jointly linear in `linear` and in
+    the logarithms of `logarithmic`, and every measurement has one of `deviations` at most.
+
+    Attributes
+    ----------
+    linear
+        Unknowns in which all residuals are linear.
+    logarithmic
+        Positive unknowns that are factors of observables of which the logarithm was taken.
+    deviations
+        Positive unknowns that are factors of standard deviations, and their powers there.
+    """
+
+    linear: tuple[int, ...]
+    logarithmic: tuple[int, ...]
+    deviations: Mapping[int, float]
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        """All of them, in the order of the unknowns."""
+        return tuple(sorted({*self.linear, *self.logarithmic, *self.deviations}))
+
+
+def observation_unknowns(problem: Problem) -> ObservationUnknowns:
+    """Return the unknowns of a problem that can be eliminated, as many as there are."""
+    scalars = VectorField.of(problem.model, problem.conditions).scalars
+    dynamic = {k for c in problem.conditions for k in dynamic_unknowns(c, scalars)}
+    candidates = [k for k in range(len(problem.unknowns)) if k not in dynamic]
+    series = list(_series(problem, candidates)) if candidates else []
+    linear = [k for k in candidates if _is_linear(k, series)]
+    logarithmic = [k for k in candidates if _is_logarithmic(k, series, problem)]
+    deviations = {
+        k: degree
+        for k in candidates
+        if (degree := _power_as_deviation(k, series, problem)) is not None
+    }
+    together = np.zeros((len(problem.unknowns), len(problem.unknowns)), dtype=bool)
+    for one in series:
+        for i, j in one.observable.pairs:
+            if i in linear and j in linear:
+                together[i, j] = together[j, i] = True
+        for i, j in combinations(one.sd.degrees, 2):
+            if i in deviations and j in deviations:
+                together[i, j] = together[j, i] = True
+    return ObservationUnknowns(
+        tuple(sorted(independent_set(linear, together))),
+        tuple(logarithmic),
+        {k: deviations[k] for k in sorted(independent_set(list(deviations), together))},
+    )
+
+
+@dataclass(frozen=True)
+class _SeriesForm:
+    """How the observable of a series and its standard deviation depend on the candidates."""
+
+    observable: Form
+    sd: Form
+    transformed: bool
+
+
+def _series(problem: Problem, candidates: Sequence[int]) -> Iterator[_SeriesForm]:
+    index = {u.name: k for k, u in enumerate(problem.unknowns) if u.kind == "noise"}
+    wanted = set(candidates)
+    unknowns = [Form({k: 1.0}) if k in wanted else Form() for k in range(len(problem.unknowns))]
+    model = problem.model
+    known = [TIME, *model.states, *model.inputs, *model.algebraic]
+    for condition in problem.conditions:
+        values = dict.fromkeys(known, Form())
+
+        values.update(
+            (name, bound_value(bound, condition.scalars, unknowns, FORM))
+            for name, bound in condition.scalars.items()
+        )
+        observables = {name: e.evaluate(values, FORM) for name, e in model.observables.items()}
+        for name, series in condition.series.items():
+            noise = problem.noise.get(name, Noise())
+            sd = Form()
+            if series.sds is None and noise.relative is None:
+                if noise.sd == "estimate":
+                    sd = unknowns[index[f"{name}_sd"]]
+                elif isinstance(noise.sd, Expression):
+                    sd = noise.sd.evaluate({**values, **observables}, FORM)
+            yield _SeriesForm(observables[name], sd, noise.transform is not None)
+
+
+def _is_linear(k: int, series: Sequence[_SeriesForm]) -> bool:
+    own = [one for one in series if k in one.observable.degrees]
+    return (
+        bool(own)
+        and not any(k in one.sd.degrees for one in series)
+        and not any(one.transformed or (k, k) in one.observable.pairs for one in own)
+    )
+
+
+def _is_logarithmic(k: int, series: Sequence[_SeriesForm], problem: Problem) -> bool:
+    own = [one for one in series if k in one.observable.degrees]
+    return (
+        bool(own)
+        and _positive(k, problem)
+        and not any(k in one.sd.degrees for one in series)
+        and all(one.transformed and abs(one.observable.degrees[k]) > 0 for one in own)
+    )
+
+
+def _power_as_deviation(k: int, series: Sequence[_SeriesForm], problem: Problem) -> float | None:
+    """Return the power to which unknown k is a factor of standard deviations, if it is that."""
+    powers = {one.sd.degrees[k] for one in series if k in one.sd.degrees}
+    if not _positive(k, problem) or any(k in one.observable.degrees for one in series):
+        return None
+    (power,) = powers if len(powers) == 1 else (math.nan,)
+    return power if abs(power) > 0 else None
+
+
+def _positive(k: int, problem: Problem) -> bool:
+    """Return whether unknown k cannot be negative, and has no prior, which would not fit in."""
+    parameter = problem.unknowns[k].parameter
+    return parameter.lower >= 0 and parameter.prior is None
