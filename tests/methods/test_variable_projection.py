@@ -142,6 +142,21 @@ def a_scale_that_groups_share() -> Problem:
     )
 
 
+def units_of_values_and_noise() -> Problem:
+    data = {"y": factors(3 * A, 1), "z": factors(0.2 * B, 2), "w": factors(9 * B, 3)}
+    return problem_of(
+        {"y": "s*a", "z": "b/r", "w": "s^1*b*3", "x": "q*a"},
+        {**data, "x": factors(A, 4)},
+        {n: {"lower": 0.0} for n in ("s", "r", "sigma")} | {"q": {"lower": 1.5, "upper": 10.0}},
+        {
+            "y": {"sd": "s*sigma"},
+            "z": {"sd": "sigma/r"},
+            "w": {"sd": "0.3*s"},
+            "x": {"sd": "q*0.1"},
+        },
+    )
+
+
 PROBLEMS: list[Callable[[], Problem]] = [
     scale_and_offset,
     experiments_of_their_own,
@@ -152,6 +167,7 @@ PROBLEMS: list[Callable[[], Problem]] = [
     a_logarithm_at_a_bound,
     deviations,
     a_scale_that_groups_share,
+    units_of_values_and_noise,
 ]
 
 
@@ -258,6 +274,21 @@ def test_a_factor_under_a_logarithm_is_a_geometric_mean() -> None:
     found = projected(problem, k=0.8, m=0.6)
     ratio = problem.data()["y"].to_numpy() / chain(TIMES, 0.8, 0.6)[1]
     assert found.vector[2] == pytest.approx(np.exp(np.mean(np.log(ratio))), rel=1e-12)
+
+
+def test_one_unit_of_values_and_noise_has_the_ratio_of_squares_to_products() -> None:
+    """Without a known size of the noise, log(s sigma) + |x - y/s|^2/(2 n sigma^2) is least."""
+    problem = problem_of(
+        {"y": "s*a"},
+        {"y": factors(3 * A, 1)},
+        {"s": {"lower": 0.0}, "sigma": {"lower": 0.0}},
+        {"y": {"sd": "s*sigma"}},
+    )
+    found = projected(problem, k=0.8, m=0.6)
+    x, y = chain(TIMES, 0.8, 0.6)[0], problem.data()["y"].to_numpy()
+    assert found.vector[2] == pytest.approx((x @ y) / (x @ x), rel=1e-9)
+    residuals = x - y / found.vector[2]
+    assert found.vector[3] == pytest.approx(np.sqrt(np.mean(residuals**2)), rel=1e-9)
 
 
 def test_a_scale_far_from_one_keeps_its_digits() -> None:

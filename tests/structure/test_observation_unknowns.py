@@ -35,6 +35,11 @@ def found(problem: Problem) -> tuple[set[str], set[str], dict[str, float]]:
     )
 
 
+def units(problem: Problem) -> dict[str, float]:
+    powers = observation_unknowns(problem).units
+    return {problem.keys[k]: power for k, power in powers.items()}
+
+
 def test_scales_and_offsets_are_linear() -> None:
     problem = decay({"y": "s*x + b", "z": "(b - x/4)*3 + c*t"}, s={}, b={}, c={})
     assert found(problem) == ({"s", "b", "c"}, set(), {})
@@ -115,6 +120,29 @@ def test_of_a_product_of_standard_deviations_one_is_eliminated() -> None:
 def test_a_scale_that_the_noise_depends_on_is_kept() -> None:
     problem = decay({"y": "s*x"}, {"y": {"sd": "sigma*y"}}, s={}, sigma={})
     assert found(problem) == (set(), set(), {"sigma": 1.0})
+
+
+def test_a_scale_of_values_and_noise_alike_is_their_unit() -> None:
+    noise = {"y": {"sd": "s*sigma"}, "z": {"sd": "0.1*s^2"}, "w": {"sd": "r*sigma"}}
+    problem = decay({"y": "s*x", "z": "x*s", "w": "r*x"}, noise, s={}, r={}, sigma={})
+    assert found(problem) == (set(), set(), {"sigma": 1.0})
+    assert units(problem) == {"r": 1.0}
+    both = decay({"y": "x/s"}, {"y": {"sd": "0.1/s"}}, s={})
+    assert units(both) == {"s": -1.0}
+
+
+@pytest.mark.parametrize(
+    ("expression", "sd"), [("s*x + 1", "0.1*s"), ("s*x", "0.1 + s"), ("x", "s*y"), ("s*x", "s^2")]
+)
+def test_what_scales_values_and_noise_differently_is_no_unit(expression: str, sd: str) -> None:
+    assert units(decay({"y": expression}, {"y": {"sd": sd}}, s={})) == {}
+
+
+def test_beside_a_unit_nothing_else_is_eliminated_from_an_observable() -> None:
+    noise = {name: {"sd": "0.1*s"} for name in ("y", "z")}
+    problem = decay({"y": "s*(x + b + c*t)", "z": "s*x"}, noise, s={}, b={}, c={})
+    assert units(problem) == {}
+    assert found(problem) == ({"b", "c"}, set(), {})
 
 
 def test_priors_are_allowed_where_the_problem_stays_linear() -> None:

@@ -1,7 +1,8 @@
 """Variable projection: unknowns of the observation alone are eliminated from the local search.
 
 Scales and offsets enter the residuals linearly (or as logarithms, where the logarithm of an
-observable was measured), and the standard deviation of a group of measurements has a closed form.
+observable was measured), and the standard deviation of a group of measurements has a closed form,
+and so has a scale of both, values and noise.
 Given all other unknowns, the trajectories are fixed, and the optimum of these is found without
 another integration. The search then has fewer unknowns, and needs no start values for these
 (G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses and nonlinear least squares
@@ -91,7 +92,7 @@ class VariableProjection:
     def __init__(self, forward: ForwardMap, eliminate: bool = True) -> None:
         self.forward = forward
         problem = forward.problem
-        self._unknowns = _eliminated(problem) if eliminate else ObservationUnknowns((), (), {})
+        self._unknowns = _eliminated(problem) if eliminate else ObservationUnknowns()
         gone = self._unknowns.indices
         self.kept: IntArray = np.array(
             [k for k in range(len(problem.unknowns)) if k not in gone], dtype=np.intp
@@ -156,7 +157,9 @@ class _InnerProblem:
     """The optimum of the eliminated unknowns, given trajectories and the other unknowns.
 
     With logarithms as coordinates where they are factors under one, the residuals are
-    (A y + b) / s, where s is known but for a factor that all measurements of a group share.
+    (A y + b) / s, where s is known but for a factor that all measurements of a group share. In a
+    unit of its own, which is a factor of values and noise, they are (b - u d) / s, with the
+    measurements d and the reciprocal u of the unit; the sum of log s then has a term - log u.
     """
 
     def __init__(self, problem: Problem, unknowns: ObservationUnknowns) -> None:
@@ -164,14 +167,18 @@ class _InnerProblem:
         self._log = np.arange(len(self._columns)) >= len(unknowns.linear)
         self._deviations = list(unknowns.deviations)
         self._powers = np.array(list(unknowns.deviations.values()))
+        self._units = list(unknowns.units)
+        self._unit_powers = -np.array(list(unknowns.units.values()))
         self._bounds = problem.lower, problem.upper
         with np.errstate(divide="ignore"):
             low, high = (
                 self._coordinates(bound[self._columns]) for bound in (problem.lower, problem.upper)
             )
             ends = [bound[self._deviations] ** self._powers for bound in self._bounds]
+            unit_ends = [bound[self._units] ** self._unit_powers for bound in self._bounds]
         self._low, self._high = low, high
         self._least, self._most = np.minimum(*ends), np.maximum(*ends)
+        self._unit_low, self._unit_high = np.minimum(*unit_ends), np.maximum(*unit_ends)
         priors = [
             (i, prior)
             for i, k in enumerate(unknowns.linear)
@@ -202,17 +209,16 @@ class _InnerProblem:
             groups = self._groups(forward, vector, trajectories)
             if isinstance(groups, Failure):
                 return groups
-            y, within, factors, loose = self._alternate(
-                groups, self._coordinates(vector[self._columns])
-            )
-            found, free = vector.copy(), np.zeros(len(vector), dtype=bool)
+            y, factors, units, free = self._alternate(groups, vector)
+            found, at_no_bound = vector.copy(), np.zeros(len(vector), dtype=bool)
             found[self._columns] = np.where(self._log, np.exp(y), y)
             found[self._deviations] = factors ** (1.0 / self._powers)
-            own = [*self._columns, *self._deviations]
+            found[self._units] = units ** (1.0 / self._unit_powers)
+            own = [*self._columns, *self._deviations, *self._units]
             lower, upper = self._bounds
             found[own] = np.clip(found[own], lower[own], upper[own])
-            free[self._columns], free[self._deviations] = within, loose
-        return found, free
+            at_no_bound[own] = free
+        return found, at_no_bound
 
     def _groups(
         self, forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory]
@@ -220,10 +226,10 @@ class _InnerProblem:
         """Return the residuals as functions of the eliminated unknowns."""
         base = vector.copy()
         base[self._columns] = np.where(self._log, 1.0, 0.0)
-        base[self._deviations] = 1.0
+        base[[*self._deviations, *self._units]] = 1.0
         priors = len(self._prior_constants)
         rows, constants = [self._prior_rows], [self._prior_constants]
-        owners, sizes = [np.full(priors, -1)], [np.zeros(priors)]
+        owners, units, data = [np.full(priors, -1)], [np.full(priors, -1)], [np.zeros(priors)]
         plain = [_without_sensitivities(trajectory) for trajectory in trajectories]
         blocks = forward.series_residuals(base, plain)
         for block, measured in zip(blocks, self._measured, strict=True):
@@ -234,66 +240,101 @@ class _InnerProblem:
             for i, k in enumerate(self._columns):
                 columns[:, i] = block.residuals.partials.get(k, 0.0)
             rows.append(columns)
-            constants.append(block.residuals.array(count))
+            own = measured / block.sd.array(count)
+            unit = next((i for i, k in enumerate(self._units) if k in block.sd.partials), -1)
+            constants.append(block.residuals.array(count) + (own if unit >= 0 else 0.0))
             owner = next((i for i, k in enumerate(self._deviations) if k in block.sd.partials), -1)
             owners.append(np.full(count, owner))
-            sizes.append(measured / block.sd.array(count))
-        return _Groups(*(np.concatenate(part) for part in (rows, constants, owners, sizes)))
+            units.append(np.full(count, unit))
+            data.append(own)
+        parts = (rows, constants, owners, units, data)
+        return _Groups(*(np.concatenate(part) for part in parts))
 
-    def _alternate(
-        self, groups: _Groups, given: Array
-    ) -> tuple[Array, BoolArray, Array, BoolArray]:
-        """Return linear unknowns and factors of deviations, and which of them are at no bound."""
+    def _alternate(self, groups: _Groups, vector: Array) -> tuple[Array, Array, Array, BoolArray]:
+        """Return coordinates of scales, factors of deviations, reciprocals of units, all optimal.
+
+        The last array is which of them are at no bound.
+        """
+        given = self._coordinates(vector[self._columns])
+        given_units = vector[self._units] ** self._unit_powers
         count = len(self._deviations)
         scale = groups.root_mean_squares(groups.sizes, count)
         least = np.maximum(self._least, np.maximum(LEAST_DEVIATION * scale, TINY))
         factors = np.maximum(scale, least)
         for _ in range(MAX_ALTERNATIONS):
             weights = groups.weights(factors)
-            y, within = _bounded_least_squares(
+            y, free = _bounded_least_squares(
                 groups.columns * weights[:, None],
                 groups.constants * weights,
                 self._low,
                 self._high,
                 given,
             )
+            units, seen = groups.units_at(weights, len(self._units))
+            units = np.clip(np.where(seen, units, given_units), self._unit_low, self._unit_high)
             before = factors
-            residuals = groups.constants + groups.columns @ y
+            residuals = groups.constants + groups.columns @ y - groups.data_in(units)
             factors = np.clip(groups.root_mean_squares(residuals, count), least, self._most)
             settled = np.abs(factors - before) <= SAME_DEVIATION * factors
             if settled.all() or not groups.coupled:
                 break
-        return y, within, factors, (factors > least) & (factors < self._most)
+        loose = (factors > least) & (factors < self._most)
+        free_units = seen & (units > self._unit_low) & (units < self._unit_high)
+        return y, factors, units, np.concatenate([free, loose, free_units])
 
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """Residuals (columns y + constants) / factor, the priors' among them.
+    """Residuals (columns y + constants - unit data) / factor, the priors' among them.
 
     Attributes
     ----------
     columns, constants
         Shapes (rows, k) and (rows,).
-    owners
-        The number of the factor that divides a row; -1 for none.
-    sizes
-        The measured values in the units of the residuals, shape (rows,).
+    owners, units
+        The number of the factor that divides a row, and that of the unit of its measurement;
+        -1 for none.
+    data
+        The measured values over what is known of their standard deviations, shape (rows,).
     """
 
     columns: Array
     constants: Array
     owners: IntArray
-    sizes: Array
+    units: IntArray
+    data: Array
 
     @property
     def coupled(self) -> bool:
-        """Whether a column has rows with different factors, which then weigh them."""
+        """Whether factors weigh rows that share a column, or act together with a unit."""
         used = [np.unique(self.owners[column != 0]) for column in self.columns.T]
-        return any(len(owners) > 1 for owners in used)
+        beside_units = bool(((self.units >= 0) & (self.owners >= 0)).any())
+        return beside_units or any(len(owners) > 1 for owners in used)
+
+    @property
+    def sizes(self) -> Array:
+        """What the factors are to be compared with, shape (rows,)."""
+        return np.where(self.units >= 0, self.constants, self.data)
 
     def weights(self, factors: Array) -> Array:
         """Return what the rows are to be multiplied by, shape (rows,)."""
         return 1.0 / np.append(factors, 1.0)[self.owners]
+
+    def data_in(self, units: Array) -> Array:
+        """Return the measured values in their units, zero for rows without one, shape (rows,)."""
+        return np.asarray(np.append(units, 0.0)[self.units] * self.data)
+
+    def units_at(self, weights: Array, count: int) -> tuple[Array, BoolArray]:
+        """Return the optimal reciprocals of the units, and which of them have any data."""
+        own = self.units >= 0
+        units, q, d = self.units[own], (weights * self.constants)[own], (weights * self.data)[own]
+        square = np.bincount(units, d * d, minlength=count)
+        half = 0.5 * np.bincount(units, q * d, minlength=count)
+        numbers = np.bincount(units, minlength=count)
+        # The positive root of square u^2 - 2 half u - numbers = 0, without cancellation.
+        root = np.sqrt(half**2 + square * numbers)
+        found = np.where(half >= 0, (half + root) / square, numbers / (root - half))
+        return found, square > 0
 
     def root_mean_squares(self, values: Array, count: int) -> Array:
         """Return the root mean square of values, shape (rows,), for each of `count` factors."""

@@ -110,7 +110,8 @@ class ObservationUnknowns:
     """Unknowns that no trajectory depends on, with an explicit optimum given the others.
 
     No two of them stand in each other's way: the residuals are jointly linear in `linear` and in
-    the logarithms of `logarithmic`, and every measurement has one of `deviations` at most.
+    the logarithms of `logarithmic`, and every measurement has one of `deviations` and one of
+    `units` at most; one with a unit has no other.
 
     Attributes
     ----------
@@ -120,16 +121,20 @@ class ObservationUnknowns:
         Positive unknowns that are factors of observables of which the logarithm was taken.
     deviations
         Positive unknowns that are factors of standard deviations, and their powers there.
+    units
+        Positive unknowns that are factors of observables and of their standard deviations alike,
+        as the unit of the measurements is, and their powers there.
     """
 
-    linear: tuple[int, ...]
-    logarithmic: tuple[int, ...]
-    deviations: Mapping[int, float]
+    linear: tuple[int, ...] = ()
+    logarithmic: tuple[int, ...] = ()
+    deviations: Mapping[int, float] = field(default_factory=dict)
+    units: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def indices(self) -> tuple[int, ...]:
         """All of them, in the order of the unknowns."""
-        return tuple(sorted({*self.linear, *self.logarithmic, *self.deviations}))
+        return tuple(sorted({*self.linear, *self.logarithmic, *self.deviations, *self.units}))
 
 
 def observation_unknowns(problem: Problem) -> ObservationUnknowns:
@@ -140,23 +145,22 @@ def observation_unknowns(problem: Problem) -> ObservationUnknowns:
     series = list(_series(problem, candidates)) if candidates else []
     linear = [k for k in candidates if _is_linear(k, series)]
     logarithmic = [k for k in candidates if _is_logarithmic(k, series, problem)]
-    deviations = {
-        k: degree
-        for k in candidates
-        if (degree := _power_as_deviation(k, series, problem)) is not None
-    }
+    deviations = {k: p for k in candidates if (p := _power_as_deviation(k, series, problem))}
+    units = {k: p for k in candidates if (p := _power_as_unit(k, series, problem))}
     together = np.zeros((len(problem.unknowns), len(problem.unknowns)), dtype=bool)
     for one in series:
-        for i, j in one.observable.pairs:
-            if i in linear and j in linear:
-                together[i, j] = together[j, i] = True
-        for i, j in combinations(one.sd.degrees, 2):
-            if i in deviations and j in deviations:
-                together[i, j] = together[j, i] = True
+        pairs = {(i, j) for i, j in one.observable.pairs if i in linear and j in linear}
+        pairs.update(combinations(deviations.keys() & one.sd.degrees.keys(), 2))
+        alone = units.keys() & one.sd.degrees.keys()
+        pairs.update((i, j) for i in alone for j in one.observable.degrees if i != j)
+        for i, j in pairs:
+            together[i, j] = together[j, i] = True
+    chosen = independent_set([*linear, *deviations, *units], together)
     return ObservationUnknowns(
-        tuple(sorted(independent_set(linear, together))),
+        tuple(k for k in linear if k in chosen),
         tuple(logarithmic),
-        {k: deviations[k] for k in sorted(independent_set(list(deviations), together))},
+        {k: power for k, power in deviations.items() if k in chosen},
+        {k: power for k, power in units.items() if k in chosen},
     )
 
 
@@ -213,13 +217,30 @@ def _is_logarithmic(k: int, series: Sequence[_SeriesForm], problem: Problem) -> 
     )
 
 
-def _power_as_deviation(k: int, series: Sequence[_SeriesForm], problem: Problem) -> float | None:
-    """Return the power to which unknown k is a factor of standard deviations, if it is that."""
-    powers = {one.sd.degrees[k] for one in series if k in one.sd.degrees}
-    if not _positive(k, problem) or any(k in one.observable.degrees for one in series):
-        return None
-    (power,) = powers if len(powers) == 1 else (math.nan,)
-    return power if abs(power) > 0 else None
+def _power_as_deviation(k: int, series: Sequence[_SeriesForm], problem: Problem) -> float:
+    """Return the power to which unknown k is a factor of standard deviations; 0 if it is not."""
+    if any(k in one.observable.degrees for one in series):
+        return 0.0
+    return _common_power(k, [one.sd for one in series], problem)
+
+
+def _power_as_unit(k: int, series: Sequence[_SeriesForm], problem: Problem) -> float:
+    """Return the power to which unknown k is a factor of values and noise; 0 if it is not."""
+    own = [one for one in series if k in {**one.observable.degrees, **one.sd.degrees}]
+    if any(
+        one.transformed or k not in one.observable.degrees or k not in one.sd.degrees for one in own
+    ):
+        return 0.0
+    return _common_power(k, [form for one in own for form in (one.observable, one.sd)], problem)
+
+
+def _common_power(k: int, forms: Sequence[Form], problem: Problem) -> float:
+    """Return the degree of homogeneity of all forms that depend on k; 0 if they differ."""
+    degrees = {form.degrees[k] for form in forms if k in form.degrees}
+    if len(degrees) != 1 or not _positive(k, problem):
+        return 0.0
+    (degree,) = degrees
+    return 0.0 if math.isnan(degree) else degree
 
 
 def _positive(k: int, problem: Problem) -> bool:
