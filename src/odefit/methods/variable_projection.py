@@ -27,10 +27,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from odefit.problem.arrays import Array, BoolArray, IntArray
-from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.residual_arrays import ResidualSource
 from odefit.simulation.trajectory import Trajectory
 from odefit.structure.observation_unknowns import ObservationUnknowns, observation_unknowns
 
@@ -38,11 +38,8 @@ SINGULAR_TOLERANCE = 1e-10
 """The relative singular value of the linear problem, its columns scaled to length one, up to which
 it counts as zero."""
 
-LEAST_DEVIATION = 1e-11
-"""The smallest standard deviation relative to the data: what is fitted to rounding has no noise."""
-
-TINY = float(np.finfo(float).tiny)
-"""The smallest standard deviation where all data are zero."""
+LEAST_DEVIATION = 1e-100
+"""The smallest standard deviation: residuals that are zero have none otherwise."""
 
 MAX_ALTERNATIONS = 100
 """Largest number of alternations between linear unknowns and the standard deviations that weigh
@@ -168,32 +165,16 @@ class _InnerProblem:
         self._deviations = list(unknowns.deviations)
         self._powers = np.array(list(unknowns.deviations.values()))
         self._units = list(unknowns.units)
-        self._unit_powers = -np.array(list(unknowns.units.values()))
+        self._unit_powers = np.array(list(unknowns.units.values()))
         self._bounds = problem.lower, problem.upper
         with np.errstate(divide="ignore"):
-            low, high = (
-                self._coordinates(bound[self._columns]) for bound in (problem.lower, problem.upper)
-            )
+            low, high = (self._coordinates(bound[self._columns]) for bound in self._bounds)
             ends = [bound[self._deviations] ** self._powers for bound in self._bounds]
-            unit_ends = [bound[self._units] ** self._unit_powers for bound in self._bounds]
+            unit_ends = [bound[self._units] ** -self._unit_powers for bound in self._bounds]
         self._low, self._high = low, high
         self._least, self._most = np.minimum(*ends), np.maximum(*ends)
         self._unit_low, self._unit_high = np.minimum(*unit_ends), np.maximum(*unit_ends)
-        priors = [
-            (i, prior)
-            for i, k in enumerate(unknowns.linear)
-            if (prior := problem.unknowns[k].parameter.prior) is not None
-        ]
-        self._prior_rows = np.zeros((len(priors), len(self._columns)))
-        self._prior_constants = np.array([-prior.mean / prior.sd for _, prior in priors])
-        for row, (i, prior) in enumerate(priors):
-            self._prior_rows[row, i] = 1.0 / prior.sd
-        self._measured = [
-            series.values if transform is None else getattr(np, transform)(series.values)
-            for condition in problem.conditions
-            for name, series in condition.series.items()
-            for transform in [problem.noise.get(name, Noise()).transform]
-        ]
+        self._layout: tuple[IntArray, IntArray, IntArray] | None = None
 
     def _coordinates(self, values: Array) -> Array:
         return np.where(self._log, np.log(np.where(self._log, values, 1.0)), values)
@@ -213,7 +194,7 @@ class _InnerProblem:
             found, at_no_bound = vector.copy(), np.zeros(len(vector), dtype=bool)
             found[self._columns] = np.where(self._log, np.exp(y), y)
             found[self._deviations] = factors ** (1.0 / self._powers)
-            found[self._units] = units ** (1.0 / self._unit_powers)
+            found[self._units] = units ** (-1.0 / self._unit_powers)
             own = [*self._columns, *self._deviations, *self._units]
             lower, upper = self._bounds
             found[own] = np.clip(found[own], lower[own], upper[own])
@@ -227,28 +208,46 @@ class _InnerProblem:
         base = vector.copy()
         base[self._columns] = np.where(self._log, 1.0, 0.0)
         base[[*self._deviations, *self._units]] = 1.0
-        priors = len(self._prior_constants)
-        rows, constants = [self._prior_rows], [self._prior_constants]
-        owners, units, data = [np.full(priors, -1)], [np.full(priors, -1)], [np.zeros(priors)]
         plain = [_without_sensitivities(trajectory) for trajectory in trajectories]
-        blocks = forward.series_residuals(base, plain)
-        for block, measured in zip(blocks, self._measured, strict=True):
-            if isinstance(block, Failure):
-                return block
-            count = len(measured)
-            columns = np.zeros((count, len(self._columns)))
-            for i, k in enumerate(self._columns):
-                columns[:, i] = block.residuals.partials.get(k, 0.0)
-            rows.append(columns)
-            own = measured / block.sd.array(count)
-            unit = next((i for i, k in enumerate(self._units) if k in block.sd.partials), -1)
-            constants.append(block.residuals.array(count) + (own if unit >= 0 else 0.0))
-            owner = next((i for i, k in enumerate(self._deviations) if k in block.sd.partials), -1)
-            owners.append(np.full(count, owner))
-            units.append(np.full(count, unit))
-            data.append(own)
-        parts = (rows, constants, owners, units, data)
-        return _Groups(*(np.concatenate(part) for part in parts))
+        found = forward.assemble(base, plain)
+        if isinstance(found, Failure):
+            return found
+        evaluation, sources = found
+        if self._layout is None:
+            self._layout = self._rows(evaluation.jacobian, sources)
+        rows, owners, units = self._layout
+        residuals, jacobian = evaluation.residuals[rows], evaluation.jacobian[rows]
+        own, measured = units >= 0, np.zeros(len(rows))
+        if own.any():
+            # What a unit multiplies is the model: the derivative by it, at one, over its power.
+            columns = np.array(self._units, dtype=np.intp)[units[own]]
+            model = jacobian[own, columns] / self._unit_powers[units[own]]
+            measured[own] = model - residuals[own]
+            residuals[own] = model
+        return _Groups(jacobian[:, self._columns], residuals, owners, units, measured)
+
+    def _rows(
+        self, jacobian: Array, sources: Sequence[ResidualSource]
+    ) -> tuple[IntArray, IntArray, IntArray]:
+        """Return which residuals are no standard deviations', and the owners and units of these."""
+        rows: list[IntArray] = []
+        owners: list[IntArray] = []
+        units: list[IntArray] = []
+        start = 0
+        for number, source in enumerate(sources):
+            count = len(source.times)
+            here = np.arange(start, start + count)
+            start += count
+            if number and source is sources[number - 1]:
+                # Rows that a standard deviation adds to those of its measurements.
+                for found, unknowns in ((owners, self._deviations), (units, self._units)):
+                    acting = np.flatnonzero(jacobian[here[0], unknowns])
+                    found[-1][:] = acting[0] if len(acting) else -1
+                continue
+            rows.append(here)
+            owners.append(np.full(count, -1))
+            units.append(np.full(count, -1))
+        return np.concatenate(rows), np.concatenate(owners), np.concatenate(units)
 
     def _alternate(self, groups: _Groups, vector: Array) -> tuple[Array, Array, Array, BoolArray]:
         """Return coordinates of scales, factors of deviations, reciprocals of units, all optimal.
@@ -256,11 +255,10 @@ class _InnerProblem:
         The last array is which of them are at no bound.
         """
         given = self._coordinates(vector[self._columns])
-        given_units = vector[self._units] ** self._unit_powers
+        given_units = vector[self._units] ** -self._unit_powers
         count = len(self._deviations)
-        scale = groups.root_mean_squares(groups.sizes, count)
-        least = np.maximum(self._least, np.maximum(LEAST_DEVIATION * scale, TINY))
-        factors = np.maximum(scale, least)
+        least = np.maximum(self._least, LEAST_DEVIATION)
+        factors = np.maximum(groups.root_mean_squares(groups.constants, count), least)
         for _ in range(MAX_ALTERNATIONS):
             weights = groups.weights(factors)
             y, free = _bounded_least_squares(
@@ -273,7 +271,7 @@ class _InnerProblem:
             units, seen = groups.units_at(weights, len(self._units))
             units = np.clip(np.where(seen, units, given_units), self._unit_low, self._unit_high)
             before = factors
-            residuals = groups.constants + groups.columns @ y - groups.data_in(units)
+            residuals = groups.constants + groups.columns @ y - groups.in_units(units)
             factors = np.clip(groups.root_mean_squares(residuals, count), least, self._most)
             settled = np.abs(factors - before) <= SAME_DEVIATION * factors
             if settled.all() or not groups.coupled:
@@ -285,7 +283,7 @@ class _InnerProblem:
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """Residuals (columns y + constants - unit data) / factor, the priors' among them.
+    """Residuals (columns y + constants - unit measured) / factor, the priors' among them.
 
     Attributes
     ----------
@@ -294,15 +292,16 @@ class _Groups:
     owners, units
         The number of the factor that divides a row, and that of the unit of its measurement;
         -1 for none.
-    data
-        The measured values over what is known of their standard deviations, shape (rows,).
+    measured
+        The measured values over what is known of their standard deviations, shape (rows,); zero
+        for rows without a unit.
     """
 
     columns: Array
     constants: Array
     owners: IntArray
     units: IntArray
-    data: Array
+    measured: Array
 
     @property
     def coupled(self) -> bool:
@@ -311,23 +310,19 @@ class _Groups:
         beside_units = bool(((self.units >= 0) & (self.owners >= 0)).any())
         return beside_units or any(len(owners) > 1 for owners in used)
 
-    @property
-    def sizes(self) -> Array:
-        """What the factors are to be compared with, shape (rows,)."""
-        return np.where(self.units >= 0, self.constants, self.data)
-
     def weights(self, factors: Array) -> Array:
         """Return what the rows are to be multiplied by, shape (rows,)."""
         return 1.0 / np.append(factors, 1.0)[self.owners]
 
-    def data_in(self, units: Array) -> Array:
+    def in_units(self, units: Array) -> Array:
         """Return the measured values in their units, zero for rows without one, shape (rows,)."""
-        return np.asarray(np.append(units, 0.0)[self.units] * self.data)
+        return np.asarray(np.append(units, 0.0)[self.units] * self.measured)
 
     def units_at(self, weights: Array, count: int) -> tuple[Array, BoolArray]:
         """Return the optimal reciprocals of the units, and which of them have any data."""
         own = self.units >= 0
-        units, q, d = self.units[own], (weights * self.constants)[own], (weights * self.data)[own]
+        units, weights = self.units[own], weights[own]
+        q, d = weights * self.constants[own], weights * self.measured[own]
         square = np.bincount(units, d * d, minlength=count)
         half = 0.5 * np.bincount(units, q * d, minlength=count)
         numbers = np.bincount(units, minlength=count)
