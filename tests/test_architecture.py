@@ -50,7 +50,7 @@ FAMILIES = (
 )
 """Packages of methods/ that do not import each other; what two of them share lies beside them."""
 
-HEAVY = ("casadi", "heyoka", "matplotlib", "pandas", "scipy")
+HEAVY = ("casadi", "heyoka", "numba", "matplotlib", "pandas", "scipy")
 """What ``import odefit`` leaves alone until it is needed."""
 
 PRINTERS = ("odefit.cli", "odefit.__main__", "odefit.reporting.terminal", "studies.terminal")

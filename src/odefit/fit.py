@@ -43,7 +43,7 @@ COUNTED_SOLUTION_DISTANCE = 1e-5
 CONFIDENCE_LEVEL = 0.95
 """Default level of the confidence intervals."""
 
-VERSIONS = ("odefit", "numpy", "heyoka", "casadi")
+VERSIONS = ("odefit", "numpy", "heyoka", "casadi", "numba")
 """Packages on which the numbers of a result depend, and whose versions it holds."""
 
 

@@ -15,7 +15,7 @@ from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.schemes import Trapezoid
 from odefit.problem.arrays import Array
-from odefit.simulation.casadi_engine import CasadiAlgebra
+from odefit.simulation.casadi_algebra import CasadiAlgebra
 from tests.methods.transcription.exact import exact_values
 from tests.simulation.zoo import NOISE, ZOO, Case
 

@@ -13,7 +13,7 @@ from odefit.simulation import Failure
 from odefit.simulation.engines import EngineName
 from tests.simulation.numerics import Array, by_unknown, differences, integrated
 
-ENGINES: tuple[EngineName, ...] = ("auto", "heyoka", "casadi")
+ENGINES: tuple[EngineName, ...] = ("auto", "heyoka", "bdf", "casadi")
 
 
 def one_state(rhs: str, end: float, **more: Any) -> Problem:
@@ -67,7 +67,7 @@ def test_a_state_that_leaves_the_domain_of_a_function_is_reported(engine: Engine
 
 @pytest.mark.parametrize(
     "engine",
-    ["auto", "heyoka", "casadi"],
+    ["auto", "heyoka", "bdf", "casadi"],
 )
 @pytest.mark.parametrize(("rhs", "dry"), [("-k*sqrt(x)", 2.0), ("-k*x^0.75", 4.0)])
 def test_a_tank_that_runs_dry_is_reported(engine: EngineName, rhs: str, dry: float) -> None:
@@ -134,7 +134,7 @@ def hill(times: Array) -> Problem:
     )
 
 
-@pytest.mark.parametrize("engine", ["auto", "casadi"])
+@pytest.mark.parametrize("engine", ["auto", "bdf", "casadi"])
 @pytest.mark.parametrize("n", [1.7, 2.0, 3.3])
 def test_a_hill_exponent_is_estimated_from_an_empty_start(engine: EngineName, n: float) -> None:
     """x^n has the slope x^n log(x) in n, which is 0 at x = 0, not 0 * inf."""

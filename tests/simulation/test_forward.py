@@ -19,7 +19,7 @@ from odefit.simulation.engines import EngineName
 from tests.simulation.numerics import Array, differences, evaluated, simulated
 from tests.simulation.zoo import NOISE, ZOO, measured_with
 
-ENGINES: tuple[EngineName, ...] = ("heyoka", "casadi")
+ENGINES: tuple[EngineName, ...] = ("heyoka", "bdf", "casadi")
 
 
 @pytest.mark.parametrize("name", ZOO)
@@ -124,7 +124,7 @@ def test_differences_of_cost_are_those_of_the_posterior(name: str) -> None:
 @pytest.mark.parametrize("name", [*ZOO, *NOISE])
 def test_the_cost_alone_is_the_cost_of_the_evaluation(name: str) -> None:
     problem, vector = {**ZOO, **NOISE}[name]()
-    for engine in ("auto", "casadi"):
+    for engine in ("auto", "bdf", "casadi"):
         forward = ForwardMap(problem, engine)
         cost = evaluated(forward, vector).cost
         assert forward.cost(vector) == pytest.approx(cost, rel=1e-6, abs=1e-9)

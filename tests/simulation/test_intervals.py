@@ -203,7 +203,7 @@ def test_stiff_intervals_go_to_the_implicit_engine_one_by_one() -> None:
     nodes = np.array([[2.0, 0.5], [np.cos(2.0), 0.2], [np.cos(4.0), -0.6]])
     solution = interval_map_of(problem, forward, node_times)(vector, nodes[1:])
     assert isinstance(solution, IntervalSolution)
-    assert forward.engines.preferred(solution.trajectory.choice) == "casadi"
+    assert forward.engines.preferred(solution.trajectory.choice) == "bdf"
     assert solution.ends[:, 0] == pytest.approx(np.cos(node_times[1:]), abs=1e-4)
     y = 0.2 * np.exp(-2) + (np.cos(4) + np.sin(4)) / 2 - (np.cos(2) + np.sin(2)) / 2 * np.exp(-2)
     assert solution.ends[1, 1] == pytest.approx(y, abs=1e-4)

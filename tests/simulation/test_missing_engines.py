@@ -47,7 +47,7 @@ def test_and_says_so_with_the_remedy(
     fitted_without_heyoka: subprocess.CompletedProcess[str],
 ) -> None:
     text = " ".join(fitted_without_heyoka.stdout.split())
-    assert "CVODES has integrated in place of heyoka's Taylor method" in text
+    assert "An implicit engine has integrated in place of heyoka's Taylor method" in text
     assert "pip install heyoka" in text
 
 
@@ -72,17 +72,19 @@ def test_with_both_packages_nothing_is_said() -> None:
     assert odefit.ForwardMap(problem).warnings == ()
 
 
-@pytest.mark.parametrize("package", ["heyoka", "casadi"])
-def test_an_engine_that_is_asked_for_and_missing_is_refused(package: str) -> None:
+@pytest.mark.parametrize(
+    ("engine", "package"), [("heyoka", "heyoka"), ("casadi", "casadi"), ("bdf", "numba")]
+)
+def test_an_engine_that_is_asked_for_and_missing_is_refused(engine: str, package: str) -> None:
     code = (
         "problem = odefit.library.load('alpha-pinene')\n"
-        f"method = odefit.SingleShooting(engine={package!r})\n"
+        f"method = odefit.SingleShooting(engine={engine!r})\n"
         "try:\n    odefit.fit(problem, method)\n"
         "except odefit.InputError as error:\n    print(error)"
     )
     run = without(package, code=code)
     assert run.returncode == 0, run.stderr
-    assert f"engine='{package}' cannot be used" in run.stdout
+    assert f"engine='{engine}' cannot be used" in run.stdout
     assert f"pip install {package}" in run.stdout
 
 
@@ -107,3 +109,18 @@ def test_without_any_engine_a_fit_is_refused() -> None:
     run = without("casadi", "heyoka", code=code)
     assert run.returncode == 0, run.stderr
     assert "cannot be imported" in run.stdout
+
+
+def test_without_numba_stiff_equations_are_fitted_by_cvodes_and_the_result_says_so() -> None:
+    code = (
+        "problem = odefit.library.load('alpha-pinene')\n"
+        "result = odefit.fit(problem, odefit.SingleShooting())\n"
+        "print(result.objective)\n"
+        "print(*result.warnings, sep='\\n')"
+    )
+    run = without("numba", code=code)
+    assert run.returncode == 0, run.stderr
+    objective, *warnings = run.stdout.splitlines()
+    expected = odefit.fit(odefit.library.load("alpha-pinene"), odefit.SingleShooting()).objective
+    assert float(objective) == pytest.approx(expected, rel=1e-6)
+    assert sum("pip install numba" in warning for warning in warnings) == 1

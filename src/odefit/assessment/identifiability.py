@@ -67,7 +67,8 @@ class PointFinding:
     failure
         The reason why the model cannot be evaluated there; the rest is then empty.
     engine
-        The engine that integrated: ``"heyoka"``, or ``"casadi"`` where the equations are stiff.
+        The engine that integrated: ``"heyoka"``, or ``"bdf"`` or ``"casadi"`` where the equations
+        are stiff.
     rank
         The rank of the sensitivities.
     determined, effective

@@ -289,15 +289,16 @@ def _integration(problem: Problem, forward: ForwardMap, found: Identifiability) 
                 "The algebraic equations are linear in their variables, which are eliminated: "
                 "what is left is an ODE."
             )
-        stiff = sum(p.engine == "casadi" for p in found.usable)
+        stiff = sum(p.engine in ("bdf", "casadi") for p in found.usable)
+        method = "CVODES" if forward.engines.implicit_name(field) == "casadi" else "NDF"
         if not field.smooth:
             yield (
-                "The right-hand sides have kinks (abs, min, max): CVODES (implicit, variable "
+                f"The right-hand sides have kinks (abs, min, max): {method} (implicit, variable "
                 "order) integrates them."
             )
         elif stiff:
             yield (
-                f"Stiff at {stiff} of {len(found.usable)} points: CVODES (implicit, variable "
+                f"Stiff at {stiff} of {len(found.usable)} points: {method} (implicit, variable "
                 "order) takes over there from heyoka (Taylor series)."
             )
         elif found.usable:

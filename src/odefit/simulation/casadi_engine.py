@@ -11,7 +11,7 @@ import contextlib
 import io
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import reduce
 from typing import Any
 
@@ -21,11 +21,15 @@ import numpy as np
 from odefit.problem.arrays import Array
 from odefit.problem.expressions import TIME
 from odefit.problem.vector_field import SensitivityPattern, VectorField
-from odefit.simulation.engine import EngineFailure, InitialState, SegmentSolution
+from odefit.simulation.casadi_algebra import CasadiAlgebra
+from odefit.simulation.engine import (
+    ABSOLUTE_OVER_RELATIVE,
+    EngineFailure,
+    InitialState,
+    SegmentSolution,
+    magnitudes,
+)
 from odefit.simulation.segments import Segment, SmoothPart
-
-ABSOLUTE_OVER_RELATIVE = 1e-3
-"""Absolute tolerance over the relative one, in units of the states' own magnitudes."""
 
 MAX_INTEGRATORS = 500
 """Number of integrators that are kept at a time: one for each set of relative output times."""
@@ -60,34 +64,8 @@ REASONS = {
 }
 """What a failure of CVODES or IDAS means for a model, by the name that they give it."""
 
-SMALLEST_BASE = 1e-300
-"""Least base of a power whose exponent is not a constant."""
-
 OUTPUT_LOCK = threading.Lock()
 """Lock that is held while standard output and error, which all threads share, are diverted."""
-
-
-class CasadiAlgebra:
-    """CasADi SX symbols."""
-
-    def number(self, text: str) -> Any:
-        return ca.SX(float(text))
-
-    def power(self, base: Any, exponent: Any) -> Any:
-        if exponent.is_constant():
-            return base**exponent
-        # The derivative of x^n by n is x^n log(x), which is 0 * inf where x is 0: keep off zero.
-        # A base that roundoff has taken below zero counts as zero.
-        return ca.fmax(base, SMALLEST_BASE) ** exponent
-
-    def call(self, function: str, arguments: Sequence[Any]) -> Any:
-        if function == "min":
-            return reduce(ca.fmin, arguments)
-        if function == "max":
-            return reduce(ca.fmax, arguments)
-        if function == "abs":
-            return ca.fabs(arguments[0])
-        return getattr(ca, function)(arguments[0])
 
 
 class CasadiEngine:
@@ -190,7 +168,7 @@ class CasadiEngine:
     ) -> SegmentSolution | EngineFailure:
         """See :class:`odefit.simulation.engine.Engine`."""
         n, m, a = self._n, self._m, self._a
-        scale = _magnitudes(initial.states)
+        scale = magnitudes(initial.states)
         states = np.concatenate([initial.states / scale, (initial.sensitivities.T / scale).ravel()])
         algebraic = np.concatenate([initial.algebraic, np.zeros(a * m)])
         multipliers = [initial.scalar_sensitivities[entry] for entry in self._entries]
@@ -290,20 +268,6 @@ class _Integrator:
                 self._function.stats(memory)
                 return memory
         raise AssertionError("an integration that succeeded has left no statistics")
-
-
-def _magnitudes(states: Array) -> Array:
-    """Return the unit of each state's absolute tolerance: its value, or the smallest other one.
-
-    It is bounded below by a millionth of the largest, so that a state that starts next to zero does
-    not ask for more digits than there are.
-    """
-    size = np.abs(states)
-    largest = size.max(initial=0.0)
-    if largest == 0.0 or not np.isfinite(largest):
-        return np.ones(len(states))
-    smallest = size[size > 0].min()
-    return np.asarray(np.maximum(np.where(size > 0, size, smallest), 1e-6 * largest))
 
 
 def _failure(error: str, messages: str, start: float, span: float, max_steps: int) -> EngineFailure:

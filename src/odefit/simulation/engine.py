@@ -13,6 +13,10 @@ import numpy.typing as npt
 from odefit.problem.arrays import Array
 from odefit.simulation.segments import Segment
 
+ABSOLUTE_OVER_RELATIVE = 1e-3
+"""Absolute tolerance of the implicit engines over the relative one, in units of each state's own
+magnitude."""
+
 
 @dataclass(frozen=True, eq=False)
 class InitialState:
@@ -87,6 +91,20 @@ class EngineFailure:
     out_of_steps: bool = False
     steps: int = 0
     steps_ahead: float = math.inf
+
+
+def magnitudes(states: Array) -> Array:
+    """Return the unit of each state's absolute tolerance: its value, or the smallest other one.
+
+    It is bounded below by a millionth of the largest, so that a state that starts next to zero does
+    not ask for more digits than there are.
+    """
+    size = np.abs(states)
+    largest = size.max(initial=0.0)
+    if largest == 0.0 or not np.isfinite(largest):
+        return np.ones(len(states))
+    smallest = size[size > 0].min()
+    return np.asarray(np.maximum(np.where(size > 0, size, smallest), 1e-6 * largest))
 
 
 class Engine(Protocol):

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
-TAYLOR_STEPS = 2_000
-"""Steps that the Taylor method gets for a segment before the implicit engine is asked."""
-
 
 @dataclass(frozen=True)
 class EngineChoice:
@@ -21,13 +18,17 @@ class EngineChoice:
     Attributes
     ----------
     stiff
-        Whether the implicit engine has needed fewer steps than the Taylor method.
+        Whether the implicit engine has needed less work than the Taylor method.
     taylor_steps
-        Steps that the Taylor method gets for a segment before the implicit engine is asked.
+        Steps that the Taylor method gets for a segment before the implicit engine is asked;
+        None for as many as are as much work as a usual integration by the implicit engine.
+    since
+        Number of integrations by the implicit engine since the Taylor method was last tried.
     """
 
     stiff: bool = False
-    taylor_steps: int = TAYLOR_STEPS
+    taylor_steps: int | None = None
+    since: int = 0
 
 
 UNDECIDED = EngineChoice()

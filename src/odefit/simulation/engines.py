@@ -1,15 +1,17 @@
 """Which engine integrates: the switch that recognises stiffness.
 
 A Taylor method is many times faster than an implicit multistep method until the problem is
-stiff; then its steps shrink without end. So it gets a limited number of steps. When these are
-spent, the implicit engine computes the same segment, and the one that needs fewer steps for it
-is tried first from then on. What is known of that is a value, :class:`EngineChoice`, which every
-integration takes and returns: it depends on its arguments alone, never on time, so that results
-are the same on any machine.
+stiff; then its steps shrink without end. So it gets as many steps as are as much work as a usual
+integration by the implicit engine. When these are spent, the implicit engine computes the same
+segment, and the one whose work for it is less is tried first from then on. Work is counted, in
+steps times what a step is predicted to cost (:mod:`odefit.simulation.step_costs`). What is known
+of it is a value, :class:`EngineChoice`, which every integration takes and returns: it depends on
+its arguments alone, never on time, so that results are the same on any machine.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from odefit.problem.errors import InputError
@@ -28,8 +30,9 @@ from odefit.simulation.engine_choice import (
     missing_package,
 )
 from odefit.simulation.segments import Segment
+from odefit.simulation.step_costs import StepCosts
 
-EngineName = Literal["auto", "heyoka", "casadi", "local-linearization"]
+EngineName = Literal["auto", "heyoka", "bdf", "casadi", "local-linearization"]
 
 TAYLOR_TOLERANCE = 1e-12
 """Tolerance of the Taylor method, relative and absolute on the largest component.
@@ -38,17 +41,29 @@ The method pays little for accuracy, so this is well below what fits need: betwe
 a step grows by a quarter."""
 
 IMPLICIT_TOLERANCE = 1e-9
-"""Relative tolerance of the implicit engine."""
+"""Relative tolerance of the implicit engines."""
+
+USUAL_IMPLICIT_STEPS = 1_000
+"""Steps of a usual integration by the implicit engine."""
 
 MAX_TAYLOR_STEPS = 100_000
-"""Steps that the Taylor method gets for a segment that is long rather than stiff."""
+"""Steps that the Taylor method gets for a segment that is long rather than stiff, at most."""
 
-IMPLICIT_STEPS = 20_000
-"""Steps of the implicit engine for a segment, but at least :data:`IMPLICIT_STEPS_PER_OUTPUT`
+TAYLOR_MARGIN = 4
+"""Times the steps that were needed, which the Taylor method gets for the next segment."""
+
+TAYLOR_TRIAL = 20
+"""Integrations by the implicit engine after which the Taylor method is tried again."""
+
+IMPLICIT_STEPS = 100_000
+"""Steps that odefit's implicit engine gets for a segment."""
+
+CVODES_STEPS = 20_000
+"""Steps that CVODES and IDAS get for a segment, but at least :data:`CVODES_STEPS_PER_OUTPUT`
 between two outputs."""
 
-IMPLICIT_STEPS_PER_OUTPUT = 1_000
-"""Steps that the implicit engine always gets between two outputs."""
+CVODES_STEPS_PER_OUTPUT = 5_000
+"""Steps that CVODES and IDAS always get between two outputs."""
 
 LL_TOLERANCE = 1e-6
 """Relative tolerance of the Local Linearization method.
@@ -65,6 +80,13 @@ LL_ABSOLUTE = 1e-3
 """Absolute tolerance of the Local Linearization method over its relative one, in units of each
 state's size, as CVODES has it: a state that passes through zero does not stop the others."""
 
+OPERATIONS_ALONE = 500
+"""Operations of states and sensitivities from which on the Taylor method is also compiled for the
+states alone."""
+
+PACKAGES = {"heyoka": "heyoka", "bdf": "numba", "casadi": "casadi"}
+"""Packages that engines need; "bdf" and "casadi" both need CasADi to differentiate a model."""
+
 Integrated = tuple[SegmentSolution | EngineFailure, EngineChoice]
 """The outcome of an integration, and the choice of an engine for the next one."""
 
@@ -77,7 +99,7 @@ class Engines:
     setting
         ``"auto"``, or the name of the only engine to use.
     tolerance
-        Relative tolerance of the implicit engine and of Local Linearization; None for their
+        Relative tolerance of the implicit engines and of Local Linearization; None for their
         defaults. The Taylor method always has its own, as accuracy costs it next to nothing.
 
     Raises
@@ -87,33 +109,59 @@ class Engines:
     """
 
     def __init__(self, setting: EngineName = "auto", tolerance: float | None = None) -> None:
-        if setting in ("heyoka", "casadi"):
-            _require(setting, f"engine='{setting}' cannot be used")
+        if setting in PACKAGES:
+            _require(PACKAGES[setting], f"engine='{setting}' cannot be used")
         self.setting = setting
         self.tolerance = tolerance
         self.taylor_tolerance = TAYLOR_TOLERANCE
         self.implicit_tolerance = tolerance or IMPLICIT_TOLERANCE
         self.local_tolerance = tolerance or LL_TOLERANCE
         self._engines: dict[tuple[str, SensitivityPattern], Engine] = {}
+        self._step_costs: dict[int, StepCosts] = {}
         self._batch_integrators: dict[SensitivityPattern, BatchIntegrator] = {}
 
     def preferred(self, choice: EngineChoice = UNDECIDED) -> EngineName:
         """Return the name of the engine that is tried first."""
         if self.setting != "auto":
             return self.setting
-        return "casadi" if choice.stiff or import_problem("heyoka") else "heyoka"
+        if not choice.stiff and not import_problem("heyoka"):
+            return "heyoka"
+        return "casadi" if import_problem("numba") else "bdf"
+
+    def implicit_name(self, field: VectorField) -> EngineName:
+        """Return the name of the implicit engine for `field`."""
+        missing = self.setting != "bdf" and import_problem("numba")
+        return "casadi" if self.setting == "casadi" or field.algebraic or missing else "bdf"
+
+    def implicit(self, field: VectorField, choice: EngineChoice = UNDECIDED) -> bool:
+        """Return whether an implicit engine is tried first."""
+        name = self.preferred(choice)
+        if name == "local-linearization":
+            return False
+        return name != "heyoka" or self._needs_implicit(field)
+
+    def states_alone(
+        self, field: VectorField, directions: int, choice: EngineChoice = UNDECIDED
+    ) -> bool:
+        """Return whether it pays to integrate the states alone where no derivatives are needed."""
+        if self.preferred(choice) != "heyoka" or self.implicit(field, choice):
+            return True
+        return StepCosts.of(field, directions).operations >= OPERATIONS_ALONE
 
     def warnings(self, field: VectorField) -> tuple[str, ...]:
         """Return sentences about engines that `field` would use and whose packages are missing."""
-        if self.setting != "auto" or field.algebraic or not field.smooth:
-            return ()
-        if not import_problem("heyoka"):
-            return ()
-        warning = (
-            "CasADi's CVODES has integrated in place of heyoka's Taylor method, which is many "
-            f"times faster on most problems: {missing_package('heyoka')}"
-        )
-        return (warning,)
+        found = []
+        if self.setting == "auto" and not self._needs_implicit(field) and import_problem("heyoka"):
+            found.append(
+                "An implicit engine has integrated in place of heyoka's Taylor method, which is "
+                f"many times faster on most problems: {missing_package('heyoka')}"
+            )
+        if self.setting == "auto" and not field.algebraic and import_problem("numba"):
+            found.append(
+                "CasADi's CVODES integrates stiff equations in place of odefit's own engine, "
+                f"which is many times faster: {missing_package('numba')}"
+            )
+        return tuple(found)
 
     def integrate(
         self,
@@ -135,19 +183,27 @@ class Engines:
         if self.setting == "local-linearization":
             engine = self._engine("local-linearization", field, pattern)
             return engine.integrate(*problem, MAX_TAYLOR_STEPS), choice
-        if self.setting == "casadi" or field.algebraic or not field.smooth:
+        if self.setting in ("bdf", "casadi") or self._needs_implicit(field):
             return self._implicit(field, pattern, *problem), choice
-        if self.setting == "auto" and import_problem("heyoka"):
+        if self.setting == "heyoka":
+            taylor = self._engine("heyoka", field, pattern)
+            return taylor.integrate(*problem, MAX_TAYLOR_STEPS), choice
+        costs = self._costs(field, pattern)
+        if import_problem("heyoka") or costs.too_large_for_taylor:
             return self._implicit(field, pattern, *problem), choice
         taylor = self._engine("heyoka", field, pattern)
-        if self.setting == "heyoka":
-            return taylor.integrate(*problem, MAX_TAYLOR_STEPS), choice
+        usual = costs.taylor_steps(USUAL_IMPLICIT_STEPS)
+        allowed = choice.taylor_steps or usual
         if choice.stiff:
             found = self._implicit(field, pattern, *problem)
             if isinstance(found, EngineFailure):
-                found = _either(taylor.integrate(*problem, choice.taylor_steps), found)
-            return found, choice
-        first = taylor.integrate(*problem, choice.taylor_steps)
+                return _either(taylor.integrate(*problem, allowed), found), choice
+            if choice.since + 1 < TAYLOR_TRIAL:
+                return found, replace(choice, since=choice.since + 1)
+            trial = taylor.integrate(*problem, costs.taylor_steps(found.steps))
+            faster = isinstance(trial, SegmentSolution)
+            return found, EngineChoice(stiff=not faster)
+        first = taylor.integrate(*problem, allowed)
         if isinstance(first, SegmentSolution):
             return first, choice
         if not first.out_of_steps and first.steps > 0:
@@ -158,20 +214,23 @@ class Engines:
         if not first.out_of_steps:
             # A singular start that only series mind: x^n at x = 0.
             return _either(second, first), choice
-        if isinstance(second, SegmentSolution) and second.steps < first.steps + first.steps_ahead:
-            return second, EngineChoice(True, choice.taylor_steps)
-        if choice.taylor_steps >= MAX_TAYLOR_STEPS or first.steps_ahead > MAX_TAYLOR_STEPS:
+        needed = first.steps + first.steps_ahead
+        if isinstance(second, SegmentSolution) and costs.taylor_steps(second.steps) < needed:
+            return second, EngineChoice(stiff=True)
+        if allowed >= MAX_TAYLOR_STEPS or first.steps_ahead > MAX_TAYLOR_STEPS:
             return _either(second, first), choice
         # The segment is long rather than stiff.
-        found = _either(taylor.integrate(*problem, MAX_TAYLOR_STEPS), second)
-        return found, EngineChoice(False, MAX_TAYLOR_STEPS)
+        steps = int(min(MAX_TAYLOR_STEPS, TAYLOR_MARGIN * needed))
+        found = _either(taylor.integrate(*problem, steps), second)
+        return found, EngineChoice(taylor_steps=steps)
 
     def batch_integrator(
         self, field: VectorField, pattern: SensitivityPattern, choice: EngineChoice
     ) -> BatchIntegrator | None:
         """Return what integrates batches; None where problems are integrated one by one."""
         local = self.setting == "local-linearization"
-        if field.algebraic or not (field.smooth or local) or self.preferred(choice) == "casadi":
+        implicit = self.preferred(choice) in ("bdf", "casadi")
+        if field.algebraic or not (field.smooth or local) or implicit:
             return None
         if pattern not in self._batch_integrators:
             made: BatchIntegrator
@@ -199,8 +258,21 @@ class Engines:
         segment: Segment,
         initial: InitialState,
     ) -> SegmentSolution | EngineFailure:
-        steps = max(IMPLICIT_STEPS // len(segment.times), IMPLICIT_STEPS_PER_OUTPUT)
-        return self._engine("casadi", field, pattern).integrate(segment, initial, steps)
+        name = self.implicit_name(field)
+        steps = IMPLICIT_STEPS
+        if name == "casadi":
+            steps = max(CVODES_STEPS // len(segment.times), CVODES_STEPS_PER_OUTPUT)
+        return self._engine(name, field, pattern).integrate(segment, initial, steps)
+
+    @staticmethod
+    def _needs_implicit(field: VectorField) -> bool:
+        """Return whether the Taylor method cannot integrate the equations."""
+        return bool(field.algebraic) or not field.smooth
+
+    def _costs(self, field: VectorField, pattern: SensitivityPattern) -> StepCosts:
+        if pattern.directions not in self._step_costs:
+            self._step_costs[pattern.directions] = StepCosts.of(field, pattern.directions)
+        return self._step_costs[pattern.directions]
 
     def _engine(self, name: EngineName, field: VectorField, pattern: SensitivityPattern) -> Engine:
         key = (name, pattern)
@@ -210,6 +282,11 @@ class Engines:
                 from odefit.simulation.heyoka_engine import HeyokaEngine
 
                 made = HeyokaEngine(field, pattern, self.taylor_tolerance)
+            elif name == "bdf":
+                _require("casadi", "this model needs an implicit integrator")
+                from odefit.simulation.bdf.engine import BdfEngine
+
+                made = BdfEngine(field, pattern, self.implicit_tolerance)
             elif name == "casadi":
                 _require("casadi", "this model needs an implicit integrator")
                 from odefit.simulation.casadi_engine import CasadiEngine

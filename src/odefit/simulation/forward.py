@@ -72,10 +72,10 @@ class ForwardMap:
     problem
         The problem with its data.
     engine
-        ``"auto"`` recognises stiffness; ``"heyoka"``, ``"casadi"`` or ``"local-linearization"``
-        forces one engine.
+        ``"auto"`` recognises stiffness; ``"heyoka"``, ``"bdf"``, ``"casadi"`` or
+        ``"local-linearization"`` forces one engine.
     tolerance
-        Relative tolerance of the implicit engine and of Local Linearization; None for their
+        Relative tolerance of the implicit engines and of Local Linearization; None for their
         defaults, 1e-9 and 1e-6.
     nodes
         Nodes at which trajectories begin anew; None for a single integration.
@@ -187,18 +187,11 @@ class ForwardMap:
         n = len(problem.unknowns)
         return [PiecewiseMap(field, c, self.engines, (t, v), n, names) for c, t, v in parts]
 
-    def _implicit(self, choice: EngineChoice) -> bool:
-        """Return whether CasADi's integrators are the ones that are tried first."""
-        engine, field = self.engines.preferred(choice), self.field
-        if engine == "local-linearization":
-            return False
-        return engine == "casadi" or bool(field.algebraic) or not field.smooth
-
     def accuracy(self, choice: EngineChoice = UNDECIDED) -> float:
         """Return the relative tolerance of the engine that is tried first."""
         if self.engines.preferred(choice) == "local-linearization":
             return self.engines.local_tolerance
-        implicit = self._implicit(choice)
+        implicit = self.engines.implicit(self.field, choice)
         return self.engines.implicit_tolerance if implicit else self.engines.taylor_tolerance
 
     def cost(self, vector: Array, choice: EngineChoice = UNDECIDED) -> float:
@@ -240,12 +233,13 @@ class ForwardMap:
         choice
             The choice of an engine, as the evaluation before has returned it.
         sensitivities
-            Whether sensitivities are needed. Without them the implicit engine is several times
-            faster, and so is Local Linearization. The Taylor method is fast anyway, would have to
-            be compiled once more, and returns them all the same.
+            Whether sensitivities are needed. Without them, integration is several times faster.
+            The Taylor method would have to be compiled once more for that, which small problems
+            are not worth: it then returns them all the same.
         """
-        local = self.engines.preferred(choice) == "local-linearization"
-        sensitivities = sensitivities or not (local or self._implicit(choice))
+        directions = sum(u.kind != "noise" for u in self.problem.unknowns)
+        alone = self.engines.states_alone(self.field, directions, choice)
+        sensitivities = sensitivities or not alone
         if self.nodes is None:
             maps = self._conditions if sensitivities else self._without_sensitivities
             return maps(vector, choice)

@@ -19,11 +19,14 @@ from odefit.problem.condition import Condition
 from odefit.problem.expressions import Expression
 from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engine import BatchFailure, BatchIntegrator, InitialValueProblems
-from odefit.simulation.engine_choice import TAYLOR_STEPS, UNDECIDED, EngineChoice
+from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines import Engines
 from odefit.simulation.failure import Failure
 from odefit.simulation.segments import Segment, segment_between
 from odefit.simulation.trajectory import ConditionMap, Trajectory
+
+MAX_BATCH_STEPS = 2_000
+"""Steps that a batch of intervals gets for each before they are integrated one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +266,7 @@ class IntervalMap:
             sensitivities,
             scalar_sensitivities,
         )
-        solved = integrator.integrate(problems, TAYLOR_STEPS)
+        solved = integrator.integrate(problems, MAX_BATCH_STEPS)
         if isinstance(solved, BatchFailure):
             return solved
         derivatives = solved.sensitivities / scales

@@ -89,7 +89,7 @@ class MultipleShooting:
             object.__setattr__(self, "nodes", int(self.nodes))
         if isinstance(self.nodes, Mapping):
             object.__setattr__(self, "nodes", dict(self.nodes))
-        engines = ("auto", "heyoka", "casadi", "local-linearization")
+        engines = ("auto", "heyoka", "bdf", "casadi", "local-linearization")
         if self.integrator not in engines:
             raise InputError(
                 f"MultipleShooting, integrator: expected one of {', '.join(engines)}, "

@@ -20,7 +20,7 @@ from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Formulation
 from odefit.discretisation.scales import Scales
 from odefit.problem.arrays import Array, IntArray
-from odefit.simulation.casadi_engine import CasadiAlgebra
+from odefit.simulation.casadi_algebra import CasadiAlgebra
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,120 @@
+"""Backward differences: coefficients of the formulas, changes of the step length, interpolation.
+
+The formulas are the numerical differentiation formulas (NDF) of orders 1 to 5 in quasi-constant
+steps (Shampine & Reichelt, The MATLAB ODE Suite, SIAM J. Sci. Comput. 18, 1997).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from odefit.problem.arrays import Array
+from odefit.simulation.bdf.compiling import compiled
+
+MAX_ORDER = 5
+"""Highest order of the formulas."""
+
+KAPPA = np.array([0.0, -0.1850, -1.0 / 9.0, -0.0823, -0.0415, 0.0])
+"""Coefficients by order that make NDF of the backward differentiation formulas."""
+
+GAMMA = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, MAX_ORDER + 1))])
+"""Coefficients of the backward differences in the derivative."""
+
+ALPHA = (1.0 - KAPPA) * GAMMA
+"""Coefficients by order of the correction in the derivative."""
+
+EXTRAPOLATION = np.tri(MAX_ORDER + 1)
+"""By order, shares of the differences in the values that they extrapolate to, a step ahead."""
+
+IMPLICIT = EXTRAPOLATION.copy()
+"""By order, shares of the differences in the right-hand side of the implicit equations: what they
+extrapolate to, less what they give of the derivative."""
+
+IMPLICIT[1:, :] -= np.tri(MAX_ORDER + 1)[1:, :] * GAMMA / ALPHA[1:, None]
+
+ERROR = KAPPA * GAMMA + 1.0 / np.arange(1, MAX_ORDER + 2)
+"""Coefficients by order of the local error, in terms of the correction."""
+
+
+@compiled
+def combine(d: Array, shares: Array, out: Array) -> None:
+    """Write the sum of differences times `shares`, shape (MAX_ORDER + 1,), to `out`.
+
+    All orders are read at once: a sum for each order takes three times as long.
+    """
+    s0, s1, s2, s3, s4, s5 = shares[0], shares[1], shares[2], shares[3], shares[4], shares[5]
+    d0, d1, d2, d3, d4, d5 = d[0], d[1], d[2], d[3], d[4], d[5]
+    for x in range(out.shape[0]):
+        low = s0 * d0[x] + s1 * d1[x] + s2 * d2[x]
+        out[x] = low + (s3 * d3[x] + s4 * d4[x] + s5 * d5[x])
+
+
+@compiled
+def change_matrix(order: int, factor: float, out: Array) -> None:
+    """Write the matrix R U of a change of the step length by `factor` to `out`, shape (6, 6)."""
+    out[:] = 0.0
+    r = np.zeros((order + 1, order + 1))
+    u = np.zeros((order + 1, order + 1))
+    r[0, :] = 1.0
+    u[0, :] = 1.0
+    for i in range(1, order + 1):
+        for j in range(1, order + 1):
+            r[i, j] = r[i - 1, j] * (i - 1 - factor * j) / i
+            u[i, j] = u[i - 1, j] * (i - 1 - j) / i
+    for i in range(order + 1):
+        for j in range(order + 1):
+            for k in range(order + 1):
+                out[i, j] += r[i, k] * u[k, j]
+
+
+@compiled
+def change_differences(d: Array, order: int, m: Array, rows: Array) -> None:
+    """Apply the matrix `m` of a change of step to differences `d`, by means of `rows`.
+
+    The first row and column of the matrix are those of the unit matrix, so that the difference of
+    order 0 remains. Both arrays have the shape (orders, size) or more; long rows are what
+    compilers turn into instructions on vectors.
+    """
+    size = d.shape[1]
+    for j in range(1, order + 1):
+        combine(d, m[:, j], rows[j, :size])
+    for j in range(1, order + 1):
+        for x in range(size):
+            d[j, x] = rows[j, x]
+
+
+@compiled
+def change_step(d: Array, ds: Array, order: int, factor: float) -> None:
+    """Take the differences of states and sensitivities to a step length `factor` times as long.
+
+    Those of states have the shape (orders, n), those of sensitivities (tiles, orders, size).
+    """
+    m = np.empty((MAX_ORDER + 1, MAX_ORDER + 1))
+    rows = np.empty((order + 1, max(d.shape[1], ds.shape[2])))
+    change_matrix(order, factor, m)
+    change_differences(d, order, m, rows)
+    for tile in range(ds.shape[0]):
+        change_differences(ds[tile], order, m, rows)
+
+
+@compiled
+def add_difference(d: Array, new: Array, order: int) -> None:
+    """Append the correction `new`, the difference of order `order` + 1, and update the others."""
+    size = new.shape[0]
+    for x in range(size):
+        d[order + 2, x] = new[x] - d[order + 1, x]
+    for x in range(size):
+        d[order + 1, x] = new[x]
+    for j in range(order, -1, -1):
+        for x in range(size):
+            d[j, x] += d[j + 1, x]
+
+
+@compiled
+def interpolate(d: Array, order: int, time: float, h: float, at: float, out: Array) -> None:
+    """Write the values of the interpolating polynomial at time `at` to `out`."""
+    shares = np.zeros(MAX_ORDER + 1)
+    shares[0] = 1.0
+    for j in range(1, order + 1):
+        shares[j] = shares[j - 1] * (at - (time - h * (j - 1))) / (h * j)
+    combine(d, shares, out)

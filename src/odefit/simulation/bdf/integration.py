@@ -1,0 +1,357 @@
+"""Variable-order integration of states and sensitivities: the outermost of the compiled kernels.
+
+numba keeps it on disk, and looks for changes in this file only: whoever changes another kernel
+has to change this file as well, or to delete what is kept.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from odefit.problem.arrays import Array
+from odefit.simulation.bdf.compiling import compiled
+from odefit.simulation.bdf.differences import (
+    ALPHA,
+    ERROR,
+    EXTRAPOLATION,
+    IMPLICIT,
+    MAX_ORDER,
+    add_difference,
+    change_step,
+    combine,
+    interpolate,
+)
+from odefit.simulation.bdf.elimination import factorise, solve_one
+from odefit.simulation.bdf.equations import Equations, ScalarTerms
+from odefit.simulation.bdf.evaluation import evaluate, registers
+from odefit.simulation.bdf.sensitivities import (
+    first_difference,
+    largest_norm,
+    sensitivity_step,
+    sensitivity_weights,
+)
+
+FINISHED, TOO_MANY_STEPS, NO_CONVERGENCE, TOO_STEEP, UNDEFINED = range(5)
+"""How an integration can end."""
+
+MAX_ITERATIONS = 4
+"""Newton iterations of a step."""
+
+CONVERGENCE = 0.03
+"""Error of the Newton iteration, in units of the tolerance."""
+
+SAFETY = np.array([1.36, 1.25, 1.45])
+"""Divisors of the step length that an error allows, for a lower, the same, and a higher order."""
+
+MAX_JACOBIAN_AGE = 40
+"""Steps after which the Jacobian is evaluated anew where no sensitivities need it."""
+
+OVERFLOW = 1e300
+"""Norms above this count as infinite."""
+
+
+@compiled
+def norm(values: Array, weights: Array) -> float:
+    """Return the root mean square of `values` times `weights`."""
+    total = 0.0
+    for i in range(values.shape[0]):
+        total += (values[i] * weights[i]) ** 2
+    result: float = np.sqrt(total / values.shape[0])
+    return result
+
+
+@compiled
+def first_step(
+    eq: Equations, t: float, span: float, x: Array, w: Array, f: Array, weights: Array
+) -> float:
+    """Return the length of the first step; zero if the right-hand side is not defined.
+
+    The second derivative comes from a small Euler step (Hairer, Nørsett & Wanner, Solving Ordinary
+    Differential Equations I, section II.4); a step of order 1 has an error of h^2 / 2 times it.
+    Derivatives at the start are left in `f`.
+    """
+    n = f.shape[0]
+    evaluate(eq.rhs, x, w, f)
+    size = norm(x[1 : 1 + n], weights)
+    slope = norm(f, weights)
+    if not slope < OVERFLOW:
+        return 0.0
+    h = 1e-6 * span
+    if size > 1e-5 and slope > 1e-5:
+        h = min(0.01 * size / slope, span)
+    euler = x.copy()
+    euler[0] = t + h
+    euler[1 : 1 + n] += h * f
+    change = np.empty(n)
+    evaluate(eq.rhs, euler, w, change)
+    curvature = norm((change - f) / h, weights)
+    if curvature < OVERFLOW:
+        h = min(100.0 * h, np.sqrt(0.5 / max(curvature, 1e-12 * slope, 1.0 / OVERFLOW)), span)
+    return h
+
+
+@compiled
+def newton(
+    eq: Equations,
+    c: float,
+    lu: Array,
+    x: Array,
+    w: Array,
+    predicted: Array,
+    psi: Array,
+    weights: Array,
+    f: Array,
+    delta: Array,
+    correction: Array,
+    rate: float,
+) -> tuple[bool, float]:
+    """Solve (correction + psi) - c f(t, predicted + correction) = 0 for the correction.
+
+    Parameters
+    ----------
+    f, delta
+        Space for the right-hand side and for a Newton step, shape (n,) each.
+    rate
+        Rate of convergence that is expected.
+
+    Returns
+    -------
+    Whether the iteration has converged, and the rate of convergence.
+    """
+    n = predicted.shape[0]
+    for i in range(n):
+        correction[i] = 0.0
+        x[1 + i] = predicted[i]
+    old = 0.0
+    for iteration in range(1, MAX_ITERATIONS + 1):
+        evaluate(eq.rhs, x, w, f)
+        for i in range(n):
+            delta[i] = c * f[i] - psi[i] - correction[i]
+        solve_one(eq.elimination, lu, delta)
+        size = norm(delta, weights)
+        if not size < OVERFLOW:
+            return False, rate
+        if iteration > 1:
+            ratio = size / old
+            rate = max(0.3 * rate, ratio)
+            left = MAX_ITERATIONS - iteration
+            if ratio >= 2.0 or ratio**left * size > CONVERGENCE * abs(1.0 - ratio):
+                return False, rate
+        for i in range(n):
+            correction[i] += delta[i]
+            x[1 + i] = predicted[i] + correction[i]
+        if size * min(1.0, 1.5 * rate) < CONVERGENCE:
+            return True, rate
+        old = size
+    return False, rate
+
+
+@compiled
+def next_order(
+    order: int, error: float, d: Array, ds: Array, weights: Array, weights_s: Array, sums: Array
+) -> tuple[int, float]:
+    """Return the order for the next steps, and the factor by which they can be longer."""
+    best = (SAFETY[1] ** (order + 1) * max(error, 1e-12)) ** (-1.0 / (order + 1))
+    chosen = order
+    for shift in (-1, 1):
+        other = order + shift
+        if other < 1 or other > MAX_ORDER:
+            continue
+        estimate = norm(d[other + 1], weights)
+        for tile in range(ds.shape[0]):
+            values = ds[tile, other + 1].reshape(d.shape[1], -1)
+            estimate = max(estimate, largest_norm(values, weights_s[tile], sums))
+        estimate = max(ERROR[other] * estimate, 1e-12)
+        factor = estimate ** (-1.0 / (other + 1)) / SAFETY[1 + shift]
+        if factor > best:
+            best = factor
+            chosen = other
+    return chosen, min(10.0, best)
+
+
+@compiled
+def integrate(
+    eq: Equations,
+    start: float,
+    times: Array,
+    states: Array,
+    constants: Array,
+    sensitivities: Array,
+    terms: ScalarTerms,
+    atol: Array,
+    rtol: float,
+    max_steps: int,
+    out: Array,
+    out_sensitivities: Array,
+) -> tuple[int, float, int, float]:
+    """Integrate from `start` through `times`.
+
+    Parameters
+    ----------
+    start, times
+        The initial time, and the times at which values are wanted, increasing, shape (k,).
+    states
+        Initial states, shape (n,).
+    constants
+        Variables of the programs after the time and the states, shape (c,).
+    sensitivities
+        Initial sensitivities in tiles of w directions, shape (tiles, n, w).
+    terms
+        What the sensitivities of scalars add.
+    atol, rtol
+        Absolute tolerances, shape (n,), and the relative one.
+    max_steps
+        Number of steps that may be tried.
+    out
+        States at the times, shape (k, n).
+    out_sensitivities
+        Sensitivities at the times, shape (tiles, k, n * w).
+
+    Returns
+    -------
+    How the integration has ended, when, after how many steps (failed ones included), and the
+    length of the last step.
+    """
+    e = eq.elimination
+    n = states.shape[0]
+    tiles, _, width = sensitivities.shape
+    program = eq.derivatives if tiles > 0 else eq.jacobian
+    w = registers(eq.rhs)
+    w_derivatives = registers(program)
+    derivatives = np.empty(program.outputs.shape[0])
+    jacobian = derivatives[: eq.jacobian_row.shape[0]]
+    by_scalars = derivatives[eq.jacobian_row.shape[0] :]
+    lu = np.empty(e.size)
+    d = np.zeros((MAX_ORDER + 3, n))
+    ds = np.zeros((tiles, MAX_ORDER + 3, n * width))
+    new = np.zeros((tiles, n, width))
+    corrections = new.reshape(tiles, n * width)
+    predicted_s = np.zeros((n, width))
+    weights_s = np.zeros((tiles, n, width))
+    sums = np.zeros(width)
+    predicted = np.empty(n)
+    psi = np.empty(n)
+    correction = np.empty(n)
+    f = np.empty(n)
+    delta = np.empty(n)
+    x = np.empty(1 + n + constants.shape[0])
+    x[0] = start
+    x[1 : 1 + n] = states
+    x[1 + n :] = constants
+    t = start
+    end = times[-1]
+    weights = 1.0 / (atol + rtol * np.abs(states))
+    h = first_step(eq, t, end - start, x, w, correction, weights)
+    if h == 0.0:
+        return UNDEFINED, t, 0, 0.0
+    d[0] = states
+    d[1] = h * correction
+    evaluate(program, x, w_derivatives, derivatives)
+    for tile in range(tiles):
+        ds[tile, 0] = sensitivities[tile].reshape(n * width)
+        first_difference(eq, terms, tile, h, derivatives, ds[tile])
+    order = 1
+    waiting = order + 1  # steps until order and step length may change
+    tried = 0
+    rejected = 0  # in succession
+    row = 0
+    rate = 1.0
+    age = 0  # of the Jacobian, in steps
+    factorised = 0.0  # the c of the factors; zero if there are none
+    while True:
+        if tried >= max_steps:
+            return TOO_MANY_STEPS, t, tried, h
+        if h < 1e-15 * abs(t) or h < 1e-25 * (end - start):
+            return TOO_STEEP if rejected else NO_CONVERGENCE, t, tried, h
+        if t + 1.0001 * h >= end and t + h != end:
+            change_step(d, ds, order, (end - t) / h)
+            h = end - t
+            waiting = order + 1
+        tried += 1
+        new_t = t + h
+        if new_t > end or end - new_t < 1e-12 * h:
+            new_t = end
+        c = h / ALPHA[order]
+        combine(d, EXTRAPOLATION[order], predicted)
+        combine(d, IMPLICIT[order], psi)
+        for i in range(n):
+            psi[i] = predicted[i] - psi[i]
+            weights[i] = 1.0 / (atol[i] + rtol * abs(predicted[i]))
+        x[0] = new_t
+        converged = False
+        while not converged:
+            if age > MAX_JACOBIAN_AGE:
+                x[1 : 1 + n] = predicted
+                evaluate(program, x, w_derivatives, derivatives)
+                age = 0
+                factorised = 0.0
+                rate = 1.0
+            if factorised != c:
+                factorised = c if factorise(e, c, jacobian, lu) else 0.0
+            if factorised != 0.0:
+                converged, rate = newton(
+                    eq, c, lu, x, w, predicted, psi, weights, f, delta, correction, rate
+                )
+            if age == 0:
+                break
+            if not converged:
+                age = MAX_JACOBIAN_AGE + 1
+        if not converged:
+            change_step(d, ds, order, 0.25)
+            h *= 0.25
+            waiting = order + 1
+            age = 1
+            continue
+        for i in range(n):
+            weights[i] = 1.0 / (atol[i] + rtol * abs(x[1 + i]))
+        error = ERROR[order] * norm(correction, weights)
+        if tiles > 0 and error <= 1.0:
+            evaluate(program, x, w_derivatives, derivatives)
+            age = 0
+            factorised = c if factorise(e, c, jacobian, lu) else 0.0
+            if factorised == 0.0:
+                error = np.inf
+            for tile in range(tiles):
+                if not error <= 1.0:
+                    break
+                sensitivity_step(
+                    eq, terms, tile, order, c, lu, by_scalars, ds[tile], predicted_s, new[tile]
+                )
+                sensitivity_weights(new[tile], predicted_s, atol, rtol, weights_s[tile])
+                estimate = ERROR[order] * largest_norm(new[tile], weights_s[tile], sums)
+                if not estimate <= error:
+                    error = estimate
+        if not error <= 1.0:
+            rejected += 1
+            factor = 0.2
+            if error < OVERFLOW:
+                factor = max(0.2, error ** (-1.0 / (order + 1)) / SAFETY[1])
+            if rejected >= 3:
+                order = 1
+                factor = min(factor, 0.2)
+            change_step(d, ds, order, factor)
+            h *= factor
+            waiting = order + 1
+            continue
+        rejected = 0
+        age += 1
+        t = new_t
+        add_difference(d, correction, order)
+        for tile in range(tiles):
+            add_difference(ds[tile], corrections[tile], order)
+        while times[row] <= t:
+            interpolate(d, order, t, h, times[row], out[row])
+            for tile in range(tiles):
+                interpolate(ds[tile], order, t, h, times[row], out_sensitivities[tile, row])
+            row += 1
+            if row == times.shape[0]:
+                return FINISHED, t, tried, h
+        waiting -= 1
+        if waiting <= 0:
+            chosen, factor = next_order(order, error, d, ds, weights, weights_s, sums)
+            waiting = 2
+            if chosen != order or factor > 1.2 or factor < 0.9:
+                order = chosen
+                change_step(d, ds, order, factor)
+                h *= factor
+                waiting = order + 1
