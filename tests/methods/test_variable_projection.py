@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ import pytest
 import odefit
 from odefit import (
     Control,
-    Experiment,
     ForwardMap,
     Model,
     MultiStart,
@@ -19,164 +17,18 @@ from odefit import (
     SingleShooting,
     Status,
 )
-from odefit.methods.variable_projection import Projection, VariableProjection
-from odefit.problem.arrays import Array
-
-TIMES = np.linspace(0.2, 3.0, 12)
-RATES = {"k": {"guess": 0.7, "lower": 0.05, "upper": 20.0}, "m": {"guess": 0.9, "lower": 0.05}}
-
-
-def chain(times: Array, k: float = 1.0, m: float = 0.5) -> tuple[Array, Array]:
-    """The exact solution of a -> b -> with the rates k and m, from a = 1, b = 0."""
-    a = np.exp(-k * times)
-    return a, k / (m - k) * (a - np.exp(-m * times))
-
-
-def noisy(values: Array, seed: int, sd: float = 0.05) -> Array:
-    return np.asarray(values + sd * np.random.default_rng(seed).normal(size=len(values)))
-
-
-def factors(values: Array, seed: int) -> Array:
-    return np.asarray(values * np.exp(0.1 * np.random.default_rng(seed).normal(size=len(values))))
-
-
-def problem_of(
-    observables: dict[str, str],
-    data: dict[str, Any],
-    parameters: dict[str, Any],
-    noise: dict[str, Any] | None = None,
-    constants: dict[str, dict[str, Any]] | None = None,
-) -> Problem:
-    """The chain, observed in some way, in one experiment or in several."""
-    several = data if all(isinstance(d, dict) for d in data.values()) else {"only": data}
-    return Problem(
-        Model(ode={"a": "-k*a", "b": "k*a - m*b"}, observables=observables),
-        parameters={**RATES, **parameters},
-        initial={"a": 1.0, "b": 0.0},
-        noise=noise,
-        experiments=[
-            Experiment(n, {"t": TIMES, **d}, constants=(constants or {}).get(n, {}), t0=0.0)
-            for n, d in several.items()
-        ],
-    )
-
-
-A, B = chain(TIMES)
-
-
-def scale_and_offset() -> Problem:
-    data = {"y": noisy(3 * A + 2, 1), "z": noisy(5 * B, 2)}
-    return problem_of({"y": "s*a + c", "z": "d*b"}, data, {"s": {}, "c": {}, "d": {}})
-
-
-def experiments_of_their_own() -> Problem:
-    data = {"one": {"y": noisy(3 * B + 1, 1)}, "two": {"y": noisy(7 * B + 2, 2)}}
-    return problem_of(
-        {"y": "s*b + c + e*a"},
-        data,
-        {"c": {"per_experiment": True}, "f": {}, "g": {}, "e": {}},
-        constants={"one": {"s": "f"}, "two": {"s": "2*g"}},
-    )
-
-
-def priors() -> Problem:
-    data = {"y": noisy(3 * B + 2, 1), "z": noisy(A, 2)}
-    prior = {"prior": {"mean": 2.5, "sd": 0.1}}
-    noise = {"y": {"sd": 0.05}, "z": {"sd": "estimate"}}
-    return problem_of({"y": "s*b + c", "z": "a"}, data, {"s": prior, "c": {}}, noise)
-
-
-def a_prior_beside_an_unknown_deviation() -> Problem:
-    prior = {"prior": {"mean": 2.5, "sd": 0.1}}
-    return problem_of({"y": "s*b"}, {"y": noisy(3 * B, 1)}, {"s": prior}, {"y": {"sd": "estimate"}})
-
-
-def at_bounds() -> Problem:
-    data = {"y": noisy(3 * A + 2, 1), "z": noisy(5 * B, 2)}
-    limited = {"s": {"upper": 2.8}, "c": {"lower": 0.0}, "d": {"lower": 0.0, "upper": 4.0}}
-    sigma = {"sigma": {"lower": 0.1}}
-    return problem_of(
-        {"y": "s*a + c", "z": "d*b"},
-        data,
-        {**limited, **sigma},
-        {"y": {"sd": 0.05}, "z": {"sd": "sigma"}},
-    )
-
-
-def logarithms() -> Problem:
-    data = {"y": factors(3 * B, 1), "z": factors(0.2 * A / 3, 2)}
-    return problem_of(
-        {"y": "s*b", "z": "r*a/s"},
-        data,
-        {"s": {"lower": 0.0}, "r": {"lower": 1e-8, "upper": 1e8, "scale": "log10"}},
-        {"y": {"sd": "estimate", "transform": "log"}, "z": {"sd": 0.1, "transform": "log10"}},
-    )
-
-
-def a_logarithm_at_a_bound() -> Problem:
-    return problem_of(
-        {"y": "s*b"},
-        {"y": factors(3 * B, 1)},
-        {"s": {"lower": 3.5, "upper": 9.0}, "sigma": {"lower": 0.0}},
-        {"y": {"sd": "sigma", "transform": "log"}},
-    )
-
-
-def deviations() -> Problem:
-    data = {"y": noisy(A, 1), "z": noisy(2 * B, 2, 0.2), "w": noisy(A + B, 3)}
-    return problem_of(
-        {"y": "a", "z": "2*b", "w": "a + b"},
-        data,
-        {"v": {"lower": 0.0}, "rho": {"lower": 1e-5, "scale": "log10"}},
-        {"y": {"sd": "estimate"}, "z": {"sd": "sqrt(v)"}, "w": {"sd": "rho*w"}},
-    )
-
-
-def a_scale_that_groups_share() -> Problem:
-    data = {"y": noisy(3 * A + 1, 1, 0.2), "z": noisy(3 * B + 1, 2, 0.02)}
-    return problem_of(
-        {"y": "s*a + c", "z": "s*b + c"},
-        data,
-        {"s": {}, "c": {}, "sigma": {"lower": 0.0}},
-        {"y": {"sd": "estimate"}, "z": {"sd": "sigma"}},
-    )
-
-
-def units_of_values_and_noise() -> Problem:
-    data = {"y": factors(3 * A, 1), "z": factors(0.2 * B, 2), "w": factors(9 * B, 3)}
-    return problem_of(
-        {"y": "s*a", "z": "b/r", "w": "s^1*b*3", "x": "q*a"},
-        {**data, "x": factors(A, 4)},
-        {n: {"lower": 0.0} for n in ("s", "r", "sigma")} | {"q": {"lower": 1.5, "upper": 10.0}},
-        {
-            "y": {"sd": "s*sigma"},
-            "z": {"sd": "sigma/r"},
-            "w": {"sd": "0.3*s"},
-            "x": {"sd": "q*0.1"},
-        },
-    )
-
-
-PROBLEMS: list[Callable[[], Problem]] = [
-    scale_and_offset,
-    experiments_of_their_own,
-    priors,
-    a_prior_beside_an_unknown_deviation,
-    at_bounds,
-    logarithms,
-    a_logarithm_at_a_bound,
-    deviations,
+from odefit.methods.variable_projection import VariableProjection
+from tests.methods.observed_chain import (
+    PROBLEMS,
+    TIMES,
+    A,
+    B,
     a_scale_that_groups_share,
-    units_of_values_and_noise,
-]
-
-
-def projected(problem: Problem, **values: float) -> Projection:
-    """The reduced problem at some rates; the eliminated unknowns have arbitrary values."""
-    vector = np.array([values.get(key, 1.234) for key in problem.keys])
-    found = VariableProjection(ForwardMap(problem)).evaluate(vector)
-    assert isinstance(found, Projection)
-    return found
+    factors,
+    problem_of,
+    projected,
+    scale_and_offset,
+)
 
 
 @pytest.mark.parametrize("make", PROBLEMS)
@@ -247,97 +99,6 @@ def test_the_derivative_by_what_is_eliminated_is_zero_or_leads_out(
         else:
             size = float(np.linalg.norm(found.evaluation.jacobian[:, k]))
             assert abs(gradient[k]) <= 1e-9 * size
-
-
-def test_a_scale_is_the_regression_of_the_data_on_the_trajectory() -> None:
-    problem = problem_of({"y": "s*a"}, {"y": noisy(3 * A, 1)}, {"s": {}})
-    found = projected(problem, k=0.8, m=0.6)
-    x, y = chain(TIMES, 0.8, 0.6)[0], problem.data()["y"].to_numpy()
-    assert found.vector[2] == pytest.approx(x @ y / (x @ x), rel=1e-12)
-    assert found.evaluation.cost == ForwardMap(problem).cost(found.vector)
-
-
-def test_a_deviation_is_the_root_mean_square_of_its_residuals() -> None:
-    problem = problem_of({"y": "a"}, {"y": noisy(A, 1)}, {}, {"y": {"sd": "estimate"}})
-    found = projected(problem, k=0.8, m=0.6)
-    residuals = chain(TIMES, 0.8, 0.6)[0] - problem.data()["y"].to_numpy()
-    assert found.vector[2] == pytest.approx(np.sqrt(np.mean(residuals**2)), rel=1e-12)
-
-
-def test_a_factor_under_a_logarithm_is_a_geometric_mean() -> None:
-    problem = problem_of(
-        {"y": "s*b"},
-        {"y": factors(3 * B, 1)},
-        {"s": {"lower": 0.0}},
-        {"y": {"sd": 0.1, "transform": "log10"}},
-    )
-    found = projected(problem, k=0.8, m=0.6)
-    ratio = problem.data()["y"].to_numpy() / chain(TIMES, 0.8, 0.6)[1]
-    assert found.vector[2] == pytest.approx(np.exp(np.mean(np.log(ratio))), rel=1e-12)
-
-
-def test_one_unit_of_values_and_noise_has_the_ratio_of_squares_to_products() -> None:
-    """Without a known size of the noise, log(s sigma) + |x - y/s|^2/(2 n sigma^2) is least."""
-    problem = problem_of(
-        {"y": "s*a"},
-        {"y": factors(3 * A, 1)},
-        {"s": {"lower": 0.0}, "sigma": {"lower": 0.0}},
-        {"y": {"sd": "s*sigma"}},
-    )
-    found = projected(problem, k=0.8, m=0.6)
-    x, y = chain(TIMES, 0.8, 0.6)[0], problem.data()["y"].to_numpy()
-    assert found.vector[2] == pytest.approx((x @ y) / (x @ x), rel=1e-9)
-    residuals = x - y / found.vector[2]
-    assert found.vector[3] == pytest.approx(np.sqrt(np.mean(residuals**2)), rel=1e-9)
-
-
-def test_a_scale_far_from_one_keeps_its_digits() -> None:
-    """Its linear problem is set up at zero, not at its start value."""
-    problem = problem_of(
-        {"y": "s*a"}, {"y": noisy(3e-9 * A, 1, 1e-10)}, {"s": {"lower": 1e-12, "upper": 1e12}}
-    )
-    forward = ForwardMap(problem)
-    found = VariableProjection(forward).evaluate(np.array([0.8, 0.6, 1e12]))
-    assert isinstance(found, Projection)
-    x, y = chain(TIMES, 0.8, 0.6)[0], problem.data()["y"].to_numpy()
-    assert found.vector[2] == pytest.approx(x @ y / (x @ x), rel=1e-12)
-
-
-def test_several_bounds_are_active_as_in_the_reference_solver() -> None:
-    from scipy.optimize import lsq_linear
-
-    y = noisy(3 * A + 2 + 0.5 * TIMES - 0.1 * TIMES**2, 1)
-    fields = {
-        "s": {"lower": 0.0, "upper": 2.0},
-        "c": {"lower": 2.5},
-        "d": {"upper": 0.3},
-        "e": {"lower": -0.05},
-    }
-    found = projected(problem_of({"y": "s*a + c + d*t + e*t^2"}, {"y": y}, fields), k=0.8, m=0.6)
-    columns = np.column_stack([chain(TIMES, 0.8)[0], np.ones(12), TIMES, TIMES**2])
-    low, high = [0.0, 2.5, -np.inf, -0.05], [2.0, np.inf, 0.3, np.inf]
-    reference = lsq_linear(columns, y, (low, high), method="bvls", tol=1e-15)
-    assert found.vector[2:] == pytest.approx(reference.x, rel=1e-9)
-    assert 0 < np.count_nonzero(reference.active_mask) < 4
-
-
-def test_a_scale_of_what_is_zero_stays_as_it_is() -> None:
-    found = projected(problem_of({"y": "s*(a - a) + b"}, {"y": B}, {"s": {}}), k=1.0, m=0.5)
-    assert found.vector[2] == 1.234
-    assert found.evaluation.cost == pytest.approx(0.0, abs=1e-20)
-
-
-def test_scale_and_offset_of_what_is_constant_are_found_all_the_same() -> None:
-    found = projected(problem_of({"y": "s*a/a + c"}, {"y": 0 * A + 5.0}, {"s": {}, "c": {}}))
-    assert found.vector[2] + found.vector[3] == pytest.approx(5.0, rel=1e-12)
-    assert np.isfinite(found.jacobian).all()
-
-
-def test_data_without_noise_leave_a_deviation_that_is_not_zero() -> None:
-    problem = problem_of({"y": "a"}, {"y": A}, {}, {"y": {"sd": "estimate"}})
-    found = projected(problem, k=1.0, m=0.5)
-    assert 0 < found.vector[2] < 1e-10
-    assert np.isfinite(found.evaluation.cost)
 
 
 def test_a_problem_of_which_nothing_remains_is_solved_at_once() -> None:
