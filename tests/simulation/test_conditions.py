@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,8 @@ import pytest
 
 from odefit import Event, Experiment, ForwardMap, Model, Parameter, Problem
 from odefit.simulation import Evaluation, Failure
+from odefit.simulation.conditions import UnitOutcome
+from odefit.simulation.engine_choice import EngineChoice
 from odefit.simulation.engines import EngineName, Engines
 from tests.simulation.numerics import Array, differences, evaluated
 from tests.simulation.zoo import ZOO
@@ -303,3 +308,103 @@ def test_unknowns_of_experiments_part_them() -> None:
     )
     found = evaluated(ForwardMap(whole), np.array([0.5, 1.0]))
     assert found.residuals == pytest.approx([0.0, np.exp(-0.5) - 1, 0.0, np.exp(-1.0) - 1])
+
+
+# Units ----------------------------------------------------------------------------------------
+
+
+def decays(rates: list[float]) -> Problem:
+    """Conditions of which those with a high rate are stiff, each with two scales."""
+    data = {"t": [0.0, 0.5, 50.0], "y": [1.0, 0.5, 0.3]}
+    return Problem(
+        Model(
+            ode={"x": "-k*fast*(x - cos(t))", "z": "x - z"},
+            observables={"y": "s*(x + z)"},
+            constants={"fast": 1.0, "s": 1.0},
+        ),
+        parameters={"k": {}, "scale": {}},
+        initial={"x": {}, "z": 0.0},
+        experiments=[
+            Experiment(f"{i} {s}", data, constants={"fast": rate, "s": s})
+            for i, rate in enumerate(rates)
+            for s in ("scale", 2.0)
+        ],
+    )
+
+
+class Chunks:
+    """Units integrated elsewhere, in chunks of a given size, by a forward map of their own."""
+
+    def __init__(self, whole: Problem, size: int) -> None:
+        self.forward = ForwardMap(whole)
+        self.size = size
+        self.numbers: list[int] = []
+
+    def __call__(
+        self, vector: Array, choice: EngineChoice, units: int, sensitivities: bool
+    ) -> dict[int, UnitOutcome]:
+        found: dict[int, UnitOutcome] = {}
+        for first in range(0, units, self.size):
+            numbers = range(first, min(first + self.size, units))
+            self.numbers += numbers
+            found |= self.forward.integrate_units(numbers, vector, choice, sensitivities)
+        return pickle.loads(pickle.dumps(found))  # type: ignore[no-any-return]
+
+
+UNITS: dict[str, Callable[[], Problem]] = {
+    **{name: partial(problem, experiments) for name, (experiments, _) in SHARING.items()},
+    "all stiff": lambda: decays([1e5, 2e5, 3e5, 4e5]),
+    "the last ones stiff": lambda: decays([1.0, 2.0, 1e5, 2e5]),
+    "the first one stiff": lambda: decays([1e5, 1.0, 2.0, 3.0]),
+}
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("name", UNITS)
+def test_units_integrated_elsewhere_give_the_same_to_the_last_digit(name: str, size: int) -> None:
+    whole = UNITS[name]()
+    vector = np.linspace(0.4, 1.2, len(whole.keys))
+    here, there = ForwardMap(whole), ForwardMap(whole)
+    there.integrate_elsewhere(Chunks(whole, size))
+    expected, found = evaluated(here, vector), evaluated(there, vector)
+    assert np.array_equal(found.residuals, expected.residuals)
+    assert np.array_equal(found.jacobian, expected.jacobian)
+    assert found.choice == expected.choice
+    again = there.evaluate_cost(vector, found.choice)
+    assert isinstance(again, Evaluation)
+    assert again.cost == here.cost(vector, expected.choice)
+
+
+def test_a_unit_that_began_with_the_wrong_engine_is_integrated_again(
+    integrations: list[int],
+) -> None:
+    whole = decays([1e5, 2e5, 3e5, 4e5])
+    forward, elsewhere = ForwardMap(whole), Chunks(whole, 2)
+    forward.integrate_elsewhere(elsewhere)
+    vector = np.array([1.0, 0.5, 1.2])
+    first = evaluated(forward, vector)
+    assert first.choice.stiff
+    assert elsewhere.numbers == [0, 1, 2, 3]
+    # The second chunk has found out for itself with its first unit, which must be done again.
+    assert len(integrations) == 4 + 1
+    integrations.clear()
+    evaluated(forward, vector, first.choice)
+    assert len(integrations) == 4
+
+
+def test_a_unit_that_fails_elsewhere_fails_here() -> None:
+    whole = Problem(
+        Model(ode={"x": "k*r*x^2"}, constants={"r": 0.0}),
+        parameters={"k": {}},
+        initial={"x": 1.0},
+        experiments=[
+            Experiment(f"{i}", {"t": [0.0, 3.0], "x": [1.0, 1.0]}, constants={"r": float(i)})
+            for i in range(4)
+        ],
+    )
+    forward = ForwardMap(whole)
+    expected = forward.evaluate(np.array([0.2]))
+    assert isinstance(expected, Failure)
+    assert expected.experiment == "2"
+    forward.integrate_elsewhere(Chunks(whole, 2))
+    assert forward.evaluate(np.array([0.2])) == expected

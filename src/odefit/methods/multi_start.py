@@ -17,6 +17,7 @@ from odefit.methods.checkpoint import Checkpoint, fingerprint
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Start, Status
+from odefit.methods.remote_conditions import conditions_over_workers
 from odefit.methods.scaling import bounds_touched
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.starts import Design, guess, sample
@@ -221,15 +222,29 @@ class MultiStart:
         stored = checkpoint.starts if checkpoint is not None else {}
         total = self.most if self.starts is None else self.starts
         yield from (stored[i] for i in sorted(stored) if i < total)
-        todo = (i for i in range(total) if i not in stored)
+        todo = [i for i in range(total) if i not in stored]
         with Workers(control) as workers:
-            for start in self._compute(forward, todo, workers, control):
+            if len(todo) < workers.number and _has_many(forward, len(todo), workers.number):
+                computed = self._one_by_one(forward, todo, control)
+            else:
+                computed = self._compute(forward, todo, workers, control)
+            for start in computed:
                 # A start that was told to stop may have converged before its further chances:
                 # its status does not show that it would have gone on.
                 cut = start.status in (Status.TIME_LIMIT, Status.INTERRUPTED)
                 if checkpoint is not None and not (cut or control.should_stop()):
                     checkpoint.add(start)
                 yield start
+
+    def _one_by_one(
+        self, forward: ForwardMap, todo: Iterable[int], control: Control
+    ) -> Iterator[Start]:
+        """Yield starts in their order, the workers sharing the conditions of each."""
+        with conditions_over_workers(forward, control):
+            for index in todo:
+                if control.should_stop():
+                    break
+                yield self.run(forward, index, control)
 
     def _compute(
         self, forward: ForwardMap, todo: Iterable[int], workers: Workers, control: Control
@@ -319,6 +334,11 @@ class MultiStart:
             status = Status.NOT_CONVERGED
         evaluate_nodes = getattr(self.method, "evaluate_nodes", None)
         return Estimate(starts, status, message, evaluate_nodes=evaluate_nodes)
+
+
+def _has_many(forward: ForwardMap, starts: int, workers: int) -> bool:
+    """Return whether the conditions keep more workers busy than the starts do."""
+    return forward.units >= (2 if starts == 1 else 2 * workers)
 
 
 def _run_remotely(

@@ -12,6 +12,7 @@ import numpy as np
 from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Start, Status
+from odefit.methods.remote_conditions import conditions_over_workers
 from odefit.methods.scaling import Scaling
 from odefit.methods.starts import guess, sample
 from odefit.methods.trust_region import Minimum, Tolerances, minimise
@@ -71,7 +72,8 @@ class SingleShooting:
         if start is None:
             start = sample(problem, 0, 1, control.seed)[0]
         forward = ForwardMap(problem, self.engine)
-        run = self.run(forward, 0, start, control)
+        with conditions_over_workers(forward, control):
+            run = self.run(forward, 0, start, control)
         return Estimate((run,), run.status, run.message)
 
     def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:

@@ -46,8 +46,13 @@ class Workers:
     @property
     def slots(self) -> int:
         """Number of tasks to keep under way."""
+        return 2 * self.number
+
+    @property
+    def number(self) -> int:
+        """Number of tasks that are done at the same time."""
         workers = getattr(self._given, "_max_workers", None) if self._given else self._jobs
-        return 2 * int(workers or self._jobs)
+        return int(workers or self._jobs)
 
     def executor(self) -> Executor | None:
         """Return where the next task should go; None for this process."""
@@ -66,8 +71,12 @@ class Workers:
         """Do a task in this process, and add up how long tasks have taken."""
         began = time.perf_counter()
         result = work()
-        self._spent += time.perf_counter() - began
+        self.count(time.perf_counter() - began)
         return result
+
+    def count(self, seconds: float) -> None:
+        """Add up work that was done in this process."""
+        self._spent += seconds
 
     def __enter__(self) -> Workers:
         return self

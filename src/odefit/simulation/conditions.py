@@ -1,28 +1,65 @@
-"""Trajectories of all conditions of a problem, each segment that they share integrated once."""
+"""Trajectories of all conditions of a problem, each segment that they share integrated once.
+
+The work is divided into units, which need nothing of each other: conditions that share nothing, and
+limbs of shared segments with the trunk that they grow from. Units may be integrated elsewhere. The
+choice of an engine goes from unit to unit in their order; a unit that was integrated elsewhere
+counts if the choice that it began with was the right one, and is integrated again if not. So the
+trajectories are the same wherever they come from.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-import numpy as np
-
-from odefit.problem.arrays import Array, IntArray
-from odefit.problem.binding import dynamic_unknowns
+from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.engine import EngineFailure, SegmentSolution
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines import Engines
 from odefit.simulation.failure import Failure
-from odefit.simulation.propagation import Propagation, Values, sensitivity_pattern
-from odefit.simulation.shared_segments import (
-    SharedRows,
-    groups_with_equal_starts,
-    shared_segments,
-)
-from odefit.simulation.trajectory import ConditionMap, Trajectory, switched_scalars
+from odefit.simulation.shared_map import SharedMap, Trunk
+from odefit.simulation.shared_segments import groups_with_equal_starts
+from odefit.simulation.trajectory import ConditionMap, Trajectory
+
+
+class UnitOutcome(NamedTuple):
+    """What the integration of a unit has found.
+
+    Attributes
+    ----------
+    found
+        Trajectories by condition, or why there is none.
+    trunk, trunk_after
+        The choice of an engine that the trunk began with, and the one after it; those of the unit
+        itself where there is none.
+    before, after
+        The choice that the unit began with, and the next one.
+    """
+
+    found: Mapping[int, Trajectory] | Failure
+    trunk: EngineChoice
+    trunk_after: EngineChoice
+    before: EngineChoice
+    after: EngineChoice
+
+
+class Elsewhere(Protocol):
+    """Integrates units in other processes."""
+
+    def __call__(
+        self, vector: Array, choice: EngineChoice, units: int, sensitivities: bool
+    ) -> Mapping[int, UnitOutcome]:
+        """Return the outcomes of some units, by number, for a vector and a choice to begin with."""
+
+
+class _Unit(NamedTuple):
+    """One condition, or a limb of several: number -1 for the former."""
+
+    part: ConditionMap | SharedMap
+    condition: int
+    limb: int
 
 
 class ConditionsMap:
@@ -38,6 +75,11 @@ class ConditionsMap:
         Engines, shared by all conditions.
     sensitivities
         Whether sensitivities are wanted.
+
+    Attributes
+    ----------
+    elsewhere
+        Integrates units in other processes; None for this one.
     """
 
     def __init__(
@@ -47,16 +89,22 @@ class ConditionsMap:
         engines: Engines,
         sensitivities: bool = True,
     ) -> None:
+        self.elsewhere: Elsewhere | None = None
+        self._sensitivities = sensitivities
         self._arguments = field, conditions, engines, sensitivities
         self._single: dict[int, ConditionMap] = {}
-        self._parts: list[tuple[tuple[int, ...], ConditionMap | SharedMap]] = []
+        self._units: list[_Unit] = []
         for group in groups_with_equal_starts(field, conditions):
-            made: ConditionMap | SharedMap
             if len(group) == 1:
-                made = self.single(group[0])
+                self._units.append(_Unit(self.single(group[0]), group[0], -1))
             else:
-                made = SharedMap(field, conditions, group, engines, sensitivities)
-            self._parts.append((group, made))
+                shared = SharedMap(field, conditions, group, engines, sensitivities)
+                self._units += [_Unit(shared, -1, k) for k in range(len(shared.limbs))]
+
+    @property
+    def units(self) -> int:
+        """Number of units."""
+        return len(self._units)
 
     def single(self, number: int) -> ConditionMap:
         """Return the forward map of one condition."""
@@ -77,214 +125,91 @@ class ConditionsMap:
         choice
             The choice of an engine, as the integration before has returned it.
         """
-        if len(self._parts) == 1:
-            return self._parts[0][1].all(vector, choice)
+        first = self._units[0].part
+        if isinstance(first, ConditionMap) and len(self._units) == 1:
+            only = first(vector, None, choice)
+            return only if isinstance(only, Failure) else [only]
+        known: Mapping[int, UnitOutcome] = {}
+        if self.elsewhere is not None:
+            known = self.elsewhere(vector, choice, self.units, self._sensitivities)
+        run = _Run(vector, choice)
         found: dict[int, Trajectory] = {}
-        for numbers, part in self._parts:
-            own = part.all(vector, choice)
-            if isinstance(own, Failure):
-                return own
-            choice = own[-1].choice
-            found |= zip(numbers, own, strict=True)
+        for number, unit in enumerate(self._units):
+            outcome = known.get(number)
+            if outcome is None or not run.accepts(unit, outcome):
+                outcome = run.integrate(unit)
+            if isinstance(outcome.found, Failure):
+                return outcome.found
+            found.update(outcome.found)
         trajectories = [found[number] for number in range(len(found))]
-        if trajectories[-1].choice is choice:
-            return trajectories
         # The last one tells what is known now.
-        trajectories[-1] = replace(trajectories[-1], choice=choice)
+        trajectories[-1] = replace(trajectories[-1], choice=run.choice)
         return trajectories
 
-
-class _Branch(NamedTuple):
-    """What integrates a shared segment.
-
-    Attributes
-    ----------
-    propagation
-        Events and engines, with sensitivities by the unknowns that act on all its conditions.
-    directions
-        Number m of these.
-    columns
-        The parent's directions among them; None if they are the same.
-    rows
-        The rows that lie in it, with the directions among those of the condition, shape (m,).
-    following
-        Numbers of the segments that follow.
-    """
-
-    propagation: Propagation
-    directions: int
-    columns: IntArray | None
-    rows: Sequence[tuple[SharedRows, IntArray | None]]
-    following: list[int]
+    def integrate(
+        self, numbers: Sequence[int], vector: Array, choice: EngineChoice
+    ) -> dict[int, UnitOutcome]:
+        """Return the outcomes of consecutive units by number, up to the first that fails."""
+        run = _Run(vector, choice)
+        outcomes = {}
+        for number in numbers:
+            outcomes[number] = run.integrate(self._units[number])
+            if isinstance(outcomes[number].found, Failure):
+                break
+        return outcomes
 
 
-class SharedMap:
-    """The forward map of conditions that begin with the same values.
+class _Run:
+    """One evaluation: the choice of an engine, and the trunk that the last limb grew from."""
 
-    A segment that several conditions share has sensitivities by the unknowns that act on all of
-    them. Others come in at its end, where their sensitivities are zero.
+    def __init__(self, vector: Array, choice: EngineChoice) -> None:
+        self.choice = choice
+        self._vector = vector
+        self._shared: SharedMap | None = None
+        self._trunk_choice = choice
+        self._trunk: Trunk | Failure | None = None
 
-    Parameters
-    ----------
-    field, conditions, engines, sensitivities
-        The arguments are those of :class:`ConditionsMap`.
-    members
-        Numbers of the conditions.
-    """
+    def integrate(self, unit: _Unit) -> UnitOutcome:
+        """Integrate the next unit."""
+        if isinstance(unit.part, ConditionMap):
+            before = self.choice
+            trajectory = unit.part(self._vector, None, before)
+            self.choice = trajectory.choice
+            if isinstance(trajectory, Failure):
+                return UnitOutcome(trajectory, before, before, before, self.choice)
+            return UnitOutcome({unit.condition: trajectory}, before, before, before, self.choice)
+        is_first = self._enter(unit.part)
+        if self._trunk is None:
+            self._trunk = unit.part.begin(self._vector, self._trunk_choice)
+        trunk, began = self._trunk, self._trunk_choice
+        if isinstance(trunk, Failure):
+            self.choice = trunk.choice
+            return UnitOutcome(trunk, began, self.choice, self.choice, self.choice)
+        before = trunk.after if is_first else self.choice
+        found = unit.part.go_on(unit.limb, trunk, self._vector, before)
+        if isinstance(found, Failure):
+            self.choice = found.choice
+            return UnitOutcome(found, began, trunk.after, before, self.choice)
+        trajectories, self.choice = found
+        return UnitOutcome(trajectories, began, trunk.after, before, self.choice)
 
-    def __init__(
-        self,
-        field: VectorField,
-        conditions: Sequence[Condition],
-        members: Sequence[int],
-        engines: Engines,
-        sensitivities: bool = True,
-    ) -> None:
-        self._field = field
-        self._conditions = {c: conditions[c] for c in members}
-        self._unknowns: dict[int, tuple[int, ...]] = {}
-        for c, condition in self._conditions.items():
-            active = dynamic_unknowns(condition, field.scalars) if sensitivities else set()
-            self._unknowns[c] = tuple(sorted(active))
-        self._switched = {c: switched_scalars(field, conditions[c]) for c in members}
-        guesses = conditions[members[0]].algebraic_guess
-        self._guess = np.array([guesses[z] for z in field.algebraic])
-        self._segments = shared_segments(field, conditions, members)
-        self._branches: list[_Branch] = []
-        directions: list[tuple[int, ...]] = []
-        for number, shared in enumerate(self._segments):
-            parts = [conditions[c] for c in shared.conditions]
-            common = set.intersection(*(set(self._unknowns[c]) for c in shared.conditions))
-            unknowns = tuple(sorted(common))
-            directions.append(unknowns)
-            columns = None
-            if shared.parent >= 0:
-                self._branches[shared.parent].following.append(number)
-                columns = _positions(directions[shared.parent], unknowns)
-            pattern = sensitivity_pattern(field, parts, unknowns)
-            propagation = Propagation(field, parts[0], engines, unknowns, None, pattern)
-            rows = [(r, _positions(unknowns, self._unknowns[r.condition])) for r in shared.rows]
-            self._branches.append(_Branch(propagation, len(unknowns), columns, rows, []))
+    def accepts(self, unit: _Unit, outcome: UnitOutcome) -> bool:
+        """Return whether :meth:`integrate` would return this outcome, and go on from it if so."""
+        if isinstance(unit.part, ConditionMap):
+            right = outcome.before == self.choice
+        elif unit.part is self._shared:
+            right = outcome.trunk == self._trunk_choice and outcome.before == self.choice
+        else:
+            right = outcome.trunk == self.choice and outcome.before == outcome.trunk_after
+        if right:
+            if isinstance(unit.part, SharedMap):
+                self._enter(unit.part)
+            self.choice = outcome.after
+        return right
 
-    def all(self, vector: Array, choice: EngineChoice) -> list[Trajectory] | Failure:
-        """Return the trajectories of the conditions in their order, or why one has none."""
-        with np.errstate(all="ignore"):
-            return self._run(vector, choice)
-
-    def _run(self, vector: Array, choice: EngineChoice) -> list[Trajectory] | Failure:
-        out = {c: self._empty(c) for c in self._conditions}
-        root = self._branches[0].propagation
-        started = self._start(root, vector, out)
-        if isinstance(started, EngineFailure):
-            return Failure(root.condition.name, started.time, started.reason, choice)
-        begins = {0: started}
-        for number, (shared, branch) in enumerate(zip(self._segments, self._branches, strict=True)):
-            propagation = branch.propagation
-            now, guess = begins.pop(number)
-            for assignment in shared.events:
-                now = propagation.after_event(assignment, shared.start, vector, now)
-            solution = None
-            if shared.segment is not None:
-                found, choice = propagation.integrate(shared.segment, now, guess, choice)
-                if isinstance(found, EngineFailure):
-                    reason = propagation.explain(found, vector, now, shared.segment)
-                    name = propagation.condition.name
-                    return Failure(name, float(found.time), reason, choice)
-                solution = found
-                sizes = propagation.sizes(vector)
-                for rows, columns in branch.rows:
-                    self._store(out[rows.condition], rows, columns, solution, now, sizes)
-            for child in branch.following:
-                position = self._segments[child].position
-                at, its_guess = now, guess
-                if solution is not None and position >= 0:
-                    at = now._replace(
-                        states=solution.states[position],
-                        sensitivities=solution.sensitivities[position],
-                    )
-                    its_guess = solution.algebraic[position]
-                below = self._branches[child]
-                begins[child] = _with_directions(at, below.columns, below.directions), its_guess
-        return [replace(trajectory, choice=choice) for trajectory in out.values()]
-
-    def _empty(self, number: int) -> Trajectory:
-        """Return the trajectory of a condition, to be filled."""
-        condition, unknowns = self._conditions[number], self._unknowns[number]
-        count, m = len(condition.times), len(unknowns)
-        n, a = len(self._field.states), len(self._field.algebraic)
-        return Trajectory(
-            condition.times,
-            np.empty((count, n)),
-            np.empty((count, a)),
-            unknowns,
-            np.zeros((count, n, m)),
-            np.zeros((count, a, m)),
-            {name: (np.empty(count), np.zeros((count, m))) for name in self._switched[number]},
-        )
-
-    def _start(
-        self, root: Propagation, vector: Array, out: Mapping[int, Trajectory]
-    ) -> tuple[Values, Array] | EngineFailure:
-        """Return the values at t0, and store them where they are wanted."""
-        sizes = root.sizes(vector)
-        now = root.start(vector, sizes)
-        if isinstance(now, EngineFailure):
-            return now
-        guess, by_unknown = self._guess, np.zeros((len(self._guess), len(sizes)))
-        if len(guess):
-            solved = root.consistent(vector, now, guess)
-            if isinstance(solved, EngineFailure):
-                return solved
-            guess, by_unknown = solved
-        first = SegmentSolution(
-            now.states[None], now.sensitivities[None], guess[None], by_unknown[None], 0
-        )
-        unknowns = root.unknowns
-        for c, trajectory in out.items():
-            if len(trajectory.times) and trajectory.times[0] == root.condition.t0:
-                rows = SharedRows(c, slice(0, 1), slice(0, 1))
-                columns = _positions(unknowns, trajectory.unknowns)
-                self._store(trajectory, rows, columns, first, now, sizes)
-        return now, guess
-
-    def _store(
-        self,
-        own: Trajectory,
-        shared: SharedRows,
-        columns: IntArray | None,
-        solution: SegmentSolution,
-        now: Values,
-        sizes: Array,
-    ) -> None:
-        """Store the rows of one condition that lie in a segment."""
-        rows, at = shared.rows, shared.positions
-        every = slice(None) if columns is None else columns
-        own.states[rows] = solution.states[at]
-        own.sensitivities[rows][..., every] = solution.sensitivities[at] / sizes
-        if len(self._guess):
-            own.algebraic[rows] = solution.algebraic[at]
-            own.algebraic_sensitivities[rows][..., every] = (
-                solution.algebraic_sensitivities[at] / sizes
-            )
-        for name, j in self._switched[shared.condition].items():
-            values, by_unknown = own.switched[name]
-            values[rows] = now.scalars[j]
-            by_unknown[rows][..., every] = now.scalar_sensitivities[j] / sizes
-
-
-def _positions(some: Sequence[int], every: Sequence[int]) -> IntArray | None:
-    """Return where some numbers stand among others; None if they are the same."""
-    if tuple(some) == tuple(every):
-        return None
-    return np.searchsorted(np.array(every, dtype=np.intp), np.array(some, dtype=np.intp))
-
-
-def _with_directions(at: Values, columns: IntArray | None, count: int) -> Values:
-    """Return values with further directions, along which nothing has changed so far."""
-    if columns is None:
-        return at
-    sensitivities = np.zeros((len(at.states), count))
-    sensitivities[:, columns] = at.sensitivities
-    scalar_sensitivities = np.zeros((len(at.scalars), count))
-    scalar_sensitivities[:, columns] = at.scalar_sensitivities
-    return Values(at.states, at.scalars, sensitivities, scalar_sensitivities)
+    def _enter(self, part: SharedMap) -> bool:
+        """Return whether the limbs of `part` begin here."""
+        if part is self._shared:
+            return False
+        self._shared, self._trunk_choice, self._trunk = part, self.choice, None
+        return True

@@ -18,7 +18,7 @@ from odefit.problem.expressions import Expression
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.conditions import ConditionsMap
+from odefit.simulation.conditions import ConditionsMap, Elsewhere, UnitOutcome
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines import EngineName, Engines
 from odefit.simulation.failure import Failure
@@ -169,6 +169,26 @@ class ForwardMap:
             return self._through_nodes[position](vector, times, choice)
         maps = self._conditions if sensitivities else self._without_sensitivities
         return maps.single(position)(vector, times, choice)
+
+    @property
+    def units(self) -> int:
+        """Number of parts of an evaluation that may be integrated elsewhere."""
+        return self._conditions.units if self.nodes is None else 1
+
+    def integrate_elsewhere(self, elsewhere: Elsewhere | None) -> None:
+        """Let others integrate the units of evaluations; None for this process alone.
+
+        The values are the same.
+        """
+        self._conditions.elsewhere = elsewhere
+        self._without_sensitivities.elsewhere = elsewhere
+
+    def integrate_units(
+        self, numbers: Sequence[int], vector: Array, choice: EngineChoice, sensitivities: bool
+    ) -> dict[int, UnitOutcome]:
+        """Return the outcomes of consecutive units by number, up to the first that fails."""
+        maps = self._conditions if sensitivities else self._without_sensitivities
+        return maps.integrate(numbers, vector, choice)
 
     @cached_property
     def _conditions(self) -> ConditionsMap:

@@ -106,11 +106,6 @@ class ConditionMap:
         with np.errstate(all="ignore"):
             return self._run(vector, self.condition.times if times is None else times, choice)
 
-    def all(self, vector: Array, choice: EngineChoice) -> list[Trajectory] | Failure:
-        """Return the trajectory at the data times in a list, as for several conditions."""
-        found = self(vector, None, choice)
-        return found if isinstance(found, Failure) else [found]
-
     def _run(self, vector: Array, times: Array, choice: EngineChoice) -> Trajectory | Failure:
         field, condition, m = self.field, self.condition, len(self.unknowns)
         key = times.tobytes()

@@ -1,0 +1,95 @@
+"""The conditions of one evaluation over several workers, where there are few starts.
+
+Workers hold the compiled problem, get vectors of unknowns, and send trajectories back. The values
+are the same as those of one process, see :mod:`odefit.simulation.conditions`.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import numpy as np
+
+from odefit.methods.control import Control
+from odefit.methods.workers import Workers, remembered
+from odefit.problem.arrays import Array
+from odefit.simulation import ForwardMap
+from odefit.simulation.conditions import UnitOutcome
+from odefit.simulation.engine_choice import EngineChoice
+
+TASKS_PER_WORKER = 2
+"""Number of tasks that each worker gets of an evaluation, as some conditions take longer."""
+
+SHORTEST_EVALUATION = 0.05
+"""Seconds that an evaluation has to take on average so that sending it out pays."""
+
+
+@contextmanager
+def conditions_over_workers(forward: ForwardMap, control: Control) -> Iterator[None]:
+    """Let workers integrate the conditions of the evaluations of `forward`, where that pays."""
+    with Workers(control) as workers:
+        if forward.units < 2 or workers.number < 2:
+            yield
+            return
+        forward.integrate_elsewhere(RemoteConditions(forward, workers))
+        try:
+            yield
+        finally:
+            forward.integrate_elsewhere(None)
+
+
+class RemoteConditions:
+    """Integrates the units of evaluations by workers.
+
+    Parameters
+    ----------
+    forward
+        The forward map whose units they are.
+    workers
+        The workers. They are asked once evaluations have shown to take longer than
+        :data:`SHORTEST_EVALUATION` seconds.
+    """
+
+    def __init__(self, forward: ForwardMap, workers: Workers) -> None:
+        self._workers = workers
+        engines = forward.engines
+        self._task = pickle.dumps((forward.problem, engines.setting, engines.tolerance))
+        self._calls = 0
+        self._pays = False
+        self._began = self._counted = time.perf_counter()
+
+    def __call__(
+        self, vector: Array, choice: EngineChoice, units: int, sensitivities: bool
+    ) -> Mapping[int, UnitOutcome]:
+        """See :class:`odefit.simulation.conditions.Elsewhere`."""
+        now = time.perf_counter()
+        self._workers.count(now - self._counted)
+        self._counted = now
+        if self._calls and (now - self._began) / self._calls > SHORTEST_EVALUATION:
+            self._pays = True
+        self._calls += 1
+        executor = self._workers.executor() if self._pays else None
+        if executor is None:
+            return {}
+        count = min(units, TASKS_PER_WORKER * self._workers.number)
+        futures = [
+            executor.submit(_integrate, self._task, part.tolist(), vector, choice, sensitivities)
+            for part in np.array_split(np.arange(units), count)
+        ]
+        found: dict[int, UnitOutcome] = {}
+        for future in futures:
+            # What a worker that has died owes is integrated here.
+            if future.exception() is None:
+                found.update(future.result())
+        return found
+
+
+def _integrate(
+    task: bytes, numbers: list[int], vector: Array, choice: EngineChoice, sensitivities: bool
+) -> dict[int, UnitOutcome]:
+    """Integrate some units in a worker process, which keeps the compiled model."""
+    forward = remembered(task, lambda: ForwardMap(*pickle.loads(task)))
+    return forward.integrate_units(numbers, vector, choice, sensitivities)
