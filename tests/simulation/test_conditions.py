@@ -13,7 +13,7 @@ import pytest
 from odefit import Event, Experiment, ForwardMap, Model, Parameter, Problem
 from odefit.simulation import Evaluation, Failure
 from odefit.simulation.conditions import UnitOutcome
-from odefit.simulation.engine_choice import EngineChoice
+from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines import EngineName, Engines
 from tests.simulation.numerics import Array, differences, evaluated
 from tests.simulation.zoo import ZOO
@@ -390,6 +390,15 @@ def test_a_unit_that_began_with_the_wrong_engine_is_integrated_again(
     integrations.clear()
     evaluated(forward, vector, first.choice)
     assert len(integrations) == 4
+
+
+def test_limbs_that_come_one_by_one_grow_from_one_trunk(integrations: list[int]) -> None:
+    whole = problem(SHARING["a long run before"][0])
+    forward, vector = ForwardMap(whole, "heyoka"), np.linspace(0.4, 1.2, len(whole.keys))
+    assert forward.units == 2
+    for number in range(2):
+        forward.integrate_units([number], vector, UNDECIDED, True)
+    assert integrations == [3, 4, 3, 3]
 
 
 def test_a_unit_that_fails_elsewhere_fails_here() -> None:

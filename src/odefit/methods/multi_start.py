@@ -224,7 +224,7 @@ class MultiStart:
         yield from (stored[i] for i in sorted(stored) if i < total)
         todo = [i for i in range(total) if i not in stored]
         with Workers(control) as workers:
-            if len(todo) < workers.number and _has_many(forward, len(todo), workers.number):
+            if self._conditions_keep_busy(forward, len(todo), workers.number):
                 computed = self._one_by_one(forward, todo, control)
             else:
                 computed = self._compute(forward, todo, workers, control)
@@ -235,6 +235,11 @@ class MultiStart:
                 if checkpoint is not None and not (cut or control.should_stop()):
                     checkpoint.add(start)
                 yield start
+
+    def _conditions_keep_busy(self, forward: ForwardMap, starts: int, workers: int) -> bool:
+        """Return whether the conditions of a start have work for more workers than the starts."""
+        enough = forward.units >= (2 if starts == 1 else 2 * workers)
+        return isinstance(self.method, SingleShooting) and 0 < starts < workers and enough
 
     def _one_by_one(
         self, forward: ForwardMap, todo: Iterable[int], control: Control
@@ -334,11 +339,6 @@ class MultiStart:
             status = Status.NOT_CONVERGED
         evaluate_nodes = getattr(self.method, "evaluate_nodes", None)
         return Estimate(starts, status, message, evaluate_nodes=evaluate_nodes)
-
-
-def _has_many(forward: ForwardMap, starts: int, workers: int) -> bool:
-    """Return whether the conditions keep more workers busy than the starts do."""
-    return forward.units >= (2 if starts == 1 else 2 * workers)
 
 
 def _run_remotely(

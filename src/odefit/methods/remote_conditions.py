@@ -16,11 +16,11 @@ import numpy as np
 from odefit.methods.control import Control
 from odefit.methods.workers import Workers, remembered
 from odefit.problem.arrays import Array
-from odefit.simulation import ForwardMap
+from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.conditions import UnitOutcome
 from odefit.simulation.engine_choice import EngineChoice
 
-TASKS_PER_WORKER = 2
+TASKS_PER_WORKER = 3
 """Number of tasks that each worker gets of an evaluation, as some conditions take longer."""
 
 SHORTEST_EVALUATION = 0.05
@@ -80,10 +80,14 @@ class RemoteConditions:
             for part in np.array_split(np.arange(units), count)
         ]
         found: dict[int, UnitOutcome] = {}
-        for future in futures:
-            # What a worker that has died owes is integrated here.
-            if future.exception() is None:
-                found.update(future.result())
+        for number, future in enumerate(futures):
+            if future.exception() is not None:
+                continue  # what a worker that has died owes is integrated here
+            found.update(future.result())
+            if any(isinstance(outcome.found, Failure) for outcome in future.result().values()):
+                for later in futures[number + 1 :]:
+                    later.cancel()
+                break
         return found
 
 

@@ -94,6 +94,7 @@ class ConditionsMap:
         self._arguments = field, conditions, engines, sensitivities
         self._single: dict[int, ConditionMap] = {}
         self._units: list[_Unit] = []
+        self._trunks = _Trunks()
         for group in groups_with_equal_starts(field, conditions):
             if len(group) == 1:
                 self._units.append(_Unit(self.single(group[0]), group[0], -1))
@@ -150,7 +151,7 @@ class ConditionsMap:
         self, numbers: Sequence[int], vector: Array, choice: EngineChoice
     ) -> dict[int, UnitOutcome]:
         """Return the outcomes of consecutive units by number, up to the first that fails."""
-        run = _Run(vector, choice)
+        run = _Run(vector, choice, self._trunks)
         outcomes = {}
         for number in numbers:
             outcomes[number] = run.integrate(self._units[number])
@@ -159,11 +160,27 @@ class ConditionsMap:
         return outcomes
 
 
+class _Trunks:
+    """The last trunk, which further limbs of the same evaluation may be wanted of."""
+
+    def __init__(self) -> None:
+        self._key: tuple[SharedMap, bytes, EngineChoice] | None = None
+        self._last: Trunk | Failure | None = None
+
+    def __call__(self, part: SharedMap, vector: Array, choice: EngineChoice) -> Trunk | Failure:
+        """Return the trunk of `part` for a vector and a choice."""
+        key = part, vector.tobytes(), choice
+        if self._last is None or self._key != key:
+            self._last, self._key = part.begin(vector, choice), key
+        return self._last
+
+
 class _Run:
     """One evaluation: the choice of an engine, and the trunk that the last limb grew from."""
 
-    def __init__(self, vector: Array, choice: EngineChoice) -> None:
+    def __init__(self, vector: Array, choice: EngineChoice, trunks: _Trunks | None = None) -> None:
         self.choice = choice
+        self._trunks = _Trunks() if trunks is None else trunks
         self._vector = vector
         self._shared: SharedMap | None = None
         self._trunk_choice = choice
@@ -180,7 +197,7 @@ class _Run:
             return UnitOutcome({unit.condition: trajectory}, before, before, before, self.choice)
         is_first = self._enter(unit.part)
         if self._trunk is None:
-            self._trunk = unit.part.begin(self._vector, self._trunk_choice)
+            self._trunk = self._trunks(unit.part, self._vector, self._trunk_choice)
         trunk, began = self._trunk, self._trunk_choice
         if isinstance(trunk, Failure):
             self.choice = trunk.choice
