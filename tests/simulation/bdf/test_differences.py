@@ -51,7 +51,7 @@ def test_polynomials_are_interpolated_and_extrapolated(order: int) -> None:
     out = np.empty(1)
     interpolate(d, order, 1.0, 0.1, 0.93, out)
     assert out[0] == pytest.approx(polynomials(order)(0.93), rel=1e-12)
-    combine(d, EXTRAPOLATION[order], out)
+    combine(d, EXTRAPOLATION, order, out)
     assert out[0] == pytest.approx(polynomials(order)(1.1), rel=1e-10)
 
 
@@ -67,7 +67,7 @@ def test_the_implicit_equation_holds_for_polynomials(order: int) -> None:
     """Without a correction, x - c x' is what the differences before give."""
     d = differences(order, 1.0, 0.1)
     out = np.empty(1)
-    combine(d, IMPLICIT[order], out)
+    combine(d, IMPLICIT, order, out)
     polynomial = polynomials(order)
     c = 0.1 / ALPHA[order]
     assert out[0] == pytest.approx(polynomial(1.1) - c * polynomial.deriv()(1.1), rel=1e-9)

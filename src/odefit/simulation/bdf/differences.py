@@ -37,39 +37,43 @@ ERROR = KAPPA * GAMMA + 1.0 / np.arange(1, MAX_ORDER + 2)
 
 
 @compiled
-def combine(d: Array, shares: Array, out: Array) -> None:
-    """Write the sum of differences times `shares`, shape (MAX_ORDER + 1,), to `out`.
+def combine(d: Array, shares: Array, row: int, out: Array) -> None:
+    """Write the sum of differences times a row of `shares`, shape (k, 6), to `out`.
 
     All orders are read at once: a sum for each order takes three times as long.
     """
-    s0, s1, s2, s3, s4, s5 = shares[0], shares[1], shares[2], shares[3], shares[4], shares[5]
+    s0, s1, s2 = shares[row, 0], shares[row, 1], shares[row, 2]
+    s3, s4, s5 = shares[row, 3], shares[row, 4], shares[row, 5]
     d0, d1, d2, d3, d4, d5 = d[0], d[1], d[2], d[3], d[4], d[5]
-    for x in range(out.shape[0]):
+    for x in range(d.shape[1]):
         low = s0 * d0[x] + s1 * d1[x] + s2 * d2[x]
         out[x] = low + (s3 * d3[x] + s4 * d4[x] + s5 * d5[x])
 
 
 @compiled
 def change_matrix(order: int, factor: float, out: Array) -> None:
-    """Write the matrix R U of a change of the step length by `factor` to `out`, shape (6, 6)."""
-    out[:] = 0.0
-    r = np.zeros((order + 1, order + 1))
-    u = np.zeros((order + 1, order + 1))
-    r[0, :] = 1.0
-    u[0, :] = 1.0
+    """Write the transposed matrix R U of a change of the step length to `out`, shape (6, 6)."""
+    r = np.ones((order + 1, order + 1))
+    u = np.ones((order + 1, order + 1))
+    for i in range(1, order + 1):
+        r[i, 0] = 0.0
+        u[i, 0] = 0.0
     for i in range(1, order + 1):
         for j in range(1, order + 1):
             r[i, j] = r[i - 1, j] * (i - 1 - factor * j) / i
             u[i, j] = u[i - 1, j] * (i - 1 - j) / i
-    for i in range(order + 1):
-        for j in range(order + 1):
-            for k in range(order + 1):
-                out[i, j] += r[i, k] * u[k, j]
+    for i in range(MAX_ORDER + 1):
+        for j in range(MAX_ORDER + 1):
+            total = 0.0
+            if i <= order and j <= order:
+                for k in range(order + 1):
+                    total += r[i, k] * u[k, j]
+            out[j, i] = total
 
 
 @compiled
 def change_differences(d: Array, order: int, m: Array, rows: Array) -> None:
-    """Apply the matrix `m` of a change of step to differences `d`, by means of `rows`.
+    """Apply the transposed matrix `m` of a change of step to differences `d`, by means of `rows`.
 
     The first row and column of the matrix are those of the unit matrix, so that the difference of
     order 0 remains. Both arrays have the shape (orders, size) or more; long rows are what
@@ -77,7 +81,7 @@ def change_differences(d: Array, order: int, m: Array, rows: Array) -> None:
     """
     size = d.shape[1]
     for j in range(1, order + 1):
-        combine(d, m[:, j], rows[j, :size])
+        combine(d, m, j, rows[j])
     for j in range(1, order + 1):
         for x in range(size):
             d[j, x] = rows[j, x]
@@ -113,8 +117,8 @@ def add_difference(d: Array, new: Array, order: int) -> None:
 @compiled
 def interpolate(d: Array, order: int, time: float, h: float, at: float, out: Array) -> None:
     """Write the values of the interpolating polynomial at time `at` to `out`."""
-    shares = np.zeros(MAX_ORDER + 1)
-    shares[0] = 1.0
+    shares = np.zeros((1, MAX_ORDER + 1))
+    shares[0, 0] = 1.0
     for j in range(1, order + 1):
-        shares[j] = shares[j - 1] * (at - (time - h * (j - 1))) / (h * j)
-    combine(d, shares, out)
+        shares[0, j] = shares[0, j - 1] * (at - (time - h * (j - 1))) / (h * j)
+    combine(d, shares, int(np.int64(0)), out)

@@ -194,14 +194,16 @@ def run(program: Program, w: Array) -> None:
 def registers(program: Program) -> Array:
     """Return registers that hold a program's constants."""
     w = np.empty(program.registers)
-    w[program.variables : program.variables + program.constants.shape[0]] = program.constants
+    for k in range(program.constants.shape[0]):
+        w[program.variables + k] = program.constants[k]
     return w
 
 
 @compiled
 def evaluate(program: Program, x: Array, w: Array, out: Array) -> None:
     """Write a program's values at `x` to `out`, by means of its registers `w`."""
-    w[: program.variables] = x
+    for k in range(program.variables):
+        w[k] = x[k]
     run(program, w)
     for k in range(out.shape[0]):
         out[k] = w[program.outputs[k]]

@@ -52,11 +52,11 @@ OVERFLOW = 1e300
 
 @compiled
 def norm(values: Array, weights: Array) -> float:
-    """Return the root mean square of `values` times `weights`."""
+    """Return the root mean square of the first of `values` times `weights`."""
     total = 0.0
-    for i in range(values.shape[0]):
+    for i in range(weights.shape[0]):
         total += (values[i] * weights[i]) ** 2
-    result: float = np.sqrt(total / values.shape[0])
+    result: float = np.sqrt(total / weights.shape[0])
     return result
 
 
@@ -72,7 +72,7 @@ def first_step(
     """
     n = f.shape[0]
     evaluate(eq.rhs, x, w, f)
-    size = norm(x[1 : 1 + n], weights)
+    size = norm(x[1:], weights)
     slope = norm(f, weights)
     if not slope < OVERFLOW:
         return 0.0
@@ -81,10 +81,13 @@ def first_step(
         h = min(0.01 * size / slope, span)
     euler = x.copy()
     euler[0] = t + h
-    euler[1 : 1 + n] += h * f
+    for i in range(n):
+        euler[1 + i] += h * f[i]
     change = np.empty(n)
     evaluate(eq.rhs, euler, w, change)
-    curvature = norm((change - f) / h, weights)
+    for i in range(n):
+        change[i] = (change[i] - f[i]) / h
+    curvature = norm(change, weights)
     if curvature < OVERFLOW:
         h = min(100.0 * h, np.sqrt(0.5 / max(curvature, 1e-12 * slope, 1.0 / OVERFLOW)), span)
     return h
@@ -236,21 +239,27 @@ def integrate(
     delta = np.empty(n)
     x = np.empty(1 + n + constants.shape[0])
     x[0] = start
-    x[1 : 1 + n] = states
-    x[1 + n :] = constants
     t = start
     end = times[-1]
-    weights = 1.0 / (atol + rtol * np.abs(states))
+    extrapolation = EXTRAPOLATION.copy()
+    implicit = IMPLICIT.copy()
+    weights = np.empty(n)
+    for i in range(n):
+        x[1 + i] = states[i]
+        weights[i] = 1.0 / (atol[i] + rtol * abs(states[i]))
+    for i in range(constants.shape[0]):
+        x[1 + n + i] = constants[i]
     h = first_step(eq, t, end - start, x, w, correction, weights)
     if h == 0.0:
         return UNDEFINED, t, 0, 0.0
-    d[0] = states
-    d[1] = h * correction
+    for i in range(n):
+        d[0, i] = states[i]
+        d[1, i] = h * correction[i]
     evaluate(program, x, w_derivatives, derivatives)
     for tile in range(tiles):
         ds[tile, 0] = sensitivities[tile].reshape(n * width)
         first_difference(eq, terms, tile, h, derivatives, ds[tile])
-    order = 1
+    order = int(np.int64(1))  # a literal would compile every kernel twice
     waiting = order + 1  # steps until order and step length may change
     tried = 0
     rejected = 0  # in succession
@@ -258,22 +267,26 @@ def integrate(
     rate = 1.0
     age = 0  # of the Jacobian, in steps
     factorised = 0.0  # the c of the factors; zero if there are none
+    factor = 1.0  # by which the step length changes
     while True:
         if tried >= max_steps:
             return TOO_MANY_STEPS, t, tried, h
         if h < 1e-15 * abs(t) or h < 1e-25 * (end - start):
             return TOO_STEEP if rejected else NO_CONVERGENCE, t, tried, h
-        if t + 1.0001 * h >= end and t + h != end:
-            change_step(d, ds, order, (end - t) / h)
-            h = end - t
+        if t + 1.0001 * factor * h >= end and t + factor * h != end:
+            factor = (end - t) / h
+        if factor != 1.0:
+            change_step(d, ds, order, factor)
+            h *= factor
             waiting = order + 1
+            factor = 1.0
         tried += 1
         new_t = t + h
         if new_t > end or end - new_t < 1e-12 * h:
             new_t = end
         c = h / ALPHA[order]
-        combine(d, EXTRAPOLATION[order], predicted)
-        combine(d, IMPLICIT[order], psi)
+        combine(d, extrapolation, order, predicted)
+        combine(d, implicit, order, psi)
         for i in range(n):
             psi[i] = predicted[i] - psi[i]
             weights[i] = 1.0 / (atol[i] + rtol * abs(predicted[i]))
@@ -281,7 +294,8 @@ def integrate(
         converged = False
         while not converged:
             if age > MAX_JACOBIAN_AGE:
-                x[1 : 1 + n] = predicted
+                for i in range(n):
+                    x[1 + i] = predicted[i]
                 evaluate(program, x, w_derivatives, derivatives)
                 age = 0
                 factorised = 0.0
@@ -297,9 +311,7 @@ def integrate(
             if not converged:
                 age = MAX_JACOBIAN_AGE + 1
         if not converged:
-            change_step(d, ds, order, 0.25)
-            h *= 0.25
-            waiting = order + 1
+            factor = 0.25
             age = 1
             continue
         for i in range(n):
@@ -315,7 +327,18 @@ def integrate(
                 if not error <= 1.0:
                     break
                 sensitivity_step(
-                    eq, terms, tile, order, c, lu, by_scalars, ds[tile], predicted_s, new[tile]
+                    eq,
+                    terms,
+                    tile,
+                    order,
+                    c,
+                    lu,
+                    by_scalars,
+                    extrapolation,
+                    implicit,
+                    ds[tile],
+                    predicted_s,
+                    new[tile],
                 )
                 sensitivity_weights(new[tile], predicted_s, atol, rtol, weights_s[tile])
                 estimate = ERROR[order] * largest_norm(new[tile], weights_s[tile], sums)
@@ -327,11 +350,8 @@ def integrate(
             if error < OVERFLOW:
                 factor = max(0.2, error ** (-1.0 / (order + 1)) / SAFETY[1])
             if rejected >= 3:
-                order = 1
+                order = int(np.int64(1))
                 factor = min(factor, 0.2)
-            change_step(d, ds, order, factor)
-            h *= factor
-            waiting = order + 1
             continue
         rejected = 0
         age += 1
@@ -348,10 +368,8 @@ def integrate(
                 return FINISHED, t, tried, h
         waiting -= 1
         if waiting <= 0:
-            chosen, factor = next_order(order, error, d, ds, weights, weights_s, sums)
+            chosen, change = next_order(order, error, d, ds, weights, weights_s, sums)
             waiting = 2
-            if chosen != order or factor > 1.2 or factor < 0.9:
+            if chosen != order or change > 1.2 or change < 0.9:
                 order = chosen
-                change_step(d, ds, order, factor)
-                h *= factor
-                waiting = order + 1
+                factor = change

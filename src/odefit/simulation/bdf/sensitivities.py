@@ -11,7 +11,7 @@ import numpy as np
 
 from odefit.problem.arrays import Array
 from odefit.simulation.bdf.compiling import compiled
-from odefit.simulation.bdf.differences import EXTRAPOLATION, IMPLICIT, combine
+from odefit.simulation.bdf.differences import combine
 from odefit.simulation.bdf.elimination import solve
 from odefit.simulation.bdf.equations import Equations, ScalarTerms
 
@@ -81,6 +81,8 @@ def sensitivity_step(
     c: float,
     lu: Array,
     by_scalars: Array,
+    extrapolation: Array,
+    implicit: Array,
     d: Array,
     predicted: Array,
     new: Array,
@@ -88,10 +90,11 @@ def sensitivity_step(
     """Solve the sensitivity equations of a tile; leave the new sensitivities in `new`.
 
     (I - c J) S = D_0 + sum_j (1 - gamma_j / alpha) D_j + c df/dp dp, where D_j are the backward
-    differences of S, shape (orders, n * w). What they extrapolate to is left in `predicted`.
+    differences of S, shape (orders, n * w). What they extrapolate to is left in `predicted`. The
+    matrices `extrapolation` and `implicit` are those of the module of differences.
     """
-    combine(d, EXTRAPOLATION[order], predicted.reshape(predicted.size))
-    combine(d, IMPLICIT[order], new.reshape(new.size))
+    combine(d, extrapolation, order, predicted.reshape(predicted.size))
+    combine(d, implicit, order, new.reshape(new.size))
     add_scalar_terms(terms, tile, c, by_scalars, new)
     solve(eq.elimination, lu, new)
 
