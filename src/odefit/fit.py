@@ -308,6 +308,7 @@ def _failed(estimate: Estimate) -> list[str]:
 
 
 def _versions() -> dict[str, str]:
+
     found = {}
     for name in VERSIONS:
         try:

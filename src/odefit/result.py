@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from odefit.problem.packages import require
 from odefit.result_data import ResultData, Solution
 
 if TYPE_CHECKING:
@@ -88,36 +89,42 @@ class Result(ResultData):
         experiment, observables
             The only experiment and the only observables to show; None for all.
         """
+        require("matplotlib")
         from odefit.reporting.figures.fit import plot_fit
 
         return plot_fit(self, experiment, observables)
 
     def plot_residuals(self) -> Figure:
         """Draw residuals (measured minus modelled) against time, one panel for each observable."""
+        require("matplotlib")
         from odefit.reporting.figures.residuals import plot_residuals
 
         return plot_residuals(self)
 
     def plot_starts(self) -> Figure:
         """Draw the waterfall: the objectives at which the starts ended, sorted."""
+        require("matplotlib")
         from odefit.reporting.figures.starts import plot_starts
 
         return plot_starts(self)
 
     def plot_parameters(self) -> Figure:
         """Draw the confidence intervals, in per cent of the estimates."""
+        require("matplotlib")
         from odefit.reporting.figures.parameters import plot_parameters
 
         return plot_parameters(self)
 
     def plot_correlation(self) -> Figure:
         """Draw the correlation matrix of the estimates."""
+        require("matplotlib")
         from odefit.reporting.figures.correlation import plot_correlation
 
         return plot_correlation(self)
 
     def plot_bounds(self) -> Figure:
         """Draw the bounds of the objective against time, where a method proves them."""
+        require("matplotlib")
         from odefit.reporting.figures.bounds import plot_bounds
 
         return plot_bounds(self)
@@ -132,6 +139,8 @@ class Result(ResultData):
         """
         import datetime
 
+        require("matplotlib")
+        require("jinja2")
         from odefit.reporting.html import report_html
         from odefit.result_file import write_atomically
 

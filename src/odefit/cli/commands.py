@@ -12,6 +12,7 @@ from odefit.methods.control import Progress
 from odefit.methods.estimate import Status
 from odefit.methods.registry import OPTIONS, make_method
 from odefit.problem.errors import InputError
+from odefit.problem.packages import require
 
 DONE, UNUSABLE, NO_FIT, TIME_LIMIT, INTERRUPTED = 0, 2, 3, 4, 130
 """Exit statuses."""
@@ -41,6 +42,10 @@ def fit(options: argparse.Namespace) -> int:
             raise InputError(f"--{name}: expected a positive number, got {value:g}")
     for path in (options.json, options.report, options.checkpoint):
         _check_writable(path)
+    if options.report is not None:
+        # Before the fit, which may take long.
+        require("matplotlib")
+        require("jinja2")
     method = make_method(options.method, {name: getattr(options, name) for name in OPTIONS})
     problem = load(options.problem)
     checkpoint = options.checkpoint

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odefit.library.reference import Reference, read_reference
 
@@ -107,7 +107,6 @@ def load(
     >>> problem = library.load("sir", samples=36, noise=0.1, seed=7)
     """
     import numpy as np
-    import pandas as pd
 
     from odefit.problem import load as load_problem
     from odefit.problem.errors import InputError
@@ -130,16 +129,27 @@ def load(
     if samples is not None or known.datasets > 1:
         data = f"data_{dataset}.csv" if samples is None else f"data_n{samples}.csv"
         # these problems have one experiment each
-        problem = problem.with_data({problem.experiments[0].name: pd.read_csv(file.parent / data)})
+        problem = problem.with_data({problem.experiments[0].name: _columns(file.parent / data)})
     if noise > 0.0:
         random = np.random.default_rng(seed)
         noisy = {}
         for experiment in problem.experiments:
-            frame = pd.DataFrame(experiment.data).copy()
+            columns = dict(experiment.data)
             for observable in problem.model.observables:
-                values = frame[observable].to_numpy(dtype=float)
+                values = np.asarray(columns[observable], dtype=float)
                 sd = noise * np.nanstd(values, ddof=1)
-                frame[observable] = values + sd * random.standard_normal(values.size)
-            noisy[experiment.name] = frame
+                columns[observable] = values + sd * random.standard_normal(values.size)
+            noisy[experiment.name] = columns
         problem = problem.with_data(noisy)
     return problem
+
+
+def _columns(file: Path) -> dict[str, Any]:
+    """Return the columns of a data file of the library."""
+    from odefit.problem.issues import Issues
+    from odefit.problem.table import read_table
+
+    issues = Issues()
+    columns = read_table(file, file.name, (), issues)
+    issues.raise_errors()
+    return columns or {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,7 +79,9 @@ def read_reference(folder: Path, dataset: int) -> Reference:
     InputError
         There is no such data set.
     """
-    # imported here, not above: tools may read the references without pandas being there
+    import tomllib
+
+    # imported here, not above: tools may read the references without NumPy being there
     from odefit.problem.errors import InputError
 
     raw: dict[str, Any] = tomllib.loads((folder / "reference.toml").read_text(encoding="utf-8"))

@@ -227,6 +227,8 @@ class _Model:
         self._rhs = self._q.T @ residuals
         self._solvers: dict[bytes, _Damped] = {}
         self._last = (self._free, self._solver(self._free), 0.0)
+        # The step without a radius and its length, where no bound holds it.
+        self._whole: tuple[Array, float] | None = None
 
     def decrease(self, d: Array) -> float:
         """Return the decrease of the model along the step `d`."""
@@ -248,6 +250,9 @@ class _Model:
         of the step is solved again, and a component is let go when the model then falls on the
         way back.
         """
+        if self._whole is not None and self._whole[1] <= radius:
+            self._last = (self._free, self._solver(self._free), 0.0)
+            return self._whole[0]
         free = self._free.copy()
         held = np.zeros(len(self._weight))
         best, most = held, 0.0
@@ -270,6 +275,8 @@ class _Model:
                 best, most = d, decrease
             wrong = None if free.all() else self._wrong(d, free, damping)
             if wrong is None:
+                if math.isinf(radius) and best is d and not held.any() and free.all():
+                    self._whole = d, _norm(d * self._weight)
                 break
             free[wrong], held[wrong] = True, 0.0
         return best
@@ -317,9 +324,10 @@ class _Damped:
     """The minimum of |a y + b|^2 + damping |y|^2, by the singular value decomposition of a."""
 
     def __init__(self, a: Array) -> None:
-        u, s, vt = np.linalg.svd(a, full_matrices=False)
-        keep = s > 1e-15 * s[0] if len(s) else np.zeros(0, dtype=bool)
-        self._u, self._s, self._vt = u[:, keep], s[keep], vt[keep]
+        self._u, self._s, self._vt = np.linalg.svd(a, full_matrices=False)
+        if len(self._s) and not self._s[-1] > 1e-15 * self._s[0]:
+            keep = self._s > 1e-15 * self._s[0]
+            self._u, self._s, self._vt = self._u[:, keep], self._s[keep], self._vt[keep]
 
     def solve(self, b: Array, damping: float) -> Array:
         """Return the minimiser y for this damping."""

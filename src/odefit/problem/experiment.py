@@ -12,6 +12,7 @@ import numpy as np
 
 from odefit.problem.arrays import Array
 from odefit.problem.expressions import TIME, Expression
+from odefit.problem.packages import require
 from odefit.problem.parameters import Parameter
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ class Input:
 
 def frame(times: Array, columns: Mapping[str, Array]) -> pd.DataFrame:
     """Return a DataFrame of the column ``t`` and `columns`."""
+    require("pandas")
     import pandas as pd
 
     return pd.DataFrame({TIME: times, **columns})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from odefit.assessment.parts import Uncertainty
 from odefit.problem.expressions import Expression, parse
+from odefit.problem.packages import require
 from odefit.problem.parameters import Parameter, Unknown
 from odefit.problem.problem import Problem
 from odefit.reporting.numbers import decade_for, level_words, percent, significant, to_decade
@@ -100,6 +101,7 @@ def interval_level(result: ResultData) -> str:
 
 def parameter_table(result: ResultData) -> pd.DataFrame:
     """Return the rows as a table indexed by key, the confidence level in ``attrs["level"]``."""
+    require("pandas")
     import pandas as pd
 
     rows = parameter_rows(result)

@@ -10,6 +10,7 @@ import numpy as np
 
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError, did_you_mean
+from odefit.problem.packages import require
 from odefit.problem.problem import Problem
 from odefit.simulation.failure import Failure
 from odefit.simulation.forward import ForwardMap
@@ -88,6 +89,7 @@ def simulation_table(
     InputError
         A name is unknown, an unknown has no value, or an integration fails.
     """
+    require("pandas")
     import pandas as pd
 
     keys = set(problem.keys)

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from odefit.problem.packages import require
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -198,6 +200,7 @@ class StructuralIdentifiability:
         Columns are ``status``, ``identifiable`` (True, False, or None where the structure says
         nothing), ``values`` (how many; missing where not counted or infinite) and ``remark``.
         """
+        require("pandas")
         import pandas as pd
 
         return pd.DataFrame(

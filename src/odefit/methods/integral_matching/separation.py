@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg.lapack import dgesdd
 
 from odefit.methods.integral_matching.criterion import IntegralCriterion
 from odefit.methods.integral_matching.lasso import lasso
@@ -315,7 +316,9 @@ def solve_linear(
             free = ((y != 0) | (weights.magnitudes == 0)) & (y > low) & (y < high)
             rows = np.vstack([columns / units, np.diag(weights.row_weights(y / units) / units)])
             return y / units, _orthonormal_basis(rows[:, free]), ()
-    u, s, vt = np.linalg.svd(scaled, full_matrices=False)
+    if not len(units):
+        return np.zeros(0), scaled, ()
+    u, s, vt = _thin_svd(scaled)
     known = s > SINGULAR_TOLERANCE * max(float(s.max(initial=0.0)), 1e-300)
     singular: tuple[int, ...] = ()
     if not known.all():
@@ -359,7 +362,7 @@ def _at_bounds(
     free = ~held
     y = np.where(side < 0, low, high)
     rest = right - columns[:, held] @ y[held]
-    u, s, vt = np.linalg.svd(columns[:, free], full_matrices=False)
+    u, s, vt = _thin_svd(columns[:, free])
     projected = u.T @ rest
     y[free] = vt.T @ (projected / s)
     # To leave a bound must not lower the criterion.
@@ -367,6 +370,16 @@ def _at_bounds(
     if (outward < 0).any() or (y < low).any() or (y > high).any():
         return None
     return y, u
+
+
+def _thin_svd(matrix: Array) -> tuple[Array, Array, Array]:
+    """Return the singular value decomposition, without what NumPy adds for small matrices."""
+    if not matrix.shape[1]:
+        return matrix, np.zeros(0), np.zeros((0, 0))
+    u, s, vt, failed = dgesdd(matrix, full_matrices=0)
+    if failed:
+        raise np.linalg.LinAlgError(f"the singular value decomposition did not converge: {failed}")
+    return u, s, vt
 
 
 def _orthonormal_basis(columns: Array) -> Array:

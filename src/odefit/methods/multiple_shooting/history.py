@@ -10,6 +10,7 @@ import numpy as np
 from odefit.methods.shooting.gauss_newton import Iteration
 from odefit.methods.shooting.shooting_problem import ShootingProblem
 from odefit.problem.arrays import Array
+from odefit.problem.packages import require
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap, Simulation, simulate
 from odefit.simulation.nodes import Nodes
@@ -56,6 +57,7 @@ class History:
         length of the full step), ``damping`` (part of it that was taken), ``undetermined``
         (directions that nothing determined), and the unknowns.
         """
+        require("pandas")
         import pandas as pd
 
         rows = []
