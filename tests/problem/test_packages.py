@@ -73,6 +73,22 @@ for make in makers:
     assert len(lines) == 11
 
 
+def test_without_loky_there_is_one_process_and_more_are_refused() -> None:
+    code = f"""
+problem = odefit.load({HARMONIC!r})
+print(odefit.fit(problem).status.value)
+try:
+    odefit.fit(problem, jobs=2)
+except odefit.InputError as error:
+    print(error)
+"""
+    run = without("loky", code=code)
+    assert run.returncode == 0, run.stderr
+    first, second = run.stdout.splitlines()
+    assert first == "converged"
+    assert "several processes need the package loky" in second
+
+
 def test_the_library_is_loaded_without_pandas() -> None:
     """All of it: other data sets, samples and noise."""
     code = (

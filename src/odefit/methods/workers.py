@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from odefit.methods.control import Control
+from odefit.problem.packages import installed, require
 
 if TYPE_CHECKING:
     from loky import ProcessPoolExecutor
@@ -39,7 +40,10 @@ class Workers:
     def __init__(self, control: Control) -> None:
         self._given = control.executor
         self._control = control
-        self._jobs = control.jobs or os.cpu_count() or 1
+        own_processes = installed("loky")
+        self._jobs = control.jobs or (own_processes and os.cpu_count()) or 1
+        if self._jobs > 1 and self._given is None and not own_processes:
+            require("loky")
         self._own: ProcessPoolExecutor | None = None
         self._spent = 0.0
 

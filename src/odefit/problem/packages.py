@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 
 from odefit.problem.errors import InputError
 
 PURPOSES = {
     "jinja2": "reports",
+    "loky": "several processes",
     "matplotlib": "figures and reports",
     "pandas": "tables as data frames",
 }
@@ -29,3 +31,11 @@ def require(package: str) -> None:
             f"{PURPOSES[package]} need the package {package}, which cannot be imported ({error}); "
             f"install it with 'pip install {package}'"
         ) from None
+
+
+def installed(package: str) -> bool:
+    """Whether a package is there, without the time that it takes to import it."""
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # it is kept from being imported
+        return False
