@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -158,7 +159,8 @@ class Program:
             self._run(schedule, values)
             self._last = values
             found = self._rows(schedule, values, len(key))
-            if not np.isfinite(found[1]).all():
+            # Infinite too where squares overflow, which costs no more than time.
+            if not math.isfinite(np.vdot(found[1], found[1])):
                 values = list(self._start)
                 for k, unknown in self._unknowns:
                     values[k] = vector[unknown]

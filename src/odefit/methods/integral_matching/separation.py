@@ -15,6 +15,7 @@ criterion.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -265,7 +266,7 @@ def _reduced(
     """Return the reduced criterion at a vector; None where it cannot be evaluated."""
     linear = block.linear_places
     constant, columns = _linear_problem(criterion, block, vector)
-    if not (np.isfinite(constant).all() and np.isfinite(columns).all()):
+    if not (_usable(constant) and _usable(columns)):
         return None
     y, basis, singular = solve_linear(columns, constant, lower[linear], upper[linear], weights)
     vector = vector.copy()
@@ -275,7 +276,7 @@ def _reduced(
     if not weights.zero:
         residuals = np.append(residuals, weights.row_weights(y) * y)
     jacobian = criterion.stacked(vector, block.nonlinear, block.equations, condensed=True)[1]
-    if not np.isfinite(jacobian).all():
+    if not _usable(jacobian):
         return None
     if len(jacobian) < len(residuals):
         penalised = np.zeros((len(residuals) - len(jacobian), len(block.nonlinear)))
@@ -370,6 +371,11 @@ def _at_bounds(
     if (outward < 0).any() or (y < low).any() or (y > high).any():
         return None
     return y, u
+
+
+def _usable(array: Array) -> bool:
+    """Whether an array is finite, and so is the sum of its squares."""
+    return math.isfinite(np.vdot(array, array))
 
 
 def _thin_svd(matrix: Array) -> tuple[Array, Array, Array]:
