@@ -12,8 +12,8 @@ import pytest
 
 from odefit import Event, Experiment, ForwardMap, Model, Parameter, Problem
 from odefit.simulation import Evaluation, Failure
-from odefit.simulation.conditions import UnitOutcome
-from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.conditions import Standing, UnitOutcome
+from odefit.simulation.engine_choice import UNDECIDED
 from odefit.simulation.engines import EngineName, Engines
 from tests.simulation.numerics import Array, differences, evaluated
 from tests.simulation.zoo import ZOO
@@ -341,13 +341,13 @@ class Chunks:
         self.numbers: list[int] = []
 
     def __call__(
-        self, vector: Array, choice: EngineChoice, units: int, sensitivities: bool
+        self, vector: Array, standing: Standing, units: int, sensitivities: bool
     ) -> dict[int, UnitOutcome]:
         found: dict[int, UnitOutcome] = {}
-        for first in range(0, units, self.size):
+        for first in range(standing.unit, units, self.size):
             numbers = range(first, min(first + self.size, units))
             self.numbers += numbers
-            found |= self.forward.integrate_units(numbers, vector, choice, sensitivities)
+            found |= self.forward.integrate_units(numbers, vector, standing, sensitivities)
         return pickle.loads(pickle.dumps(found))  # type: ignore[no-any-return]
 
 
@@ -384,12 +384,16 @@ def test_a_unit_that_began_with_the_wrong_engine_is_integrated_again(
     vector = np.array([1.0, 0.5, 1.2])
     first = evaluated(forward, vector)
     assert first.choice.stiff
+    # The second chunk has found out for itself with its first unit, which is done again here.
     assert elsewhere.numbers == [0, 1, 2, 3]
-    # The second chunk has found out for itself with its first unit, which must be done again.
-    assert len(integrations) == 4 + 1
+    assert len(integrations) == 4 + 2
     integrations.clear()
-    evaluated(forward, vector, first.choice)
-    assert len(integrations) == 4
+    elsewhere.numbers.clear()
+    # From then on what the choice will be is known, also when the other engine is tried again.
+    for _ in range(8):
+        first = evaluated(forward, vector, first.choice)
+    assert elsewhere.numbers == 8 * [0, 1, 2, 3]
+    assert len(integrations) == 8 * 4
 
 
 def test_limbs_that_come_one_by_one_grow_from_one_trunk(integrations: list[int]) -> None:
@@ -397,7 +401,7 @@ def test_limbs_that_come_one_by_one_grow_from_one_trunk(integrations: list[int])
     forward, vector = ForwardMap(whole, "heyoka"), np.linspace(0.4, 1.2, len(whole.keys))
     assert forward.units == 2
     for number in range(2):
-        forward.integrate_units([number], vector, UNDECIDED, True)
+        forward.integrate_units([number], vector, Standing(0, UNDECIDED, UNDECIDED), True)
     assert integrations == [3, 4, 3, 3]
 
 

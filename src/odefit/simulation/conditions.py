@@ -2,9 +2,9 @@
 
 The work is divided into units, which need nothing of each other: conditions that share nothing, and
 limbs of shared segments with the trunk that they grow from. Units may be integrated elsewhere. The
-choice of an engine goes from unit to unit in their order; a unit that was integrated elsewhere
-counts if the choice that it began with was the right one, and is integrated again if not. So the
-trajectories are the same wherever they come from.
+choice of an engine goes from unit to unit in their order, so elsewhere it has to be predicted; a
+unit counts if it began with the right one, and is integrated again if not. So the trajectories are
+the same wherever they come from.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
-from odefit.simulation.engines import Engines
+from odefit.simulation.engines import TAYLOR_TRIAL, Engines
 from odefit.simulation.failure import Failure
 from odefit.simulation.shared_map import SharedMap, Trunk
 from odefit.simulation.shared_segments import groups_with_equal_starts
@@ -45,21 +45,50 @@ class UnitOutcome(NamedTuple):
     after: EngineChoice
 
 
+class Standing(NamedTuple):
+    """Where an evaluation stands.
+
+    Attributes
+    ----------
+    unit
+        Number of the next unit.
+    choice
+        The choice of an engine that it begins with; with a trunk, if it is the first limb.
+    trunk
+        The choice that its trunk began with, if it is a later limb.
+    """
+
+    unit: int
+    choice: EngineChoice
+    trunk: EngineChoice
+
+
 class Elsewhere(Protocol):
     """Integrates units in other processes."""
 
     def __call__(
-        self, vector: Array, choice: EngineChoice, units: int, sensitivities: bool
+        self, vector: Array, standing: Standing, units: int, sensitivities: bool
     ) -> Mapping[int, UnitOutcome]:
-        """Return the outcomes of some units, by number, for a vector and a choice to begin with."""
+        """Return outcomes of units by number, from the next one to the last of so many."""
 
 
 class _Unit(NamedTuple):
-    """One condition, or a limb of several: number -1 for the former."""
+    """One condition, or a limb of several.
+
+    Attributes
+    ----------
+    part
+        What integrates it.
+    condition, limb
+        Number of the condition, or of the limb; -1 for the other.
+    start
+        Number of integrations before it, those of its trunk among them if it is a later limb.
+    """
 
     part: ConditionMap | SharedMap
     condition: int
     limb: int
+    start: int
 
 
 class ConditionsMap:
@@ -95,12 +124,17 @@ class ConditionsMap:
         self._single: dict[int, ConditionMap] = {}
         self._units: list[_Unit] = []
         self._trunks = _Trunks()
+        start = 0
         for group in groups_with_equal_starts(field, conditions):
             if len(group) == 1:
-                self._units.append(_Unit(self.single(group[0]), group[0], -1))
-            else:
-                shared = SharedMap(field, conditions, group, engines, sensitivities)
-                self._units += [_Unit(shared, -1, k) for k in range(len(shared.limbs))]
+                part = self.single(group[0])
+                self._units.append(_Unit(part, group[0], -1, start))
+                start += part.integrations
+                continue
+            shared = SharedMap(field, conditions, group, engines, sensitivities)
+            for number, limb in enumerate(shared.limbs):
+                self._units.append(_Unit(shared, -1, number, start))
+                start += limb.integrations + (shared.trunk_integrations if number == 0 else 0)
 
     @property
     def units(self) -> int:
@@ -130,15 +164,21 @@ class ConditionsMap:
         if isinstance(first, ConditionMap) and len(self._units) == 1:
             only = first(vector, None, choice)
             return only if isinstance(only, Failure) else [only]
-        known: Mapping[int, UnitOutcome] = {}
-        if self.elsewhere is not None:
-            known = self.elsewhere(vector, choice, self.units, self._sensitivities)
         run = _Run(vector, choice)
+        known: Mapping[int, UnitOutcome] = {}
+        ask = True
         found: dict[int, Trajectory] = {}
         for number, unit in enumerate(self._units):
+            if ask and self.elsewhere is not None and number < self.units - 1:
+                standing = run.standing(number)
+                known = self.elsewhere(vector, standing, self.units, self._sensitivities)
+            ask = False
             outcome = known.get(number)
-            if outcome is None or not run.accepts(unit, outcome):
+            if outcome is None:
                 outcome = run.integrate(unit)
+            elif not run.accepts(unit, outcome):
+                # So the predictions for the units behind it are wrong, too.
+                outcome, known, ask = run.integrate(unit), {}, True
             if isinstance(outcome.found, Failure):
                 return outcome.found
             found.update(outcome.found)
@@ -148,16 +188,52 @@ class ConditionsMap:
         return trajectories
 
     def integrate(
-        self, numbers: Sequence[int], vector: Array, choice: EngineChoice
+        self, numbers: Sequence[int], vector: Array, standing: Standing
     ) -> dict[int, UnitOutcome]:
-        """Return the outcomes of consecutive units by number, up to the first that fails."""
-        run = _Run(vector, choice, self._trunks)
+        """Return the outcomes of consecutive units by number, up to the first that fails.
+
+        Parameters
+        ----------
+        numbers
+            Numbers of the units.
+        vector
+            Unknowns of the problem, shape (unknowns,).
+        standing
+            Where the evaluation stands, before these units.
+        """
+        run = self._predicted(numbers[0], vector, standing)
         outcomes = {}
         for number in numbers:
             outcomes[number] = run.integrate(self._units[number])
             if isinstance(outcomes[number].found, Failure):
                 break
         return outcomes
+
+    def _predicted(self, number: int, vector: Array, standing: Standing) -> _Run:
+        """Return a run that stands before a unit, with the choice that is to be expected there."""
+        next_unit, unit = self._units[standing.unit], self._units[number]
+        ahead = expected_choice(standing.choice, unit.start - next_unit.start)
+        run = _Run(vector, ahead, self._trunks)
+        if unit.limb <= 0:
+            return run
+        assert isinstance(unit.part, SharedMap)
+        if unit.part is next_unit.part and next_unit.limb > 0:
+            run.enter(unit.part, standing.trunk)
+            return run
+        first = self._units[number - unit.limb]
+        run.enter(unit.part, expected_choice(standing.choice, first.start - next_unit.start))
+        trunk = run.trunk(unit.part)
+        if isinstance(trunk, Trunk):
+            between = unit.start - first.start - unit.part.trunk_integrations
+            run.choice = expected_choice(trunk.after, between)
+        return run
+
+
+def expected_choice(choice: EngineChoice, integrations: int) -> EngineChoice:
+    """Return the choice of an engine after some integrations that bring no surprise."""
+    if not choice.stiff:
+        return choice
+    return replace(choice, since=(choice.since + integrations) % TAYLOR_TRIAL)
 
 
 class _Trunks:
@@ -195,10 +271,10 @@ class _Run:
             if isinstance(trajectory, Failure):
                 return UnitOutcome(trajectory, before, before, before, self.choice)
             return UnitOutcome({unit.condition: trajectory}, before, before, before, self.choice)
-        is_first = self._enter(unit.part)
-        if self._trunk is None:
-            self._trunk = self._trunks(unit.part, self._vector, self._trunk_choice)
-        trunk, began = self._trunk, self._trunk_choice
+        is_first = unit.part is not self._shared
+        if is_first:
+            self.enter(unit.part, self.choice)
+        trunk, began = self.trunk(unit.part), self._trunk_choice
         if isinstance(trunk, Failure):
             self.choice = trunk.choice
             return UnitOutcome(trunk, began, self.choice, self.choice, self.choice)
@@ -218,15 +294,22 @@ class _Run:
             right = outcome.trunk == self._trunk_choice and outcome.before == self.choice
         else:
             right = outcome.trunk == self.choice and outcome.before == outcome.trunk_after
+            if right:
+                self.enter(unit.part, self.choice)
         if right:
-            if isinstance(unit.part, SharedMap):
-                self._enter(unit.part)
             self.choice = outcome.after
         return right
 
-    def _enter(self, part: SharedMap) -> bool:
-        """Return whether the limbs of `part` begin here."""
-        if part is self._shared:
-            return False
-        self._shared, self._trunk_choice, self._trunk = part, self.choice, None
-        return True
+    def enter(self, part: SharedMap, choice: EngineChoice) -> None:
+        """Begin with the limbs of a part whose trunk begins with a choice."""
+        self._shared, self._trunk_choice, self._trunk = part, choice, None
+
+    def trunk(self, part: SharedMap) -> Trunk | Failure:
+        """Return the trunk of the part that was entered."""
+        if self._trunk is None:
+            self._trunk = self._trunks(part, self._vector, self._trunk_choice)
+        return self._trunk
+
+    def standing(self, number: int) -> Standing:
+        """Return where the evaluation stands, before unit `number`."""
+        return Standing(number, self.choice, self._trunk_choice)

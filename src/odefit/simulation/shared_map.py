@@ -53,10 +53,13 @@ class Limb(NamedTuple):
         Numbers of the segments; none for conditions that end in the trunk.
     conditions
         Numbers of the conditions that end in them.
+    integrations
+        How many of the segments are integrated.
     """
 
     segments: range
     conditions: tuple[int, ...]
+    integrations: int
 
 
 class Trunk(NamedTuple):
@@ -95,6 +98,8 @@ class SharedMap:
     ----------
     limbs
         What can be integrated apart, in the order in which it is done.
+    trunk_integrations
+        Number of segments of the trunk that are integrated.
     """
 
     def __init__(
@@ -131,6 +136,7 @@ class SharedMap:
             rows = [(r, _positions(unknowns, self._unknowns[r.condition])) for r in shared.rows]
             self._branches.append(_Branch(propagation, len(unknowns), columns, rows, []))
         self._trunk, self.limbs = self._cut()
+        self.trunk_integrations = self._integrations(self._trunk)
 
     def _cut(self) -> tuple[range, list[Limb]]:
         """Return the segments before the first fork, and the limbs."""
@@ -140,14 +146,21 @@ class SharedMap:
         starts = self._branches[fork].following
         stops = [*starts[1:], len(self._segments)]
         limbs = [
-            Limb(range(start, stop), self._segments[start].conditions)
+            Limb(
+                range(start, stop),
+                self._segments[start].conditions,
+                self._integrations(range(start, stop)),
+            )
             for start, stop in zip(starts, stops, strict=False)
         ]
         gone = {c for limb in limbs for c in limb.conditions}
         ended = tuple(c for c in self._conditions if c not in gone)
         if ended:
-            limbs.insert(0, Limb(range(0), ended))
+            limbs.insert(0, Limb(range(0), ended, 0))
         return range(fork + 1), limbs
+
+    def _integrations(self, numbers: range) -> int:
+        return sum(self._segments[k].segment is not None for k in numbers)
 
     def begin(self, vector: Array, choice: EngineChoice) -> Trunk | Failure:
         """Integrate the trunk.

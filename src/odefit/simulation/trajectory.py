@@ -89,6 +89,18 @@ class ConditionMap:
         self._guess = np.array([condition.algebraic_guess[z] for z in field.algebraic])
         self._timelines: dict[bytes, tuple[int, list[TimelineEntry]]] = {}
 
+    @property
+    def integrations(self) -> int:
+        """Number of segments that are integrated for the data times."""
+        _, entries = self._timeline(self.condition.times)
+        return sum(entry.segment is not None for entry in entries)
+
+    def _timeline(self, times: Array) -> tuple[int, list[TimelineEntry]]:
+        key = times.tobytes()
+        if key not in self._timelines:
+            self._timelines[key] = timeline(self.condition, self.field.inputs, times)
+        return self._timelines[key]
+
     def __call__(
         self, vector: Array, times: Array | None = None, choice: EngineChoice = UNDECIDED
     ) -> Trajectory | Failure:
@@ -108,10 +120,7 @@ class ConditionMap:
 
     def _run(self, vector: Array, times: Array, choice: EngineChoice) -> Trajectory | Failure:
         field, condition, m = self.field, self.condition, len(self.unknowns)
-        key = times.tobytes()
-        if key not in self._timelines:
-            self._timelines[key] = timeline(condition, field.inputs, times)
-        at_start, entries = self._timelines[key]
+        at_start, entries = self._timeline(times)
         propagation = self._propagation
         sizes = propagation.sizes(vector)
         now = propagation.start(vector, sizes)
