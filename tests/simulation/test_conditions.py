@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,9 +12,10 @@ import pytest
 
 from odefit import Event, Experiment, ForwardMap, Model, Parameter, Problem
 from odefit.simulation import Evaluation, Failure
-from odefit.simulation.conditions import Standing, UnitOutcome
-from odefit.simulation.engine_choice import UNDECIDED
+from odefit.simulation.conditions import UnitOutcome
+from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines import EngineName, Engines
+from odefit.simulation.unit_choices import UnitChoices
 from tests.simulation.numerics import Array, differences, evaluated
 from tests.simulation.zoo import ZOO
 
@@ -341,13 +342,17 @@ class Chunks:
         self.numbers: list[int] = []
 
     def __call__(
-        self, vector: Array, standing: Standing, units: int, sensitivities: bool
+        self,
+        numbers: Sequence[int],
+        vector: Array,
+        choices: Sequence[EngineChoice],
+        sensitivities: bool,
     ) -> dict[int, UnitOutcome]:
         found: dict[int, UnitOutcome] = {}
-        for first in range(standing.unit, units, self.size):
-            numbers = range(first, min(first + self.size, units))
-            self.numbers += numbers
-            found |= self.forward.integrate_units(numbers, vector, standing, sensitivities)
+        for first in range(0, len(numbers), self.size):
+            some = numbers[first : first + self.size]
+            self.numbers += some
+            found |= self.forward.integrate_units(some, vector, choices, sensitivities)
         return pickle.loads(pickle.dumps(found))  # type: ignore[no-any-return]
 
 
@@ -375,7 +380,7 @@ def test_units_integrated_elsewhere_give_the_same_to_the_last_digit(name: str, s
     assert again.cost == here.cost(vector, expected.choice)
 
 
-def test_a_unit_that_began_with_the_wrong_engine_is_integrated_again(
+def test_the_first_unit_finds_the_engine_that_all_others_begin_with(
     integrations: list[int],
 ) -> None:
     whole = decays([1e5, 2e5, 3e5, 4e5])
@@ -384,16 +389,21 @@ def test_a_unit_that_began_with_the_wrong_engine_is_integrated_again(
     vector = np.array([1.0, 0.5, 1.2])
     first = evaluated(forward, vector)
     assert first.choice.stiff
-    # The second chunk has found out for itself with its first unit, which is done again here.
-    assert elsewhere.numbers == [0, 1, 2, 3]
-    assert len(integrations) == 4 + 2
-    integrations.clear()
+    assert elsewhere.numbers == [1, 2, 3]
     elsewhere.numbers.clear()
-    # From then on what the choice will be is known, also when the other engine is tried again.
-    for _ in range(8):
-        first = evaluated(forward, vector, first.choice)
-    assert elsewhere.numbers == 8 * [0, 1, 2, 3]
-    assert len(integrations) == 8 * 4
+    evaluated(forward, vector, first.choice)
+    assert elsewhere.numbers == [0, 1, 2, 3]
+    assert len(integrations) == 2 * 4
+
+
+def test_each_condition_goes_on_with_the_engine_that_serves_it() -> None:
+    whole = decays([1.0, 1e5, 2.0])
+    vector, forward = np.array([1.0, 0.5, 1.2]), ForwardMap(whole)
+    found = evaluated(forward, vector)
+    assert isinstance(found.choice, UnitChoices)
+    # A trunk each, and a limb of nothing.
+    assert [choice.stiff for choice in found.choice.units] == 2 * [False] + 2 * [True] + 2 * [False]
+    assert not found.choice.stiff  # most are not
 
 
 def test_limbs_that_come_one_by_one_grow_from_one_trunk(integrations: list[int]) -> None:
@@ -401,7 +411,7 @@ def test_limbs_that_come_one_by_one_grow_from_one_trunk(integrations: list[int])
     forward, vector = ForwardMap(whole, "heyoka"), np.linspace(0.4, 1.2, len(whole.keys))
     assert forward.units == 2
     for number in range(2):
-        forward.integrate_units([number], vector, Standing(0, UNDECIDED, UNDECIDED), True)
+        forward.integrate_units([number], vector, 3 * [UNDECIDED], True)
     assert integrations == [3, 4, 3, 3]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -17,7 +17,8 @@ from odefit.methods.control import Control
 from odefit.methods.workers import Workers, remembered
 from odefit.problem.arrays import Array
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.conditions import Standing, UnitOutcome
+from odefit.simulation.conditions import UnitOutcome
+from odefit.simulation.engine_choice import EngineChoice
 
 TASKS_PER_WORKER = 3
 """Number of tasks that each worker gets of an evaluation, as some conditions take longer."""
@@ -61,7 +62,11 @@ class RemoteConditions:
         self._began = self._counted = time.perf_counter()
 
     def __call__(
-        self, vector: Array, standing: Standing, units: int, sensitivities: bool
+        self,
+        numbers: Sequence[int],
+        vector: Array,
+        choices: Sequence[EngineChoice],
+        sensitivities: bool,
     ) -> Mapping[int, UnitOutcome]:
         """See :class:`odefit.simulation.conditions.Elsewhere`."""
         now = time.perf_counter()
@@ -73,11 +78,10 @@ class RemoteConditions:
         executor = self._workers.executor() if self._pays else None
         if executor is None:
             return {}
-        numbers = np.arange(standing.unit, units)
         count = min(len(numbers), TASKS_PER_WORKER * self._workers.number)
         futures = [
-            executor.submit(_integrate, self._task, part.tolist(), vector, standing, sensitivities)
-            for part in np.array_split(numbers, count)
+            executor.submit(_integrate, self._task, part.tolist(), vector, choices, sensitivities)
+            for part in np.array_split(np.array(numbers), count)
         ]
         found: dict[int, UnitOutcome] = {}
         for number, future in enumerate(futures):
@@ -92,8 +96,12 @@ class RemoteConditions:
 
 
 def _integrate(
-    task: bytes, numbers: list[int], vector: Array, standing: Standing, sensitivities: bool
+    task: bytes,
+    numbers: list[int],
+    vector: Array,
+    choices: Sequence[EngineChoice],
+    sensitivities: bool,
 ) -> dict[int, UnitOutcome]:
     """Integrate some units in a worker process, which keeps the compiled model."""
     forward = remembered(task, lambda: ForwardMap(*pickle.loads(task)))
-    return forward.integrate_units(numbers, vector, standing, sensitivities)
+    return forward.integrate_units(numbers, vector, choices, sensitivities)

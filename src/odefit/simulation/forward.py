@@ -18,7 +18,7 @@ from odefit.problem.expressions import Expression
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.conditions import ConditionsMap, Elsewhere, Standing, UnitOutcome
+from odefit.simulation.conditions import ConditionsMap, Elsewhere, UnitOutcome
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines import EngineName, Engines
 from odefit.simulation.failure import Failure
@@ -184,11 +184,15 @@ class ForwardMap:
         self._without_sensitivities.elsewhere = elsewhere
 
     def integrate_units(
-        self, numbers: Sequence[int], vector: Array, standing: Standing, sensitivities: bool
+        self,
+        numbers: Sequence[int],
+        vector: Array,
+        choices: Sequence[EngineChoice],
+        sensitivities: bool,
     ) -> dict[int, UnitOutcome]:
-        """Return the outcomes of consecutive units by number, up to the first that fails."""
+        """Return the outcomes of units by number, up to the first that fails."""
         maps = self._conditions if sensitivities else self._without_sensitivities
-        return maps.integrate(numbers, vector, standing)
+        return maps.integrate(numbers, vector, choices)
 
     @cached_property
     def _conditions(self) -> ConditionsMap:

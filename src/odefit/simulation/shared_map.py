@@ -53,13 +53,10 @@ class Limb(NamedTuple):
         Numbers of the segments; none for conditions that end in the trunk.
     conditions
         Numbers of the conditions that end in them.
-    integrations
-        How many of the segments are integrated.
     """
 
     segments: range
     conditions: tuple[int, ...]
-    integrations: int
 
 
 class Trunk(NamedTuple):
@@ -67,15 +64,14 @@ class Trunk(NamedTuple):
 
     Attributes
     ----------
-    before, after
-        The choice of an engine that it began with, and the next one.
+    after
+        The choice of an engine after it.
     begins
         By the number of a segment, the values and the algebraic variables that it begins with.
     found
         The trajectories by condition, filled as far as they are known.
     """
 
-    before: EngineChoice
     after: EngineChoice
     begins: dict[int, tuple[Values, Array]]
     found: dict[int, Trajectory]
@@ -98,8 +94,6 @@ class SharedMap:
     ----------
     limbs
         What can be integrated apart, in the order in which it is done.
-    trunk_integrations
-        Number of segments of the trunk that are integrated.
     """
 
     def __init__(
@@ -136,7 +130,6 @@ class SharedMap:
             rows = [(r, _positions(unknowns, self._unknowns[r.condition])) for r in shared.rows]
             self._branches.append(_Branch(propagation, len(unknowns), columns, rows, []))
         self._trunk, self.limbs = self._cut()
-        self.trunk_integrations = self._integrations(self._trunk)
 
     def _cut(self) -> tuple[range, list[Limb]]:
         """Return the segments before the first fork, and the limbs."""
@@ -146,21 +139,14 @@ class SharedMap:
         starts = self._branches[fork].following
         stops = [*starts[1:], len(self._segments)]
         limbs = [
-            Limb(
-                range(start, stop),
-                self._segments[start].conditions,
-                self._integrations(range(start, stop)),
-            )
+            Limb(range(start, stop), self._segments[start].conditions)
             for start, stop in zip(starts, stops, strict=False)
         ]
         gone = {c for limb in limbs for c in limb.conditions}
         ended = tuple(c for c in self._conditions if c not in gone)
         if ended:
-            limbs.insert(0, Limb(range(0), ended, 0))
+            limbs.insert(0, Limb(range(0), ended))
         return range(fork + 1), limbs
-
-    def _integrations(self, numbers: range) -> int:
-        return sum(self._segments[k].segment is not None for k in numbers)
 
     def begin(self, vector: Array, choice: EngineChoice) -> Trunk | Failure:
         """Integrate the trunk.
@@ -178,7 +164,7 @@ class SharedMap:
             started = self._start(root, vector, found)
             if isinstance(started, EngineFailure):
                 return Failure(root.condition.name, started.time, started.reason, choice)
-            trunk = Trunk(choice, choice, {0: started}, found)
+            trunk = Trunk(choice, {0: started}, found)
             after = self._run(self._trunk, trunk, vector, choice)
         return after if isinstance(after, Failure) else trunk._replace(after=after)
 

@@ -89,12 +89,6 @@ class ConditionMap:
         self._guess = np.array([condition.algebraic_guess[z] for z in field.algebraic])
         self._timelines: dict[bytes, tuple[int, list[TimelineEntry]]] = {}
 
-    @property
-    def integrations(self) -> int:
-        """Number of segments that are integrated for the data times."""
-        _, entries = self._timeline(self.condition.times)
-        return sum(entry.segment is not None for entry in entries)
-
     def _timeline(self, times: Array) -> tuple[int, list[TimelineEntry]]:
         key = times.tobytes()
         if key not in self._timelines:
