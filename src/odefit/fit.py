@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from importlib.metadata import PackageNotFoundError, version
 from numbers import Integral
 from pathlib import Path
 
@@ -308,6 +307,7 @@ def _failed(estimate: Estimate) -> list[str]:
 
 
 def _versions() -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version
 
     found = {}
     for name in VERSIONS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +21,8 @@ FORMAT = 1
 
 def fingerprint(problem: Problem, options: Mapping[str, Any]) -> str:
     """Return a hash of what a checkpoint belongs to: the problem with its data, and the options."""
+    import hashlib
+
     text = json.dumps([problem_to_mapping(problem), options], sort_keys=True, default=_plain)
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,8 @@ def load(path: str | os.PathLike[str]) -> Problem:
 
 
 def _parsed(text: str, source: str) -> dict[str, Any]:
+    import tomllib
+
     if not text.strip():
         raise InputError(f'{source}: the file is empty; a problem file starts with "format = 1"')
     try:
