@@ -14,7 +14,7 @@ from odefit.simulation.bdf.differences import (
     add_difference,
     change_step,
     combine,
-    interpolate,
+    interpolation,
 )
 
 Array = npt.NDArray[np.float64]
@@ -39,7 +39,7 @@ def differences(order: int, t: float, h: float) -> Array:
 def test_a_change_of_the_step_keeps_polynomials(order: int, factor: float) -> None:
     d = differences(order, 1.0, 0.1)
     many = np.repeat(d[None], 5, axis=2)
-    change_step(d, many, order, factor)
+    change_step(d, many, order, factor, np.empty((6, 6)), np.empty((6, 5)))
     expected = differences(order, 1.0, 0.1 * factor)
     assert np.allclose(d[: order + 1], expected[: order + 1], rtol=1e-9, atol=1e-12)
     assert np.allclose(many[0, : order + 1], expected[: order + 1], rtol=1e-9, atol=1e-12)
@@ -49,7 +49,9 @@ def test_a_change_of_the_step_keeps_polynomials(order: int, factor: float) -> No
 def test_polynomials_are_interpolated_and_extrapolated(order: int) -> None:
     d = differences(order, 1.0, 0.1)
     out = np.empty(1)
-    interpolate(d, order, 1.0, 0.1, 0.93, out)
+    shares = np.empty((1, MAX_ORDER + 1))
+    interpolation(order, 1.0, 0.1, 0.93, shares)
+    combine(d, shares, 0, out)
     assert out[0] == pytest.approx(polynomials(order)(0.93), rel=1e-12)
     combine(d, EXTRAPOLATION, order, out)
     assert out[0] == pytest.approx(polynomials(order)(1.1), rel=1e-10)

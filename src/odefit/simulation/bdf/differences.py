@@ -6,6 +6,8 @@ steps (Shampine & Reichelt, The MATLAB ODE Suite, SIAM J. Sci. Comput. 18, 1997)
 
 from __future__ import annotations
 
+from math import comb
+
 import numpy as np
 
 from odefit.problem.arrays import Array
@@ -32,6 +34,11 @@ extrapolate to, less what they give of the derivative."""
 
 IMPLICIT[1:, :] -= np.tri(MAX_ORDER + 1)[1:, :] * GAMMA / ALPHA[1:, None]
 
+SAME_STEP = np.array(
+    [[(-1) ** i * comb(j, i) for j in range(MAX_ORDER + 1)] for i in range(MAX_ORDER + 1)], float
+)
+"""The matrix U of a change of the step length: binomial coefficients with alternating signs."""
+
 ERROR = KAPPA * GAMMA + 1.0 / np.arange(1, MAX_ORDER + 2)
 """Coefficients by order of the local error, in terms of the correction."""
 
@@ -52,23 +59,19 @@ def combine(d: Array, shares: Array, row: int, out: Array) -> None:
 
 @compiled
 def change_matrix(order: int, factor: float, out: Array) -> None:
-    """Write the transposed matrix R U of a change of the step length to `out`, shape (6, 6)."""
-    r = np.ones((order + 1, order + 1))
-    u = np.ones((order + 1, order + 1))
-    for i in range(1, order + 1):
-        r[i, 0] = 0.0
-        u[i, 0] = 0.0
-    for i in range(1, order + 1):
-        for j in range(1, order + 1):
-            r[i, j] = r[i - 1, j] * (i - 1 - factor * j) / i
-            u[i, j] = u[i - 1, j] * (i - 1 - j) / i
+    """Write the transposed matrix R U of a change of the step length to `out`, shape (6, 6).
+
+    Row by row, R_ij = R_(i-1)j (i - 1 - factor j) / i; U is R for a factor of one.
+    """
     for i in range(MAX_ORDER + 1):
         for j in range(MAX_ORDER + 1):
-            total = 0.0
-            if i <= order and j <= order:
-                for k in range(order + 1):
-                    total += r[i, k] * u[k, j]
-            out[j, i] = total
+            out[i, j] = 0.0
+    for k in range(1, order + 1):
+        r = 1.0
+        for i in range(1, order + 1):
+            r *= (i - 1 - factor * k) / i
+            for j in range(k, order + 1):
+                out[j, i] += r * SAME_STEP[k, j]
 
 
 @compiled
@@ -88,13 +91,12 @@ def change_differences(d: Array, order: int, m: Array, rows: Array) -> None:
 
 
 @compiled
-def change_step(d: Array, ds: Array, order: int, factor: float) -> None:
+def change_step(d: Array, ds: Array, order: int, factor: float, m: Array, rows: Array) -> None:
     """Take the differences of states and sensitivities to a step length `factor` times as long.
 
-    Those of states have the shape (orders, n), those of sensitivities (tiles, orders, size).
+    Those of states have the shape (orders, n), those of sensitivities (tiles, orders, size). The
+    matrix of the change is written to `m`, shape (6, 6); `rows` has space for six rows.
     """
-    m = np.empty((MAX_ORDER + 1, MAX_ORDER + 1))
-    rows = np.empty((order + 1, max(d.shape[1], ds.shape[2])))
     change_matrix(order, factor, m)
     change_differences(d, order, m, rows)
     for tile in range(ds.shape[0]):
@@ -115,10 +117,10 @@ def add_difference(d: Array, new: Array, order: int) -> None:
 
 
 @compiled
-def interpolate(d: Array, order: int, time: float, h: float, at: float, out: Array) -> None:
-    """Write the values of the interpolating polynomial at time `at` to `out`."""
-    shares = np.zeros((1, MAX_ORDER + 1))
-    shares[0, 0] = 1.0
-    for j in range(1, order + 1):
-        shares[0, j] = shares[0, j - 1] * (at - (time - h * (j - 1))) / (h * j)
-    combine(d, shares, int(np.int64(0)), out)
+def interpolation(order: int, time: float, h: float, at: float, shares: Array) -> None:
+    """Write the shares of the differences in the values at time `at` to `shares`, shape (1, 6)."""
+    share = 1.0
+    for j in range(MAX_ORDER + 1):
+        if j > 0:
+            share *= (at - (time - h * (j - 1))) / (h * j)
+        shares[0, j] = share if j <= order else 0.0

@@ -19,7 +19,7 @@ from odefit.simulation.bdf.differences import (
     add_difference,
     change_step,
     combine,
-    interpolate,
+    interpolation,
 )
 from odefit.simulation.bdf.elimination import factorise, solve_one
 from odefit.simulation.bdf.equations import Equations, ScalarTerms
@@ -241,6 +241,10 @@ def integrate(
     x[0] = start
     t = start
     end = times[-1]
+    matrix = np.empty((MAX_ORDER + 1, MAX_ORDER + 1))
+    rows = np.empty((MAX_ORDER + 1, max(n, n * width)))
+    shares = np.empty((1, MAX_ORDER + 1))
+    first = int(np.int64(0))  # literals would compile every kernel twice
     extrapolation = EXTRAPOLATION.copy()
     implicit = IMPLICIT.copy()
     weights = np.empty(n)
@@ -259,7 +263,7 @@ def integrate(
     for tile in range(tiles):
         ds[tile, 0] = sensitivities[tile].reshape(n * width)
         first_difference(eq, terms, tile, h, derivatives, ds[tile])
-    order = int(np.int64(1))  # a literal would compile every kernel twice
+    order = int(np.int64(1))
     waiting = order + 1  # steps until order and step length may change
     tried = 0
     rejected = 0  # in succession
@@ -276,7 +280,7 @@ def integrate(
         if t + 1.0001 * factor * h >= end and t + factor * h != end:
             factor = (end - t) / h
         if factor != 1.0:
-            change_step(d, ds, order, factor)
+            change_step(d, ds, order, factor, matrix, rows)
             h *= factor
             waiting = order + 1
             factor = 1.0
@@ -360,9 +364,10 @@ def integrate(
         for tile in range(tiles):
             add_difference(ds[tile], corrections[tile], order)
         while times[row] <= t:
-            interpolate(d, order, t, h, times[row], out[row])
+            interpolation(order, t, h, times[row], shares)
+            combine(d, shares, first, out[row])
             for tile in range(tiles):
-                interpolate(ds[tile], order, t, h, times[row], out_sensitivities[tile, row])
+                combine(ds[tile], shares, first, out_sensitivities[tile, row])
             row += 1
             if row == times.shape[0]:
                 return FINISHED, t, tried, h
