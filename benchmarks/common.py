@@ -16,7 +16,16 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 TOOLS = Path(__file__).parent / "tools"
-PACKAGES = ("odefit", "numpy", "scipy", "casadi", "heyoka", "copasi-basico", "python-copasi")
+PACKAGES = (
+    "odefit",
+    "numpy",
+    "scipy",
+    "casadi",
+    "heyoka",
+    "numba",
+    "copasi-basico",
+    "python-copasi",
+)
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class Binding:
             matrix = np.zeros((len(self._constant), len(vector)))
             matrix[self._rows, self._columns] = 1.0
             self._derivative = matrix[:, columns]
-        if not self._expressions:
+        if not self._expressions or not len(columns):
             return self._derivative
         matrix = self._derivative.copy()
         for row, computed in self._expressions:

@@ -132,6 +132,9 @@ class BdfEngine:
             for q, e in by_scalar.get(j, [])
         ]
         self._terms = np.array(sorted(terms), dtype=np.uint32).reshape(-1, 5).T
+        tile, row, column, derivative, _ = (np.ascontiguousarray(part) for part in self._terms)
+        start = np.searchsorted(tile, np.arange(self._tiles + 1)).astype(np.uint32)
+        self._all_terms = ScalarTerms(start, row, column, derivative, np.zeros(len(tile)))
         self._equations = compiled.equations
 
     def integrate(
@@ -186,9 +189,11 @@ class BdfEngine:
     def _scalar_terms(self, sensitivities: Array) -> ScalarTerms:
         """Return what sensitivities of scalars, shape (p, m), add to those of the states."""
         multipliers = sensitivities[self._entries][self._terms[4]]
+        if multipliers.all():
+            return self._all_terms._replace(multiplier=multipliers)
         kept = np.flatnonzero(multipliers)
-        tile, row, column, derivative, _ = self._terms[:, kept]
-        start = np.searchsorted(tile, np.arange(self._tiles + 1)).astype(np.uint32)
+        start = np.searchsorted(kept, self._all_terms.start).astype(np.uint32)
+        row, column, derivative = (part[kept] for part in self._all_terms[1:4])
         return ScalarTerms(start, row, column, derivative, multipliers[kept])
 
     def _in_tiles(self, sensitivities: Array) -> Array:
