@@ -202,6 +202,8 @@ class _Groups:
     @property
     def coupled(self) -> bool:
         """Whether factors weigh rows that share a column, or act together with a unit."""
+        if (self.owners < 0).all():
+            return False
         used = [np.unique(self.owners[column != 0]) for column in self.columns.T]
         beside_units = bool(((self.units >= 0) & (self.owners >= 0)).any())
         return beside_units or any(len(owners) > 1 for owners in used)
