@@ -12,7 +12,10 @@ from odefit.methods.variable_projection import Projection, VariableProjection
 from odefit.problem.arrays import Array
 
 TIMES = np.linspace(0.2, 3.0, 12)
-RATES = {"k": {"guess": 0.7, "lower": 0.05, "upper": 20.0}, "m": {"guess": 0.9, "lower": 0.05}}
+RATES = {
+    "k": {"guess": 0.7, "lower": 0.05, "upper": 20.0},
+    "m": {"guess": 0.9, "lower": 0.05, "upper": 20.0},
+}
 
 
 def chain(times: Array, k: float = 1.0, m: float = 0.5) -> tuple[Array, Array]:
