@@ -6,16 +6,37 @@ times the time of the value. The chain rule from names to unknowns is then one p
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import math
+import operator
+from collections.abc import Callable, Collection, Mapping
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from odefit.problem.algebras import DERIVATIVES, NUMPY, ArrayLike
 from odefit.problem.expressions import Expression
 
-_NO_PARTIALS: dict[str, Any] = {}
+_MINUS_ONE = np.float64(-1.0)
+
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "negate": operator.neg,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": np.divide,
+    "^": np.power,
+    "**": np.power,
+}
+
+
+class _Operation(NamedTuple):
+    """An operation on nodes: its own number, its arguments, and which of these have derivatives."""
+
+    number: int
+    text: str
+    arguments: tuple[int, ...]
+    wanted: tuple[bool, ...]
 
 
 class Gradient:
@@ -46,48 +67,36 @@ class Gradient:
 
     def __init__(self, expression: Expression, names: Collection[str]) -> None:
         self.names = tuple(sorted(expression.names & set(names)))
-        self._expression = expression
-        leaves: dict[str, int] = {}
         self._leaves: list[tuple[int, str]] = []
-        self._numbers: list[tuple[int, Any]] = []
-        self._operations: list[tuple[int, str, tuple[int, ...]]] = []
+        self._constants: list[Any] = []  # by node: a number's value, else None
+        self._operations: list[_Operation] = []
+        known: dict[Any, int] = {}  # parts that occur several times are evaluated once
         active: set[int] = set()
         stack: list[int] = []
-        count = 0
         for kind, text, arity in expression.program:
-            if kind == "name" and text in leaves:
-                stack.append(leaves[text])
-                continue
-            if kind == "name":
-                leaves[text] = count
-                self._leaves.append((count, text))
-                if text in self.names:
-                    active.add(count)
-            elif kind == "number":
-                self._numbers.append((count, NUMPY.number(text)))
-            else:
-                size = {"negate": 1, "binary": 2}.get(kind, arity)
-                arguments = tuple(stack[-size:])
-                del stack[-size:]
-                operation = "negate" if kind == "negate" else text
-                self._operations.append((count, operation, arguments))
-                if active.intersection(arguments):
-                    active.add(count)
-            stack.append(count)
-            count += 1
+            size = {"name": 0, "number": 0, "negate": 1, "binary": 2}.get(kind, arity)
+            arguments = tuple(stack[len(stack) - size :])
+            del stack[len(stack) - size :]
+            key = kind, text, arguments
+            if key not in known:
+                number = known[key] = len(self._constants)
+                self._constants.append(NUMPY.number(text) if kind == "number" else None)
+                if kind == "name":
+                    self._leaves.append((number, text))
+                elif size:
+                    name = "negate" if kind == "negate" else text
+                    wanted = tuple(a in active for a in arguments)
+                    self._operations.append(_Operation(number, name, arguments, wanted))
+                if text in self.names if kind == "name" else active.intersection(arguments):
+                    active.add(number)
+            stack.append(known[key])
         self._root = stack[0]
-        self._count = count
-        self._wanted = [(leaves[name], name) for name in self.names]
-        # Backwards, with the arguments through which the wanted names act.
-        self._backwards = [
-            (i, text, arguments, tuple(a in active for a in arguments))
-            for i, text, arguments in reversed(self._operations)
-            if i in active
-        ]
+        self._wanted = sorted((name, leaf) for leaf, name in self._leaves if name in self.names)
+        self._backwards = [o for o in reversed(self._operations) if o.number in active]
 
     def value(self, values: Mapping[str, Any]) -> Any:
         """Return the value alone."""
-        return self._expression.evaluate(values, NUMPY)
+        return self._forward(values)[self._root]
 
     def __call__(self, values: Mapping[str, Any]) -> tuple[Any, dict[str, ArrayLike]]:
         """Return the value, and its partial derivatives by name.
@@ -102,60 +111,49 @@ class Gradient:
         value, partials
             Floats, or arrays of that shape; a derivative that is constant may be a float.
         """
-        node: list[Any] = [None] * self._count
-        for i, name in self._leaves:
-            node[i] = values[name]
-        for i, number in self._numbers:
-            node[i] = number
-        for i, text, arguments in self._operations:
-            node[i] = _forward(text, [node[a] for a in arguments])
+        node = self._forward(values)
         if not self._wanted:
-            return node[self._root], _NO_PARTIALS
-        partials = self._pass_back(node, _product)
-        if not all(np.isfinite(p).all() for p in partials.values()):
+            return node[self._root], {}
+        partials = self._pass_back(node, operator.mul)
+        if not all(map(_is_finite, partials.values())):
             partials = self._pass_back(node, _product_that_keeps_zero)
         return node[self._root], partials
 
+    def _forward(self, values: Mapping[str, Any]) -> list[Any]:
+        node = list(self._constants)
+        for i, name in self._leaves:
+            node[i] = values[name]
+        for i, text, arguments, _ in self._operations:
+            function = _FUNCTIONS.get(text)
+            if function is None:
+                node[i] = NUMPY.call(text, [node[a] for a in arguments])
+            elif len(arguments) == 2:
+                node[i] = function(node[arguments[0]], node[arguments[1]])
+            else:
+                node[i] = function(node[arguments[0]])
+        return node
+
     def _pass_back(self, node: list[Any], product: Any) -> dict[str, ArrayLike]:
-        adjoint: list[Any] = [None] * self._count
+        adjoint: list[Any] = [None] * len(node)
         adjoint[self._root] = np.float64(1.0)
         for i, text, arguments, wanted in self._backwards:
             own = adjoint[i]
             factors = _factors(text, [node[a] for a in arguments], node[i], wanted)
-            for a, factor, is_wanted in zip(arguments, factors, wanted, strict=True):
-                if not is_wanted:
-                    continue
-                if isinstance(factor, int):  # 1 or -1
-                    term = own if factor == 1 else -own
-                else:
-                    term = product(own, factor)
-                adjoint[a] = term if adjoint[a] is None else adjoint[a] + term
-        return {name: adjoint[leaf] for leaf, name in self._wanted}
-
-
-def _forward(text: str, arguments: list[Any]) -> Any:
-    if text == "negate":
-        return -arguments[0]
-    if text in {"+", "-", "*", "/"}:
-        left, right = arguments
-        if text == "+":
-            return left + right
-        if text == "-":
-            return left - right
-        return left * right if text == "*" else np.divide(left, right)
-    if text in {"^", "**"}:
-        return NUMPY.power(*arguments)
-    return NUMPY.call(text, arguments)
+            for a, factor, is_wanted in zip(arguments, factors, wanted, strict=False):
+                if is_wanted:
+                    term = own if factor is None else product(own, factor)
+                    adjoint[a] = term if adjoint[a] is None else adjoint[a] + term
+        return {name: adjoint[leaf] for name, leaf in self._wanted}
 
 
 def _factors(text: str, x: list[Any], value: Any, wanted: tuple[bool, ...]) -> list[Any]:
-    """Return the derivatives of an operation by its arguments; 1 and -1 as integers."""
+    """Return the derivatives of an operation by its arguments; None for 1, or if not wanted."""
     if text == "negate":
-        return [-1]
+        return [_MINUS_ONE]
     if text == "+":
-        return [1, 1]
+        return [None, None]
     if text == "-":
-        return [1, -1]
+        return [None, _MINUS_ONE]
     if text == "*":
         return [x[1], x[0]]
     if text == "/":
@@ -192,8 +190,8 @@ def _choices(text: str, x: list[Any]) -> list[Any]:
     return [np.asarray(f) for f in found]
 
 
-def _product(adjoint: Any, factor: Any) -> Any:
-    return adjoint * factor
+def _is_finite(value: Any) -> bool:
+    return math.isfinite(value) if isinstance(value, float) else bool(np.isfinite(value).all())
 
 
 def _product_that_keeps_zero(adjoint: Any, factor: Any) -> Any:
