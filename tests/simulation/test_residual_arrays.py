@@ -124,3 +124,22 @@ def test_a_derivative_of_zero_stays_zero_where_an_observable_is_infinitely_steep
     )
     found = evaluated(ForwardMap(problem), problem.vector({"a": 2.0, "b": 4.0}))
     assert found.jacobian == pytest.approx(np.array([[1.0, 0.0], [1.0, 0.25]]), rel=1e-9)
+
+
+def test_the_noise_keeps_the_parameters_of_the_start_where_events_assign_them() -> None:
+    times = [0.0, 1.0, 2.0]
+    problem = Problem(
+        Model(ode={"x": "-k*x"}, observables={"y": "c*x"}, constants={"c": 1.0}),
+        parameters={"k": {}},
+        initial={"x": 1.0},
+        noise={"y": {"sd": "0.1*c + 0.2*y"}},
+        experiments=[
+            Experiment("a", {"t": times, "y": times}, events=[Event((0.5,), {"c": "3"})]),
+        ],
+    )
+    vector = np.array([0.7])
+    x = np.exp(-0.7 * np.array(times))
+    y = x * np.array([1.0, 3.0, 3.0])
+    found = evaluated(ForwardMap(problem), vector)
+    assert found.residuals[:3] == pytest.approx((y - times) / (0.1 + 0.2 * y), rel=1e-9)
+    assert found.residuals == pytest.approx(one_at_a_time(problem, vector)[0], rel=1e-10)

@@ -27,16 +27,30 @@ class Binding:
         The quantities, each as the index of an unknown, a number or an expression.
     scalars
         What each name in these expressions stands for.
+    known
+        Expressions that other bindings have, which are evaluated once for all of them; those of
+        this one are added.
     """
 
-    def __init__(self, quantities: Sequence[Bound], scalars: Mapping[str, Bound]) -> None:
+    def __init__(
+        self,
+        quantities: Sequence[Bound],
+        scalars: Mapping[str, Bound],
+        known: dict[Any, Computed] | None = None,
+    ) -> None:
         self._scalars = scalars
         self._constant = np.zeros(len(quantities))
         direct: list[tuple[int, int]] = []
-        self._expressions: list[tuple[int, _Computed]] = []
+        self._expressions: list[tuple[int, Computed]] = []
         for row, quantity in enumerate(quantities):
             if isinstance(quantity, Expression):
-                self._expressions.append((row, _Computed(quantity, scalars)))
+                key = bound_key(quantity, scalars)
+                computed = None if known is None else known.get(key)
+                if computed is None:
+                    computed = Computed(quantity, scalars)
+                    if known is not None:
+                        known[key] = computed
+                self._expressions.append((row, computed))
             elif isinstance(quantity, float):
                 self._constant[row] = quantity
             else:
@@ -52,6 +66,11 @@ class Binding:
         for row, computed in self._expressions:
             values[row] = computed.value(vector)
         return values
+
+    def at(self, vector: Array, columns: npt.NDArray[np.intp]) -> tuple[Array, Array]:
+        """Return values and derivatives, as the two other methods do."""
+        derivative = self.derivative(vector, columns)
+        return self(vector), derivative
 
     def derivative(self, vector: Array, columns: npt.NDArray[np.intp]) -> Array:
         """Return derivatives with respect to the unknowns `columns`, shape (quantities, columns).
@@ -79,44 +98,58 @@ class Binding:
         return found
 
 
-class _Computed:
-    """An expression in parameters and constants as a function of the unknowns."""
+class Computed:
+    """An expression in parameters and constants as a function of the unknowns.
+
+    It remembers its values for the last vector, of which both value and derivatives are wanted, in
+    all conditions that have it.
+    """
 
     def __init__(self, expression: Expression, scalars: Mapping[str, Bound]) -> None:
         self.expression = expression
-        self._bounds: dict[str, int | np.float64 | _Computed] = {}
+        self._bounds: dict[str, int | np.float64 | Computed] = {}
         moving = set()
         for name in expression.names:
             bound = scalars[name]
             if isinstance(bound, Expression):
-                self._bounds[name] = _Computed(bound, scalars)
+                self._bounds[name] = Computed(bound, scalars)
             else:
                 self._bounds[name] = np.float64(bound) if isinstance(bound, float) else bound
             if unknowns_of(bound, scalars):
                 moving.add(name)
-        self._gradient = Gradient(expression, moving)
+        self._function = Gradient(expression, moving)
+        self._at = b""  # the last vector
+        self._value: Any = None
+        self._derivatives: Array | None = None
 
     def value(self, vector: Array) -> Any:
         """Return the value."""
-        return self._gradient.value(self._values(vector))
+        key = vector.tobytes()
+        if self._at != key:
+            self._value = self._function.value(self._values(vector))
+            self._at, self._derivatives = key, None
+        return self._value
 
     def gradient(self, vector: Array) -> Array:
-        """Return the derivatives by all unknowns, shape (n,)."""
-        found = np.zeros(len(vector))
-        _, partials = self._gradient(self._values(vector))
-        for name, partial in partials.items():
-            bound = self._bounds[name]
-            if isinstance(bound, _Computed):
-                inner = bound.gradient(vector)
-                found += np.where(inner == 0.0, 0.0, partial * inner)
-            else:
-                found[int(bound)] += partial
-        return found
+        """Return the derivatives by all unknowns, shape (n,), which must not be written to."""
+        key = vector.tobytes()
+        if self._at != key or self._derivatives is None:
+            self._value, partials = self._function(self._values(vector))
+            found = np.zeros(len(vector))
+            for name, partial in partials.items():
+                bound = self._bounds[name]
+                if isinstance(bound, Computed):
+                    inner = bound.gradient(vector)
+                    found += np.where(inner == 0.0, 0.0, partial * inner)
+                else:
+                    found[int(bound)] += partial
+            self._at, self._derivatives = key, found
+        return self._derivatives
 
     def _values(self, vector: Array) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for name, bound in self._bounds.items():
-            if isinstance(bound, _Computed):
+            if isinstance(bound, Computed):
                 values[name] = bound.value(vector)
             else:
                 values[name] = bound if isinstance(bound, float) else vector[bound]
@@ -151,6 +184,14 @@ def unknowns_of(quantity: Bound, scalars: Mapping[str, Bound]) -> set[int]:
     if isinstance(quantity, Expression):
         return {k for n in quantity.names for k in unknowns_of(scalars[n], scalars)}
     return set() if isinstance(quantity, float) else {int(quantity)}
+
+
+def bound_key(bound: Bound, scalars: Mapping[str, Bound]) -> Any:
+    """Return a key that is equal for quantities that are the same function of the unknowns."""
+    if isinstance(bound, Expression):
+        names = sorted(bound.names)
+        return (bound.program, tuple((n, bound_key(scalars[n], scalars)) for n in names))
+    return ("number", bound) if isinstance(bound, float) else ("unknown", bound)
 
 
 def dynamic_unknowns(condition: Condition, scalars: Sequence[str]) -> set[int]:

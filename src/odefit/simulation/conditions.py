@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from odefit.problem.arrays import Array
+from odefit.problem.binding import Computed
 from odefit.problem.condition import Condition
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
@@ -107,6 +108,7 @@ class ConditionsMap:
         self.elsewhere: Elsewhere | None = None
         self._arguments = field, conditions, engines, sensitivities
         self._single: dict[int, ConditionMap] = {}
+        self._known: dict[Any, Computed] = {}
         self._units: list[_Unit] = []
         self._trunks = _Trunks()
         self._choices = 0
@@ -130,13 +132,18 @@ class ConditionsMap:
         """Return the forward map of one condition."""
         if number not in self._single:
             field, conditions, engines, sensitivities = self._arguments
-            self._single[number] = ConditionMap(field, conditions[number], engines, sensitivities)
+            self._single[number] = ConditionMap(
+                field, conditions[number], engines, sensitivities, known=self._known
+            )
         return self._single[number]
 
     def __call__(
         self, vector: Array, choice: EngineChoice = UNDECIDED
     ) -> list[Trajectory] | Failure:
         """Return the trajectories of all conditions in their order, or why one has none.
+
+        Of the scalars that events assign, those of conditions with shared segments have the ones
+        that observables refer to.
 
         Parameters
         ----------

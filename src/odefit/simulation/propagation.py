@@ -9,7 +9,7 @@ import numpy as np
 
 from odefit.problem.algebras import DUAL, Dual
 from odefit.problem.arrays import Array, IntArray
-from odefit.problem.binding import Binding, scalar_value, unknowns_of
+from odefit.problem.binding import Binding, Computed, scalar_value, unknowns_of
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import TIME, Expression
 from odefit.problem.gradients import Gradient
@@ -51,6 +51,8 @@ class Propagation:
         Sizes that unknowns count with at least for error control, shape (unknowns,).
     pattern
         The sparsity pattern of the scalars' sensitivities; None for that of this condition.
+    known
+        Expressions that other conditions have, see :class:`Binding`.
 
     Attributes
     ----------
@@ -66,12 +68,14 @@ class Propagation:
         unknowns: Sequence[int],
         minimal_sizes: Array | None = None,
         pattern: SensitivityPattern | None = None,
+        known: dict[Any, Computed] | None = None,
     ) -> None:
         self.field = field
         self.condition = condition
         self._engines = engines
-        self._initial = Binding([condition.initial[s] for s in field.states], condition.scalars)
-        self._scalars = Binding([condition.scalars[s] for s in field.scalars], condition.scalars)
+        scalars = condition.scalars
+        self._initial = Binding([condition.initial[s] for s in field.states], scalars, known)
+        self._scalars = Binding([scalars[s] for s in field.scalars], scalars, known)
         self.unknowns = tuple(unknowns)
         self._indices = np.array(unknowns, dtype=np.intp)
         self._minimal_sizes = 0.0 if minimal_sizes is None else minimal_sizes[self._indices]
@@ -90,12 +94,9 @@ class Propagation:
 
     def start(self, vector: Array, sizes: Array) -> Values | EngineFailure:
         """Return the values at t0, before any event; a failure if a state is not finite."""
-        now = Values(
-            self._initial(vector),
-            self._scalars(vector),
-            self._initial.derivative(vector, self._indices) * sizes,
-            self._scalars.derivative(vector, self._indices) * sizes,
-        )
+        states, by_unknown = self._initial.at(vector, self._indices)
+        scalars, scalars_by_unknown = self._scalars.at(vector, self._indices)
+        now = Values(states, scalars, by_unknown * sizes, scalars_by_unknown * sizes)
         if not np.isfinite(now.states).all():
             name = self.field.states[int(np.flatnonzero(~np.isfinite(now.states))[0])]
             reason = f"the initial value of {name} is not finite"
@@ -110,13 +111,18 @@ class Propagation:
         return consistent(self.field, values, guess, self.condition.t0, len(self._indices))
 
     def after_event(
-        self, assignment: Mapping[str, Expression], time: float, vector: Array, before: Values
+        self,
+        assignment: Mapping[str, Expression],
+        time: float,
+        vector: Array,
+        sizes: Array,
+        before: Values,
     ) -> Values:
         """Return the values after an event, all of them computed from the values before."""
         key = id(assignment)  # the condition keeps it
         if key not in self._events:
             self._events[key] = _Event(self.field, self.condition, assignment, self._indices)
-        return self._events[key](time, vector, self.sizes(vector), before)
+        return self._events[key](time, vector, sizes, before)
 
     def integrate(
         self, segment: Segment, now: Values, guess: Array, choice: EngineChoice
@@ -180,11 +186,35 @@ class _Event:
         self._names = names
         moving = {*self._states, *self._scalars}
         moving |= {n for n in self._others if unknowns_of(known[n], known)}
-        self._gradients = [(name, Gradient(e, moving)) for name, e in assignment.items()]
+        constants = {n: e.constant for n, e in assignment.items() if e.constant is not None}
+        self._gradients = [
+            (name, Gradient(e, moving)) for name, e in assignment.items() if name not in constants
+        ]
+        # Switches are most often numbers, and many at a time.
+        fixed = [n for n in constants if n in self._scalars]
+        self._fixed_scalars = np.array([self._scalars[n] for n in fixed], dtype=np.intp)
+        self._fixed_values = np.array([constants[n] for n in fixed], dtype=float)
+        self._fixed_states = [
+            (self._states[n], float(v)) for n, v in constants.items() if n in self._states
+        ]
+        self._moves_states = bool(assignment.keys() & self._states.keys())
 
     def __call__(self, time: float, vector: Array, sizes: Array, before: Values) -> Values:
         """Return the values after the event."""
-        new = Values(*(part.copy() for part in before))
+        new = before._replace(
+            scalars=before.scalars.copy(), scalar_sensitivities=before.scalar_sensitivities.copy()
+        )
+        if self._moves_states:
+            new = new._replace(
+                states=before.states.copy(), sensitivities=before.sensitivities.copy()
+            )
+        if len(self._fixed_scalars):
+            new.scalars[self._fixed_scalars] = self._fixed_values
+            new.scalar_sensitivities[self._fixed_scalars] = 0.0
+        for i, number in self._fixed_states:
+            new.states[i], new.sensitivities[i] = number, 0.0
+        if not self._gradients:
+            return new
         values: dict[str, Any] = {TIME: np.float64(time)}
         rows: dict[str, Array] = {}
         for name in self._names:

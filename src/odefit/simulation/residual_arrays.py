@@ -239,12 +239,12 @@ class ResidualArrays:
         return (block.name, known, block.sd_rows is None, tuple(n for n in switched if n in names))
 
     def _names(self, name: str, noise: Noise | None) -> set[str]:
-        """Return the names in an observable and, where a noise model is given, in that."""
+        """Return the names in an observable, and in those that its noise model refers to."""
         observables = self._problem.model.observables
         names = set(observables[name].names)
         if noise is not None and isinstance(noise.sd, Expression):
-            for n in noise.sd.names:
-                names |= set(observables[n].names) if n in observables else {n}
+            for n in noise.sd.names & observables.keys():
+                names |= observables[n].names
         if names & set(self._field.model.algebraic):
             names |= {n for e in self._field.model.algebraic.values() for n in e.names}
         return names
@@ -283,14 +283,17 @@ class ResidualArrays:
         first = blocks[0]
         noise = first.noise
         conditions = [self._problem.conditions[b.condition] for b in blocks]
-        rows = ObservedRows(
-            self._field,
-            conditions,
-            [b.series.rows for b in blocks],
-            np.concatenate([b.series.rows + offsets[b.condition] for b in blocks]),
-            switched,
-            unknowns,
-            len(self._problem.unknowns),
+        rows, noise_rows = (
+            ObservedRows(
+                self._field,
+                conditions,
+                [b.series.rows for b in blocks],
+                np.concatenate([b.series.rows + offsets[b.condition] for b in blocks]),
+                names,
+                unknowns,
+                len(self._problem.unknowns),
+            )
+            for names in (switched, frozenset[str]())
         )
         observables = self._problem.model.observables
         given: dict[str, Gradient] = {}
@@ -301,7 +304,7 @@ class ResidualArrays:
         elif isinstance(noise.sd, Expression):
             within = sorted(n for n in noise.sd.names if n in observables)
             given = {n: rows.gradient(observables[n]) for n in within}
-            sd = rows.gradient(noise.sd, within)
+            sd = noise_rows.gradient(noise.sd, within)
         else:
             sd = self._estimated[f"{first.name}_sd"]
         measured = np.concatenate([b.series.values for b in blocks])
@@ -311,6 +314,7 @@ class ResidualArrays:
         sd_rows = [b.sd_rows for b in blocks if b.sd_rows is not None]
         return Group(
             rows,
+            noise_rows,
             rows.gradient(observables[first.name]),
             noise.transform,
             given,

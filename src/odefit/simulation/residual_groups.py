@@ -102,8 +102,9 @@ class Group:
 
     Attributes
     ----------
-    rows
-        The measured rows.
+    rows, noise_rows
+        The measured rows, for observables, and for the expression of the standard deviation, in
+        which parameters and constants keep the values that they have at t0.
     predicted
         The observable.
     transform
@@ -121,6 +122,7 @@ class Group:
     """
 
     rows: ObservedRows
+    noise_rows: ObservedRows
     predicted: Gradient
     transform: Transform | None
     given: Mapping[str, Gradient]
@@ -145,9 +147,10 @@ class Group:
         sd: Any
         by_sd: Any = None
         if isinstance(self.sd, Gradient):
+            beside = RowValues(self.noise_rows, vector, stack, out.derivatives)
             for name, gradient in self.given.items():
-                at.give(name, *at.evaluate(gradient))
-            sd, by_sd = at.evaluate(self.sd)
+                beside.give(name, *at.evaluate(gradient))
+            sd, by_sd = beside.evaluate(self.sd)
         else:
             sd = vector[self.sd] if isinstance(self.sd, int) else self.sd
         residuals = (predicted - self.measured) / sd

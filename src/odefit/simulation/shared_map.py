@@ -110,7 +110,12 @@ class SharedMap:
         for c, condition in self._conditions.items():
             active = dynamic_unknowns(condition, field.scalars) if sensitivities else set()
             self._unknowns[c] = tuple(sorted(active))
-        self._switched = {c: switched_scalars(field, conditions[c]) for c in members}
+        expressions = (*field.model.observables.values(), *field.model.algebraic.values())
+        observed = {n for e in expressions for n in e.names}
+        self._switched = {
+            c: {n: j for n, j in switched_scalars(field, conditions[c]).items() if n in observed}
+            for c in members
+        }
         guesses = conditions[members[0]].algebraic_guess
         self._guess = np.array([guesses[z] for z in field.algebraic])
         self._segments = shared_segments(field, conditions, members)
@@ -197,8 +202,9 @@ class SharedMap:
             shared, branch = self._segments[number], self._branches[number]
             propagation = branch.propagation
             now, guess = trunk.begins[number]
+            sizes = propagation.sizes(vector)
             for assignment in shared.events:
-                now = propagation.after_event(assignment, shared.start, vector, now)
+                now = propagation.after_event(assignment, shared.start, vector, sizes, now)
             solution = None
             if shared.segment is not None:
                 found, choice = propagation.integrate(shared.segment, now, guess, choice)
@@ -207,7 +213,6 @@ class SharedMap:
                     name = propagation.condition.name
                     return Failure(name, float(found.time), reason, choice)
                 solution = found
-                sizes = propagation.sizes(vector)
                 for rows, columns in branch.rows:
                     self._store(trunk.found[rows.condition], rows, columns, solution, now, sizes)
             for child in branch.following:

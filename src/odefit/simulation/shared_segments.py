@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from odefit.problem.arrays import Array, IntArray
-from odefit.problem.binding import Bound
+from odefit.problem.binding import bound_key
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import Expression
 from odefit.problem.vector_field import VectorField
@@ -87,14 +87,6 @@ def groups_with_equal_starts(
         )
         groups.setdefault(key, []).append(number)
     return [tuple(group) for group in groups.values()]
-
-
-def bound_key(bound: Bound, scalars: Mapping[str, Bound]) -> Any:
-    """Return a key that is equal for quantities that are the same function of the unknowns."""
-    if isinstance(bound, Expression):
-        names = sorted(bound.names)
-        return (bound.program, tuple((n, bound_key(scalars[n], scalars)) for n in names))
-    return ("number", bound) if isinstance(bound, float) else ("unknown", bound)
 
 
 def shared_segments(

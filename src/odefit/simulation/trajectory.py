@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from odefit.problem.arrays import Array
-from odefit.problem.binding import dynamic_unknowns
+from odefit.problem.binding import Computed, dynamic_unknowns
 from odefit.problem.condition import Condition
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engine import EngineFailure
@@ -69,6 +70,8 @@ class ConditionMap:
         Whether sensitivities are wanted.
     minimal_sizes
         Sizes that unknowns count with at least for error control, shape (unknowns,).
+    known
+        Expressions that other conditions have, see :class:`odefit.problem.binding.Binding`.
     """
 
     def __init__(
@@ -78,12 +81,15 @@ class ConditionMap:
         engines: Engines,
         sensitivities: bool = True,
         minimal_sizes: Array | None = None,
+        known: dict[Any, Computed] | None = None,
     ) -> None:
         self.field = field
         self.condition = condition
         active = sorted(dynamic_unknowns(condition, field.scalars)) if sensitivities else []
         self.unknowns = tuple(active)
-        self._propagation = Propagation(field, condition, engines, active, minimal_sizes)
+        self._propagation = Propagation(
+            field, condition, engines, active, minimal_sizes, known=known
+        )
         self._switched = switched_scalars(field, condition)
         self._one_segment = not condition.events and not field.algebraic
         self._guess = np.array([condition.algebraic_guess[z] for z in field.algebraic])
@@ -142,7 +148,7 @@ class ConditionMap:
         time = condition.t0
         for entry in entries:
             for assignment in entry.events:
-                now = propagation.after_event(assignment, time, vector, now)
+                now = propagation.after_event(assignment, time, vector, sizes, now)
             segment = entry.segment
             if segment is None:
                 continue
