@@ -63,7 +63,7 @@ def test_states_of_a_stiff_linear_chain_are_exact(n: int) -> None:
         assert np.allclose(row, (expm(matrix * t) @ start)[:n], rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("n", [3, 12, 45])
+@pytest.mark.parametrize("n", [3, 12, 45, 100])
 def test_sensitivities_of_a_stiff_linear_chain_are_exact(n: int) -> None:
     k = rates(n)
     found = integrated(ForwardMap(chain(n), "bdf"), k)

@@ -28,8 +28,10 @@ from odefit.simulation.segments import Segment
 LANES = 8
 """Multiple of directions in a tile: as many doubles as the widest vectors of processors hold."""
 
-TILE_SIZE = 384
-"""Number of sensitivities in a tile, about: their differences fit a processor's fast cache."""
+MAX_TILE = 96
+"""Largest number of directions in a tile.
+
+Measured on 14 to 500 states: long rows save more than a small cache costs, up to about here."""
 
 REASONS = {
     integration.TOO_MANY_STEPS: "more than {steps} steps are needed; the solution may grow without "
@@ -118,7 +120,7 @@ class BdfEngine:
         self._order = compiled.order
         self._m = m = pattern.directions
         self._tolerance = tolerance
-        self._tiles = math.ceil(m / max(LANES, TILE_SIZE // len(self._order)))
+        self._tiles = math.ceil(m / MAX_TILE)
         self._width = math.ceil(m / self._tiles / LANES) * LANES if m else 0
         entries = sorted(pattern.entries)
         self._entries = tuple(np.array(entries, dtype=np.intp).reshape(-1, 2).T)

@@ -2,7 +2,8 @@
 
 Sensitivities are staggered: once the states' part of a step has passed its error test, the linear
 equations of all directions are solved with one factorisation (Caracotsios & Stewart, Comput. Chem.
-Eng. 9, 1985). Directions are the columns of arrays, in tiles that fit the processor's cache.
+Eng. 9, 1985). Directions are the columns of arrays, in tiles that are not too wide for the
+processor's cache.
 """
 
 from __future__ import annotations
