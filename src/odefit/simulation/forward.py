@@ -261,9 +261,9 @@ class ForwardMap:
             The Taylor method would have to be compiled once more for that, which small problems
             are not worth: it then returns them all the same.
         """
-        directions = sum(u.kind != "noise" for u in self.problem.unknowns)
-        alone = self.engines.states_alone(self.field, directions, choice)
-        sensitivities = sensitivities or not alone
+        if not sensitivities:
+            directions = sum(u.kind != "noise" for u in self.problem.unknowns)
+            sensitivities = not self.engines.states_alone(self.field, directions, choice)
         if self.nodes is None:
             maps = self._conditions if sensitivities else self._without_sensitivities
             return maps(vector, choice)
