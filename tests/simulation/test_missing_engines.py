@@ -102,6 +102,17 @@ def test_without_casadi_what_is_smooth_is_fitted_and_what_has_kinks_is_refused()
     assert "pip install casadi" in refused
 
 
+def test_without_casadi_a_stiff_problem_says_what_is_missing() -> None:
+    code = STIFF_OR_NOT + (
+        "import numpy as np\n"
+        "forward = odefit.ForwardMap(decay('-1e9*k*(x - cos(t))'))\n"
+        "print(forward.evaluate(np.array([1.0])))"
+    )
+    run = without("casadi", code=code)
+    assert run.returncode == 0, run.stderr
+    assert "pip install casadi" in run.stdout
+
+
 def test_without_any_engine_a_fit_is_refused() -> None:
     code = STIFF_OR_NOT + (
         "try:\n    odefit.fit(decay('-k*x'))\nexcept InputError as error:\n    print(error)"

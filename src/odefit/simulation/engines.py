@@ -209,7 +209,12 @@ class Engines:
         if not first.out_of_steps and first.steps > 0:
             return first, choice  # a blow-up: the other engine would only take longer to find it
         if import_problem("casadi"):
-            return taylor.integrate(*problem, MAX_TAYLOR_STEPS), choice
+            last = taylor.integrate(*problem, MAX_TAYLOR_STEPS)
+            if isinstance(last, EngineFailure) and last.out_of_steps:
+                reason = f"{last.reason}, and without an implicit integrator stiff equations cannot"
+                reason += f" be integrated: {missing_package('casadi')}"
+                last = replace(last, reason=reason)
+            return last, choice
         second = self._implicit(field, pattern, *problem)
         if not first.out_of_steps:
             # A singular start that only series mind: x^n at x = 0.
