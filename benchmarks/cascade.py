@@ -23,7 +23,8 @@ STAGES = 10
 
 def cascade(seed: int) -> tuple[Problem, dict[str, float]]:
     """The problem, and the rates behind its data."""
-    ode, initial = {}, {}
+    ode: dict[str, str] = {}
+    initial: dict[str, float] = {}
     for i in range(1, STAGES + 1):
         before = f"b{i - 1}" if i > 1 else "1"
         binding = f"kon{i}*a{i}*{before} - koff{i}*c{i}"
