@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odefit import ForwardMap, Model, Problem
+from odefit import ForwardMap, Model, Problem, library
+from odefit.methods.starts import sample
 from odefit.simulation import Failure
 from odefit.simulation.engines import EngineName
 from tests.simulation.numerics import Array, by_unknown, differences, integrated
@@ -169,3 +170,10 @@ def test_nothing_is_printed_by_an_engine_that_fails(capfd: pytest.CaptureFixture
     captured = capfd.readouterr()
     assert captured.out == ""
     assert captured.err == ""
+
+
+def test_a_blow_up_that_uses_up_the_taylor_methods_steps_is_called_so() -> None:
+    problem = library.load("crauste-f")
+    found = ForwardMap(problem).evaluate(sample(problem, 0, 1, 0)[0])
+    assert isinstance(found, Failure)
+    assert "without bound" in found.reason

@@ -316,5 +316,7 @@ def _require(package: str, consequence: str) -> None:
 def _either(
     second: SegmentSolution | EngineFailure, first: SegmentSolution | EngineFailure
 ) -> SegmentSolution | EngineFailure:
-    """Return the second attempt if it succeeded, else the first with its reason."""
-    return second if isinstance(second, SegmentSolution) else first
+    """Return the second attempt if it succeeded, else the failure that says more."""
+    if isinstance(second, SegmentSolution) or isinstance(first, SegmentSolution):
+        return second if isinstance(second, SegmentSolution) else first
+    return second if first.out_of_steps else first
