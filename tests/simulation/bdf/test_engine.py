@@ -237,3 +237,55 @@ def test_kinks_are_integrated() -> None:
     theirs = integrated(ForwardMap(problem, "casadi", 1e-11), vector)
     assert np.allclose(ours.states, theirs.states, rtol=1e-6)
     assert np.allclose(ours.sensitivities, theirs.sensitivities, rtol=1e-5)
+
+
+def test_a_transient_may_be_shorter_than_the_spacing_of_times() -> None:
+    """Numbers near -1e5 are 1.5e-11 apart; x' = k (1 - x) settles within 1e-12."""
+    problem = Problem(
+        Model(ode={"x": "k*(1 - x)"}),
+        {"t": [0.0], "x": [1.0]},
+        {"k": {}},
+        {"x": 0.0},
+        t0=-1e5,
+    )
+    found = integrated(ForwardMap(problem, "bdf"), np.array([1e13]))
+    assert found.states[0, 0] == pytest.approx(1.0, rel=1e-9)
+
+
+def random_network(seed: int) -> tuple[Problem, Array]:
+    """Reactions of first and second order, some inhibited, with rates over eight decades.
+
+    None is autocatalytic: CVODES leaves unstable steady states by rounding.
+    """
+    rng = np.random.default_rng(seed)
+    n, reactions = int(rng.integers(1, 8)), int(rng.integers(1, 10))
+    changes: list[list[str]] = [["0"] for _ in range(n)]
+    for r in range(reactions):
+        a, b, c = (int(i) for i in rng.integers(0, n, 3))
+        forms = [f"k{r}*x{a}*x{b}", f"k{r}*x{a}", f"k{r}*x{a}/(1 + x{b}^2)"]
+        term = forms[1 if c == b else int(rng.choice(3, p=[0.4, 0.4, 0.2]))]
+        changes[a].append(f"- {term}")
+        changes[c].append(f"+ {term}")
+    t0 = float(rng.choice([0.0, -1e5, 3.0]))
+    times = t0 + np.sort(rng.uniform(0, 10 ** rng.uniform(-3, 4), 5))
+    problem = Problem(
+        Model(ode={f"x{i}": " ".join(terms) for i, terms in enumerate(changes)}),
+        {"t": times, "x0": np.ones(5)},
+        {f"k{r}": {} for r in range(reactions)},
+        {f"x{i}": float(rng.choice([0.0, 1.0, 1e-6, 100.0])) for i in range(n)},
+        t0=t0,
+    )
+    return problem, 10 ** rng.uniform(-4, 4, reactions)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_reaction_networks_are_solved_as_by_cvodes(seed: int) -> None:
+    problem, vector = random_network(seed)
+    ours = integrated(ForwardMap(problem, "bdf"), vector)
+    theirs = integrated(ForwardMap(problem, "casadi", 1e-10), vector)
+    size = np.abs(theirs.states).max(axis=0)
+    size = np.maximum(size, 1e-6 * max(size.max(), 1.0))
+    assert (np.abs(ours.states - theirs.states) / size).max() < 1e-5
+    change = np.abs(ours.sensitivities - theirs.sensitivities) * vector[list(ours.unknowns)]
+    largest = np.abs(theirs.sensitivities * vector[list(ours.unknowns)]).max(axis=(0, 2))
+    assert (change.max(axis=(0, 2), initial=0.0) / np.maximum(largest, size)).max() < 1e-5

@@ -157,7 +157,7 @@ class BdfEngine:
             status, time, tried, step = integration.integrate(
                 self._equations,
                 float(start),
-                np.ascontiguousarray(times, dtype=float),
+                np.ascontiguousarray(times, dtype=float) - start,
                 states,
                 np.concatenate([initial.scalars, polynomials.ravel()]),
                 sensitivities,
@@ -169,6 +169,7 @@ class BdfEngine:
                 out_sensitivities,
             )
             steps += tried
+            time += float(start)
             if status != integration.FINISHED:
                 out_of_steps = status == integration.TOO_MANY_STEPS
                 ahead = float(segment.times[-1] - time) / step if step > 0 else math.inf

@@ -189,10 +189,14 @@ def integrate(
 ) -> tuple[int, float, int, float]:
     """Integrate from `start` through `times`.
 
+    Time is counted from `start`: steps may be far shorter than the spacing of numbers there.
+
     Parameters
     ----------
-    start, times
-        The initial time, and the times at which values are wanted, increasing, shape (k,).
+    start
+        The initial time.
+    times
+        Times after `start` at which values are wanted, counted from there, increasing, shape (k,).
     states
         Initial states, shape (n,).
     constants
@@ -212,8 +216,8 @@ def integrate(
 
     Returns
     -------
-    How the integration has ended, when, after how many steps (failed ones included), and the
-    length of the last step.
+    How the integration has ended, when (counted from `start`), after how many steps (failed ones
+    included), and the length of the last step.
     """
     e = eq.elimination
     n = states.shape[0]
@@ -239,7 +243,7 @@ def integrate(
     delta = np.empty(n)
     x = np.empty(1 + n + constants.shape[0])
     x[0] = start
-    t = start
+    t = 0.0
     end = times[-1]
     matrix = np.empty((MAX_ORDER + 1, MAX_ORDER + 1))
     rows = np.empty((MAX_ORDER + 1, max(n, n * width)))
@@ -253,7 +257,7 @@ def integrate(
         weights[i] = 1.0 / (atol[i] + rtol * abs(states[i]))
     for i in range(constants.shape[0]):
         x[1 + n + i] = constants[i]
-    h = first_step(eq, t, end - start, x, w, correction, weights)
+    h = first_step(eq, start, end, x, w, correction, weights)
     if h == 0.0:
         return UNDEFINED, t, 0, 0.0
     for i in range(n):
@@ -275,7 +279,7 @@ def integrate(
     while True:
         if tried >= max_steps:
             return TOO_MANY_STEPS, t, tried, h
-        if h < 1e-15 * abs(t) or h < 1e-25 * (end - start):
+        if h < 1e-15 * abs(t) or h < 1e-25 * end:
             return TOO_STEEP if rejected else NO_CONVERGENCE, t, tried, h
         if t + 1.0001 * factor * h >= end and t + factor * h != end:
             factor = (end - t) / h
@@ -294,7 +298,7 @@ def integrate(
         for i in range(n):
             psi[i] = predicted[i] - psi[i]
             weights[i] = 1.0 / (atol[i] + rtol * abs(predicted[i]))
-        x[0] = new_t
+        x[0] = start + new_t
         converged = False
         while not converged:
             if age > MAX_JACOBIAN_AGE:
