@@ -143,3 +143,15 @@ def test_output_times_may_be_close_together_in_a_long_segment(late: list[float])
     decay = np.exp(-1e4 * times)
     assert found.states[:, 0] == pytest.approx(1 + decay, abs=1e-7)
     assert found.sensitivities[:, 0, 0] == pytest.approx(-times * decay, abs=1e-9)
+
+
+def test_what_is_too_large_to_compile_goes_to_the_implicit_engine_at_once() -> None:
+    n = 60
+    rates: dict[str, dict[str, float]] = {f"k{i}": {} for i in range(n)}
+    chain = {f"x{i}": f"{f'k{i - 1}*x{i - 1}' if i else '1'} - k{i}*x{i}" for i in range(n)}
+    initial = dict.fromkeys(chain, 0.5)
+    problem = Problem(Model(ode=chain), {"t": [1.0], "x59": [1.0]}, rates, initial, t0=0.0)
+    forward = ForwardMap(problem)
+    found = evaluated(forward, np.full(n, 0.7))
+    assert forward.engines.preferred(found.choice) == "bdf"
+    assert forward.accuracy(found.choice) == IMPLICIT_TOLERANCE

@@ -190,7 +190,7 @@ class Engines:
             return taylor.integrate(*problem, MAX_TAYLOR_STEPS), choice
         costs = self._costs(field, pattern)
         if import_problem("heyoka") or costs.too_large_for_taylor:
-            return self._implicit(field, pattern, *problem), choice
+            return self._implicit(field, pattern, *problem), EngineChoice(stiff=True)
         taylor = self._engine("heyoka", field, pattern)
         usual = costs.taylor_steps(USUAL_IMPLICIT_STEPS)
         allowed = choice.taylor_steps or usual
