@@ -29,7 +29,7 @@ from odefit.simulation.engine import (
     SegmentSolution,
     magnitudes,
 )
-from odefit.simulation.segments import Segment, SmoothPart
+from odefit.simulation.segments import Segment, SmoothPart, input_value
 
 MAX_INTEGRATORS = 500
 """Number of integrators that are kept at a time: one for each set of relative output times."""
@@ -114,9 +114,7 @@ class CasadiEngine:
         values |= dict(zip(field.scalars, ca.vertsplit(scalars) if p else [], strict=True))
         values[TIME] = time
         for k, name in enumerate(field.inputs):
-            s = time - inputs[0, k]
-            c = inputs[:, k]
-            values[name] = c[1] + s * (c[2] + s * (c[3] + s * c[4]))
+            values[name] = input_value(ca.vertsplit(inputs[:, k]), time)
         rhs = ca.vertcat(*field.rhs(values, algebra)) / scale
         constraints = ca.vertcat(*field.constraints(values, algebra)) if a else ca.SX(0, 1)
         dense = ca.SX(p, m)

@@ -14,8 +14,8 @@ from odefit.problem.arrays import Array
 from odefit.simulation.segments import Segment
 
 ABSOLUTE_OVER_RELATIVE = 1e-3
-"""Absolute tolerance of the implicit engines over the relative one, in units of each state's own
-magnitude."""
+"""Absolute tolerance of all engines but the Taylor method over the relative one, in units of each
+state's own magnitude: a state that passes through zero does not stop the others."""
 
 
 @dataclass(frozen=True, eq=False)

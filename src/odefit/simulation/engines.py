@@ -17,6 +17,7 @@ from typing import Literal
 from odefit.problem.errors import InputError
 from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engine import (
+    ABSOLUTE_OVER_RELATIVE,
     BatchIntegrator,
     Engine,
     EngineFailure,
@@ -75,10 +76,6 @@ LL_ORDER: Literal[2, 3] = 3
 """Order of the Local Linearization method: 2 as published, 3 with states and sensitivities
 corrected by the defect of each step. At equal error of the states the latter takes a tenth of
 the steps, and its sensitivities are usable for standard errors."""
-
-LL_ABSOLUTE = 1e-3
-"""Absolute tolerance of the Local Linearization method over its relative one, in units of each
-state's size, as CVODES has it: a state that passes through zero does not stop the others."""
 
 OPERATIONS_ALONE = 500
 """Operations of states and sensitivities from which on the Taylor method is also compiled for the
@@ -146,7 +143,7 @@ class Engines:
         """Return whether it pays to integrate the states alone where no derivatives are needed."""
         if self.preferred(choice) != "heyoka" or self.implicit(field, choice):
             return True
-        return StepCosts.of(field, directions).operations >= OPERATIONS_ALONE
+        return self._costs(field, directions).operations >= OPERATIONS_ALONE
 
     def warnings(self, field: VectorField) -> tuple[str, ...]:
         """Return sentences about engines that `field` would use and whose packages are missing."""
@@ -188,7 +185,7 @@ class Engines:
         if self.setting == "heyoka":
             taylor = self._engine("heyoka", field, pattern)
             return taylor.integrate(*problem, MAX_TAYLOR_STEPS), choice
-        costs = self._costs(field, pattern)
+        costs = self._costs(field, pattern.directions)
         if import_problem("heyoka") or costs.too_large_for_taylor:
             return self._implicit(field, pattern, *problem), EngineChoice(stiff=True)
         taylor = self._engine("heyoka", field, pattern)
@@ -254,7 +251,7 @@ class Engines:
 
     @property
     def _local_tolerances(self) -> tuple[float, float]:
-        return self.local_tolerance, LL_ABSOLUTE * self.local_tolerance
+        return self.local_tolerance, ABSOLUTE_OVER_RELATIVE * self.local_tolerance
 
     def _implicit(
         self,
@@ -274,10 +271,10 @@ class Engines:
         """Return whether the Taylor method cannot integrate the equations."""
         return bool(field.algebraic) or not field.smooth
 
-    def _costs(self, field: VectorField, pattern: SensitivityPattern) -> StepCosts:
-        if pattern.directions not in self._step_costs:
-            self._step_costs[pattern.directions] = StepCosts.of(field, pattern.directions)
-        return self._step_costs[pattern.directions]
+    def _costs(self, field: VectorField, directions: int) -> StepCosts:
+        if directions not in self._step_costs:
+            self._step_costs[directions] = StepCosts.of(field, directions)
+        return self._step_costs[directions]
 
     def _engine(self, name: EngineName, field: VectorField, pattern: SensitivityPattern) -> Engine:
         key = (name, pattern)

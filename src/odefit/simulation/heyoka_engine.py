@@ -37,7 +37,8 @@ from odefit.simulation.engine import (
     InitialValueProblems,
     SegmentSolution,
 )
-from odefit.simulation.segments import Segment
+from odefit.simulation.segments import Segment, input_value
+from odefit.simulation.step_costs import DIRECTIONS_IN_LANES
 
 # Where a solution ends, the search for events warns of every polynomial that is not finite.
 hy.set_logger_level_error()
@@ -45,10 +46,6 @@ hy.set_logger_level_error()
 LANES = 4
 """Problems, or shares of directions, that are integrated at once: as many doubles as the vectors
 of most processors hold."""
-
-DIRECTIONS_PER_BATCH = 12
-"""Number of directions from which on spreading them pays for the longer compilation (0.1 to
-0.2 s more)."""
 
 
 class HeyokaAlgebra:
@@ -180,7 +177,7 @@ class HeyokaEngine:
     def __init__(self, field: VectorField, pattern: SensitivityPattern, tolerance: float) -> None:
         self._n, self._p = len(field.states), len(field.scalars)
         self._m = pattern.directions
-        self._lanes = LANES if self._m >= DIRECTIONS_PER_BATCH else 1
+        self._lanes = LANES if self._m >= DIRECTIONS_IN_LANES else 1
         # Direction k is column k % columns of lane k // columns.
         columns = self._columns = math.ceil(self._m / self._lanes)
         entries = sorted(pattern.entries)
@@ -398,9 +395,7 @@ def _variational_system(
     values |= dict(zip(field.scalars, scalars, strict=True))
     values[TIME] = hy.time
     for k, name in enumerate(field.inputs):
-        left, *c = (hy.par[p + 5 * k + i] for i in range(5))
-        s = hy.time - left
-        values[name] = c[0] + s * (c[1] + s * (c[2] + s * c[3]))
+        values[name] = input_value([hy.par[p + 5 * k + i] for i in range(5)], hy.time)
     zero = hy.expression(0.0)
     rhs = [zero + f for f in field.rhs(values, algebra)]
     system = list(zip(states, rhs, strict=True))

@@ -86,8 +86,9 @@ class _Scalar:
         self.columns = np.zeros(0, dtype=np.intp)
         self._expressions: list[tuple[slice, Binding]] = []
         direct = [not isinstance(b, (float, Expression)) for b in bounds]
-        if all(direct) and len(set(bounds)) == 1:
-            self.index = int(bounds[0])  # type: ignore[arg-type]
+        shared = {b for b in bounds if not isinstance(b, (float, Expression))}
+        if all(direct) and len(shared) == 1:
+            self.index = shared.pop()
             return
         at = np.repeat(direct, counts)
         self.rows = np.flatnonzero(at)

@@ -41,7 +41,7 @@ from odefit.simulation.trajectory import Trajectory
 
 @dataclass(frozen=True, eq=False)
 class ResidualSource:
-    """Where consecutive residuals come from.
+    """The condition and the times that consecutive residuals come from.
 
     Attributes
     ----------

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -92,6 +92,16 @@ class TimelineEntry:
     events: tuple[Mapping[str, Expression], ...]
     segment: Segment | None
     rows: tuple[int, ...]
+
+
+def input_value(polynomial: Sequence[Any], time: Any) -> Any:
+    """Return the value of an input at `time` by its polynomial, see :class:`Segment`.
+
+    Numbers and the symbols of any engine are treated alike.
+    """
+    left, *c = polynomial
+    s = time - left
+    return c[0] + s * (c[1] + s * (c[2] + s * c[3]))
 
 
 def timeline(

@@ -10,10 +10,12 @@ TAYLOR_OPERATION = 45.0
 """Time that the Taylor method takes for an operation of the equations in a step, in ns."""
 
 TAYLOR_OPERATION_IN_LANES = 22.0
-"""The same where directions are spread over the lanes of vectors, in ns."""
+"""Time that it takes for an operation where directions are spread over vector lanes, in ns."""
 
 DIRECTIONS_IN_LANES = 12
-"""Number of directions from which on they are spread."""
+"""Number of directions from which on the Taylor method spreads them over the lanes of vectors.
+
+That pays then for the longer compilation (0.1 to 0.2 s more)."""
 
 IMPLICIT_STEP = 500.0
 """Time of an implicit step beside what grows with the equations, in ns."""

@@ -66,7 +66,7 @@ class _Sum:
 
 
 class _Places(NamedTuple):
-    """Where the parts of a :class:`_Sum` and their derivatives are.
+    """The places of the parts of a :class:`_Sum` and of their derivatives among the values.
 
     Attributes
     ----------

@@ -176,7 +176,7 @@ class AveragedSpline:
 
     @cached_property
     def _expansion(self) -> Expansion:
-        """The same spline with the covariance of its coefficients."""
+        """Return the same spline with the covariance of its coefficients."""
         design, s2 = self.design, self.design.singular**2
         members = []
         for r, v, sd, shrunk in zip(

@@ -127,7 +127,7 @@ class PenalisedDesign:
 
     @property
     def unevenness(self) -> float:
-        """The same lambda where data are sparsest over `unit`, the rarest tenth left out."""
+        """The ratio to `unit` of the lambda where data are sparsest, the rarest tenth left out."""
         return self._densities[1] / self._densities[0]
 
     @cached_property

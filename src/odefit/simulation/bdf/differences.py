@@ -26,10 +26,10 @@ ALPHA = (1.0 - KAPPA) * GAMMA
 """Coefficients by order of the correction in the derivative."""
 
 EXTRAPOLATION = np.tri(MAX_ORDER + 1)
-"""By order, shares of the differences in the values that they extrapolate to, a step ahead."""
+"""Shares, by order, of the differences in the values that they extrapolate to, a step ahead."""
 
 IMPLICIT = EXTRAPOLATION.copy()
-"""By order, shares of the differences in the right-hand side of the implicit equations: what they
+"""Shares, by order, of the differences in the right-hand side of the implicit equations: what they
 extrapolate to, less what they give of the derivative."""
 
 IMPLICIT[1:, :] -= np.tri(MAX_ORDER + 1)[1:, :] * GAMMA / ALPHA[1:, None]

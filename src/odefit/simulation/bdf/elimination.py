@@ -17,7 +17,7 @@ LARGEST_MULTIPLIER = 1e8
 
 
 class Elimination(NamedTuple):
-    """Where the entries of I - c J and of its factors L and U stand in one array.
+    """The positions of the entries of I - c J, and of its factors L and U, in one array.
 
     Row k of U and column k of L are stored side by side, so that elimination reads memory in
     order. The multipliers of L have a unit diagonal; the diagonal of U is stored inverted.

@@ -23,7 +23,7 @@ from odefit.simulation.engine import (
     SegmentSolution,
     magnitudes,
 )
-from odefit.simulation.segments import Segment
+from odefit.simulation.segments import Segment, input_value
 
 LANES = 8
 """Multiple of directions in a tile: as many doubles as the widest vectors of processors hold."""
@@ -70,9 +70,7 @@ class CompiledField:
         values |= dict(zip(field.scalars, scalars, strict=True))
         values[TIME] = time
         for k, name in enumerate(field.inputs):
-            left, *c = symbols[1 + n + p + 5 * k :][:5]
-            s = time - left
-            values[name] = c[0] + s * (c[1] + s * (c[2] + s * c[3]))
+            values[name] = input_value(symbols[1 + n + p + 5 * k :][:5], time)
         rhs = field.rhs(values, CasadiAlgebra())
         pattern = ca.jacobian_sparsity(ca.vertcat(*rhs), ca.vertcat(*states))
         self.order = minimum_degree(*_triplets(pattern), n)
