@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import resource
 import sys
 import time
 from collections.abc import Callable
@@ -72,7 +73,7 @@ def measure(
         "first": first,
         "cost": least(lambda: forward.evaluate_cost(vector, choice), repeats),
         "gradient": least(lambda: forward.evaluate(vector, choice), repeats),
-        "value": found.cost,
+        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
     }
 
 
@@ -115,12 +116,12 @@ def main() -> None:
     for name, source in sources.items():
         ours, theirs = (child(source, engine, options) for engine in ENGINES)
         if "failure" in ours:
-            rows.append([name, str(ours["failure"]), *[""] * 7])
+            rows.append([name, str(ours["failure"]), *[""] * 8])
             continue
         cost, gradient = float(ours["cost"]), float(ours["gradient"])
         row = [name, f"{ours['states']}, {ours['unknowns']}, {ours['conditions']}"]
         row += [f"{float(ours['first']):.2f}", f"{cost:.2f}", f"{gradient:.2f}"]
-        row.append(f"{gradient / cost:.1f}")
+        row += [f"{gradient / cost:.1f}", f"{float(ours['memory']):.2f}"]
         if "failure" in theirs:
             row += [str(theirs["failure"]), "", ""]
         else:
@@ -129,11 +130,13 @@ def main() -> None:
             row.append(f"{faster[-1]:.1f}")
         rows.append(row)
     header = ["model", "states, unknowns, conditions", "first, s", "cost, ms", "gradient, ms"]
-    header += ["gradient / cost", "CVODES cost, ms", "CVODES gradient, ms", "faster"]
+    header += ["gradient / cost", "memory, GB", "CVODES cost, ms", "CVODES gradient, ms", "faster"]
     table = markdown(header, rows)
-    mean = math.exp(float(np.mean(np.log(faster)))) if faster else math.nan
-    summary = f"Gradients are {mean:.1f} times faster than CVODES' in the geometric mean."
-    publish(f"{machine()}\n\n{table}\n\n{summary}", options.out)
+    text = f"{machine()}\n\n{table}"
+    if faster:
+        mean = math.exp(float(np.mean(np.log(faster))))
+        text += f"\n\nGradients are {mean:.1f} times faster than CVODES' in the geometric mean."
+    publish(text, options.out)
 
 
 if __name__ == "__main__":
