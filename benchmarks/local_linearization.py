@@ -48,7 +48,8 @@ from odefit.simulation.engine import (
     InitialState,
     InitialValueProblems,
 )
-from odefit.simulation.heyoka_engine import HeyokaBatchIntegrator, HeyokaEngine
+from odefit.simulation.heyoka_batches import HeyokaBatchIntegrator
+from odefit.simulation.heyoka_engine import HeyokaEngine
 from odefit.simulation.local_linearization import (
     LocalLinearizationBatchIntegrator,
     LocalLinearizationEngine,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from odefit.problem.errors import InputError, did_you_mean
 from studies.alpha_pinene import ALPHA_PINENE
+from studies.automatic import AUTOMATIC
 from studies.campaign import Campaign, Record
 from studies.global_campaign import GLOBAL
 from studies.library_fits import LIBRARY
@@ -23,7 +24,8 @@ __all__ = ["CAMPAIGNS", "Campaign", "Record", "campaign"]
 CAMPAIGNS: dict[str, Campaign] = {
     c.name: c
     for c in (
-        *(ALPHA_PINENE, GLOBAL, LIBRARY, MULTIPLE_SHOOTING, RATIONAL, RATIONAL_NOISE),
+        *(ALPHA_PINENE, AUTOMATIC, GLOBAL, LIBRARY, MULTIPLE_SHOOTING),
+        *(RATIONAL, RATIONAL_NOISE),
         *(RECOVERY, SEPARABLE, TRANSCRIPTION_STUDY, TRANSCRIPTION_STUDY_QUICK),
     )
 }

@@ -34,6 +34,7 @@ LAYERS = (
     "result_file",
     "reporting",
     "result",
+    "solutions",
     "fit",
     "library",
     "cli",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +26,10 @@ from odefit import (
     Start,
     Status,
 )
-from odefit.methods.estimate import Completeness, Estimate
+from odefit.methods.cost_tolerance import CostTolerance
+from odefit.methods.estimate import Certificate, Completeness, Estimate, Route
 from odefit.problem import problem_to_mapping
+from odefit.simulation import residual_table
 from tests.methods.problems import decay, explosive, oscillator
 
 TWELVE = (
@@ -195,6 +199,20 @@ def test_a_time_limit_gives_the_best_so_far() -> None:
     assert time.perf_counter() - began < 60  # not for ever
 
 
+def test_an_answer_that_cannot_be_beaten_has_converged_whatever_ended_the_search() -> None:
+    """The last improvement has brought it to zero."""
+
+    @dataclass(frozen=True)
+    class Late(Ends):
+        def solve(self, problem: Problem, control: Control) -> Estimate:
+            return replace(super().solve(problem, control), status=Status.TIME_LIMIT)
+
+    near = Late((((0.6, 1.9), 1.0),))
+    assert odefit.fit(decay(noise=0.0), near).status is Status.CONVERGED
+    assert odefit.fit(decay(noise=0.0), near, polish=False).status is Status.TIME_LIMIT
+    assert odefit.fit(decay(), near).status is Status.TIME_LIMIT
+
+
 def test_single_shooting_is_a_method_too() -> None:
     problem = decay().with_parameters(k={"guess": 1.0}, s={"guess": 1.0})
     result = odefit.fit(problem, SingleShooting())
@@ -313,6 +331,393 @@ def test_numpy_numbers_are_numbers() -> None:
     numbers: Any = {"seed": np.int64(3), "time_limit": np.float64(60), "jobs": np.int32(1)}
     result = odefit.fit(decay(), MultiStart(starts=1), **numbers)
     assert result.status is Status.CONVERGED
+
+
+# Converged means what a user thinks -----------------------------------------------------------
+
+
+def test_a_fit_without_noise_converges_where_errors_grow() -> None:
+    """Bock's example: residuals of 1e-8 are those of the last digit of p."""
+    result = odefit.fit(odefit.library.load("bock"))
+    assert result.status is Status.CONVERGED
+    assert result.best.parameters["p"] == pytest.approx(math.pi, rel=1e-12)
+    assert result.warnings == ()
+
+
+def test_zero_under_given_noise_is_zero() -> None:
+    """No measurement could tell 1e-9 of the data from nothing, whatever the unit of residuals."""
+    times = np.linspace(0.0, 4.0, 9)
+    plain = decay(data={"t": times, "y": 2 * np.exp(-0.7 * times)})
+    given = Problem(
+        plain.model, plain.data(), plain.parameters, plain.initial, noise={"y": {"sd": 1e-3}}
+    )
+    result = odefit.fit(given, MultiStart(), seed=1)
+    assert result.status is Status.CONVERGED
+    assert result.starts[0].exact
+    assert len(result.starts) == 2  # as many as the zero of plain least squares needs
+    assert len(result.solutions) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", odefit.library.names())
+def test_the_status_is_right_for_every_problem_of_the_library(name: str) -> None:
+    """Converged is what is as good as the reference, and what is zero has converged."""
+    problem, reference = odefit.library.load(name), odefit.library.reference(name)
+    result = odefit.fit(problem, seed=1, time_limit=20, jobs=1)
+    forward = odefit.ForwardMap(problem)
+    known = forward.evaluate(problem.vector({**reference.parameters, **reference.initial}))
+    assert not isinstance(known, odefit.Failure)
+    negligible = 2 * CostTolerance.of(forward).absolute
+    if result.status is Status.CONVERGED:
+        assert result.objective <= 1.001 * known.objective + negligible
+    else:
+        assert result.status is Status.TIME_LIMIT
+        assert result.objective > negligible
+
+
+def waves(frequency: float, sd: float, **more: Any) -> Problem:
+    """x = sin(w t) over many periods, from a guess of w."""
+    times = np.linspace(0.0, 30.0, 301)
+    random = np.random.default_rng(1)
+    data = {"t": times, "x": np.sin(2.0 * times) + sd * random.normal(size=301)}
+    return Problem(
+        Model(ode={"x": "w*y", "y": "-w*x"}),
+        data,
+        {"w": {"lower": 0.1, "upper": 6.0, "guess": frequency}},
+        {"x": 0.0, "y": 1.0},
+        **more,
+    )
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-4, 0.1])
+def test_a_local_optimum_that_does_not_describe_the_data_is_no_converged_fit(noise: float) -> None:
+    """A wrong frequency fits nothing; how large the noise is, dense data tell by themselves."""
+    wrong = odefit.fit(waves(3.0, noise), SingleShooting())
+    assert wrong.best.parameters["w"] != pytest.approx(2.0, abs=0.1)
+    assert wrong.assessment.local is not None
+    assert wrong.assessment.local.optimal
+    assert wrong.status is Status.NOT_CONVERGED
+    assert "does not describe the data" in wrong.message
+    right = odefit.fit(waves(2.01, noise), SingleShooting())
+    assert right.best.parameters["w"] == pytest.approx(2.0, abs=0.01)
+    assert right.status is Status.CONVERGED
+
+
+@pytest.mark.parametrize(("sd", "warned"), [(0.1, False), (0.03, True)])
+def test_residuals_above_the_noise_that_is_given_are_warned_of(sd: float, warned: bool) -> None:
+    result = odefit.fit(waves(2.01, 0.1, noise={"x": {"sd": sd}}), SingleShooting())
+    assert result.status is Status.CONVERGED
+    assert any("as large as the noise that is given" in w for w in result.warnings) == warned
+
+
+@dataclass(frozen=True)
+class Routed(SingleShooting):
+    """Tells of so many routes that ended at its answer."""
+
+    reached: int = 1
+
+    def solve(self, problem: Problem, control: Control) -> Estimate:
+        found = super().solve(problem, control)
+        routes = [Route(f"route {i}", 1, 0, 1, 0.0, 0.0, "") for i in range(self.reached)]
+        return replace(found, routes=routes)
+
+
+@pytest.mark.parametrize("reached", [1, 2])
+def test_what_several_methods_agree_on_is_an_answer_of_a_model_that_is_not_exact(
+    reached: int,
+) -> None:
+    """A straight line through an arc, without noise: the best that the model can do."""
+    times = np.linspace(0.0, 1.0, 40)
+    problem = Problem(
+        Model(ode={"x": "b"}),
+        {"t": times, "x": 1 + 2 * times + 0.3 * times**2},
+        {"b": {"guess": 1.0}},
+        {"x": {"guess": 1.0}},
+    )
+    result = odefit.fit(problem, Routed(reached=reached))
+    accepted = reached > 1
+    assert result.status is (Status.CONVERGED if accepted else Status.NOT_CONVERGED)
+    said = "describes the data, but not up to its noise"
+    assert any(said in w for w in result.warnings) == accepted
+    assert (said in result.message) != accepted
+
+
+def test_a_noise_that_is_estimated_may_stand_for_what_the_model_leaves_out() -> None:
+    """The arc again, now with a standard deviation that the residuals make."""
+    times = np.linspace(0.0, 1.0, 40)
+    problem = Problem(
+        Model(ode={"x": "b"}),
+        {"t": times, "x": 1 + 2 * times + 0.3 * times**2},
+        {"b": {"guess": 1.0}},
+        {"x": {"guess": 1.0}},
+        noise={"x": {"sd": "estimate"}},
+    )
+    result = odefit.fit(problem, SingleShooting())
+    assert result.status is Status.CONVERGED
+    assert not any("describes the data" in w for w in result.warnings)
+
+
+# The best that can be evaluated ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ends:
+    """A method that ends at given vectors, with costs of its own."""
+
+    ends: tuple[tuple[tuple[float, ...], float], ...]
+    name: str = "Ends"
+
+    def solve(self, problem: Problem, control: Control) -> Estimate:
+        starts = tuple(
+            Start(i, np.array(v), np.array(v), 2 * c, Status.CONVERGED, "", 1, 0.0, c)
+            for i, (v, c) in enumerate(self.ends)
+        )
+        return Estimate(starts, Status.CONVERGED, "given")
+
+
+@pytest.mark.parametrize("polish", [True, False])
+def test_where_the_best_end_cannot_be_integrated_the_next_is_the_answer(polish: bool) -> None:
+    """x = 1/(1 - k t) has no value at t = 4 for k = 0.3."""
+    method = Ends((((0.3,), 1e-9), ((0.29,), 1e-8), ((0.1,), 1e-7)))
+    result = odefit.fit(explosive(), method, polish=polish)
+    assert result.best.parameters["k"] == pytest.approx(0.1)
+    (warning,) = result.warnings
+    assert "cannot be integrated at full accuracy" in warning
+    assert "instead of 2e-09" in warning
+
+
+def test_where_no_end_can_be_integrated_as_usual_other_tolerances_are_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With so few steps, 1e-6 can be had and 1e-9 cannot."""
+    monkeypatch.setattr("odefit.simulation.engines.IMPLICIT_STEPS", 500)
+    times = np.linspace(0.0, 20.0, 30)
+    problem = Problem(
+        Model(ode={"x": "y", "y": "-w*w*x - 0*abs(x)"}),
+        {"t": times, "x": np.cos(1.3 * times)},
+        {"w": {"lower": 0.1, "upper": 5.0}},
+        {"x": 1.0, "y": 0.0},
+    )
+    assert isinstance(odefit.ForwardMap(problem).evaluate(np.array([1.3])), odefit.Failure)
+    result = odefit.fit(problem, Ends((((1.3001,), 1e-9),)))
+    assert result.best.parameters["w"] == pytest.approx(1.3, abs=1e-5)
+    (warning,) = result.warnings
+    assert "at a relative tolerance of 1e-06" in warning
+    assert result.uncertainty is not None
+    course = result.simulate()
+    assert course["x"].to_numpy() == pytest.approx(np.cos(1.3 * times), abs=1e-3)
+    table = residual_table(problem, result.best.vector)  # what reports show
+    assert not isinstance(table, odefit.Failure)
+    (residuals,) = table
+    assert np.abs(residuals.standardized).max() < 1e-3
+
+
+# Whatever interrupts it -----------------------------------------------------------------------
+
+
+STAGES: dict[str, Any] = {
+    "run": SingleShooting,  # the last improvement
+    "assess_uncertainty": import_module("odefit.fit"),
+    "assess_misfit": import_module("odefit.fit"),
+    "distinct_solutions": import_module("odefit.fit"),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("raised", [True, False])
+def test_an_interruption_at_any_stage_gives_the_best_so_far(
+    stage: str, raised: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By Ctrl-C, or, the second time, by the exception."""
+    called = getattr(STAGES[stage], stage)
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.undo()
+        if raised:
+            raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
+        return called(*arguments, **options)
+
+    monkeypatch.setattr(STAGES[stage], stage, interrupted)
+    result = odefit.fit(decay(), Ends((((0.5, 1.5), 1.0), ((0.1, 1.0), 2.0))))
+    assert result.status is Status.INTERRUPTED
+    assert result.solutions
+    assert result.assessment.local is not None
+    assert np.isfinite(result.objective)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_method_leaves_time_for_the_last_improvement() -> None:
+    @dataclass(frozen=True)
+    class Slow(Ends):
+        def solve(self, problem: Problem, control: Control) -> Estimate:
+            assert control.deadline is not None
+            left.append(control.deadline - time.time())
+            return super().solve(problem, control)
+
+    left: list[float] = []
+    for limit in (20.0, 1000.0):
+        odefit.fit(decay(), Slow((((0.5, 1.5), 1.0),)), time_limit=limit)
+    assert left[0] == pytest.approx(18.0, abs=1.0)
+    assert left[1] == pytest.approx(995.0, abs=1.0)
+
+
+# What the equations and branch and bound know -------------------------------------------------
+
+
+def flip_flop(**bounds: Any) -> Problem:
+    """Absorption and elimination, of which the plasma does not tell which is which."""
+    times = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 12.0])
+    ka, ke, volume = 1.5, 0.1, 0.5
+    course = 4.0 * ka / (ka - ke) * (np.exp(-ke * times) - np.exp(-ka * times)) / volume
+    return Problem(
+        Model(ode={"gut": "-ka*gut", "blood": "ka*gut - ke*blood"}, observables={"c": "blood/V"}),
+        {"t": times, "c": course + 0.01 * np.random.default_rng(1).normal(size=10)},
+        {k: {"lower": 0.001, "upper": 20.0, **bounds.get(k, {})} for k in ("ka", "ke", "V")},
+        {"gut": 4.0, "blood": 0.0},
+        t0=0.0,
+    )
+
+
+FIT: Any = import_module("odefit.fit")
+"""The module; the package has the function by this name."""
+
+
+@pytest.fixture
+def ample_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FIT, "STRUCTURE_SECONDS", 60.0)
+    monkeypatch.setattr(FIT, "MAX_STRUCTURE_SECONDS", 60.0)
+
+
+@pytest.mark.usefixtures("ample_time")
+def test_a_fit_lists_the_solutions_that_the_equations_admit() -> None:
+    """Whether a start has ended there or not."""
+    result = odefit.fit(flip_flop(), seed=1)
+    assert result.assessment.complete is not None
+    assert (result.assessment.complete.possible, result.assessment.complete.found) == (2, 2)
+    assert len(result.solutions) == 2
+    one, other = (s.parameters for s in result.solutions)
+    assert (one["ka"], one["ke"]) == pytest.approx((other["ke"], other["ka"]), rel=1e-6)
+    assert result.solutions[1].objective == pytest.approx(result.objective, rel=1e-6)
+    assert any("2 different solutions fit equally well" in w for w in result.warnings)
+
+
+@pytest.mark.usefixtures("ample_time")
+def test_solutions_outside_the_bounds_are_told_too() -> None:
+    result = odefit.fit(flip_flop(ka={"lower": 0.3}, ke={"upper": 0.3}), seed=1)
+    assert len(result.solutions) == 1
+    assert result.assessment.complete is not None
+    sentence = result.assessment.complete.sentence
+    assert "2 of them real and 1 within the bounds. Outside the bounds: ka = 0.0" in sentence
+    assert not result.warnings
+
+
+@pytest.mark.usefixtures("ample_time")
+def test_one_solution_is_said_to_be_the_only_one() -> None:
+    result = odefit.fit(decay(noise=0.0), seed=1)
+    text = str(result)
+    assert "The equations admit no second solution with the same outputs." in text
+    assert "others may fit as well" not in text
+    assert "Certificate" not in text
+
+
+@pytest.mark.usefixtures("ample_time")
+def test_the_estimates_do_not_depend_on_the_time_for_the_equations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ample = odefit.fit(flip_flop(), seed=1)
+    monkeypatch.setattr(FIT, "MAX_STRUCTURE_SECONDS", 0.0)
+    hasty = odefit.fit(flip_flop(), seed=1)
+    assert hasty.assessment.complete is None
+    assert "Completeness" not in str(hasty)
+    assert np.array_equal(hasty.best.vector, ample.best.vector)
+
+
+def test_at_an_answer_that_leaves_unknowns_open_no_count_is_claimed() -> None:
+    """The amplitude is zero there, and the rate, which the equations determine, does nothing."""
+    times = np.linspace(0.0, 4.0, 30)
+    noise = np.random.default_rng(1).normal(size=30)
+    flat = Problem(
+        Model(ode={"x": "-k*x"}, observables={"y": "c + x"}),
+        {"t": times, "y": 1.0 + 0.01 * np.abs(noise) * times},
+        {"k": {"lower": 0.1, "upper": 2.0}, "c": {}},
+        {"x": {"lower": 0.0}},
+    )
+    result = odefit.fit(flat, seed=1)
+    assert result.best.initial["x"] == 0.0
+    assert result.assessment.complete is None
+
+
+def test_only_a_default_fit_asks_the_equations() -> None:
+    assert odefit.fit(decay(), MultiStart(), seed=1).assessment.complete is None
+
+
+def test_a_certificate_is_added_to_any_fit() -> None:
+    result = odefit.fit(decay(), certify=True, seed=1, time_limit=60).assessment.bounds
+    plain = odefit.fit(decay().with_parameters(s={"lower": 0.0, "upper": 5.0}), seed=1)
+    proved = odefit.fit(
+        decay().with_parameters(s={"lower": 0.0, "upper": 5.0}), certify=True, seed=1, time_limit=60
+    )
+    assert result is None  # s has no upper bound
+    assert proved.assessment.bounds is not None
+    assert proved.assessment.bounds.closed
+    assert proved.assessment.bounds.lower <= plain.objective
+    assert proved.assessment.bounds.upper == pytest.approx(plain.objective, rel=1e-6)
+    assert proved.objective == pytest.approx(plain.objective, rel=1e-9)
+    assert proved.assessment.local is not None
+    assert "No other values within the bounds" in proved.assessment.local.sentence
+
+
+@pytest.mark.parametrize(
+    ("problem", "reason"),
+    [
+        (decay(), "needs finite bounds of all unknowns"),
+        (
+            odefit.library.load("rational-hiv"),
+            "branch and bound does not get far with more than 12 unknowns, and there are 15",
+        ),
+    ],
+)
+def test_where_nothing_can_be_certified_the_fit_stays(problem: Problem, reason: str) -> None:
+    method = SingleShooting(evaluations=30)
+    result = odefit.fit(problem, method, certify=True, time_limit=20)
+    assert result.assessment.bounds is None
+    assert result.solutions
+    (warning,) = (w for w in result.warnings if w.startswith("No certificate: "))
+    assert reason in warning
+
+
+def test_what_the_proof_finds_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A single start has found the wrong frequency."""
+    right = odefit.fit(waves(2.01, 0.1), SingleShooting())
+    bounds = Certificate(0.9 * right.objective, right.objective, "continuous time")
+
+    def proof(*_: Any) -> tuple[Estimate, str]:
+        return Estimate(right.starts, Status.CONVERGED, "", bounds), ""
+
+    monkeypatch.setattr(FIT, "certify_answer", proof)
+    result = odefit.fit(waves(3.0, 0.1), SingleShooting(), certify=True)
+    assert np.array_equal(result.best.vector, right.best.vector)
+    assert [s.index for s in result.starts] == [0, 1]
+    assert result.status is Status.CONVERGED
+
+
+def test_what_comes_after_the_search_is_told() -> None:
+    told: list[str] = []
+    odefit.fit(decay(), seed=1, certify=True, progress=lambda p: told.append(p.message))
+    assert told[-3:] == [
+        "improving the best answer",
+        "proving bounds of the objective",
+        "counting the solutions of the equations",
+    ]
+
+
+def test_methods_have_names() -> None:
+    named = odefit.fit(decay(), "multi-start", seed=1)
+    assert named.method == MultiStart().name
+    assert np.array_equal(named.best.vector, odefit.fit(decay(), MultiStart(), seed=1).best.vector)
+    with pytest.raises(InputError, match="did you mean 'multi-start'"):
+        odefit.fit(decay(), "multistart")
 
 
 # Methods that count solutions ------------------------------------------------------------------

@@ -241,7 +241,7 @@ def changed(path: list[str | int], value: Any) -> Callable[[dict[str, Any]], Non
         (["uncertainty", "trouble"], {"p1": "lost"}, "trouble.p1: expected one of 'no effect'"),
         (["starts", 0, "costs"], 1.0, r"starts\[0\]: unknown key costs"),
         (["assessment", "proof"], {}, "assessment: unknown key proof"),
-        (["routes"], [], "unknown key routes"),
+        (["paths"], [], "unknown key paths"),
         (["assessment", "local"], 3, "assessment.local: expected an object, got 3"),
         (["problem_definition"], "x", "problem_definition: expected an object"),
         (["problem_definition", "ode", "x1"], "-(p1", "problem_definition: .*x1"),

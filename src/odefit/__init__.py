@@ -29,6 +29,7 @@ from odefit.simulation import Failure, ForwardMap, simulate
 
 if TYPE_CHECKING:
     from odefit.methods.algebraic import Algebraic
+    from odefit.methods.automatic import Automatic
     from odefit.methods.branch_and_bound import BranchAndBound
     from odefit.methods.integral_matching import IntegralMatching
     from odefit.methods.multiple_shooting import Constraint, MultipleShooting
@@ -65,6 +66,7 @@ After a colon stands the name in the module, where that is another one.
 __all__ = [
     "AdaptiveMesh",
     "Algebraic",
+    "Automatic",
     "Baseline",
     "BranchAndBound",
     "Collocation",

@@ -6,38 +6,47 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
+from typing import TypeVar
 
-import numpy as np
-
+from odefit.assessment.certification import certify_answer
 from odefit.assessment.completeness import assess_completeness
 from odefit.assessment.continuity import assess_continuity
 from odefit.assessment.discretised import assess_agreement, assess_certificate
 from odefit.assessment.local import assess_local
-from odefit.assessment.parts import Assessment, Uncertainty
+from odefit.assessment.misfit import Misfit, assess_misfit
+from odefit.assessment.parts import Assessment, Local, Uncertainty
 from odefit.assessment.uncertainty import assess_uncertainty
-from odefit.methods.control import Control, Method, Progress
+from odefit.methods.control import Control, Method, Progress, interruptible
 from odefit.methods.cost_tolerance import CostTolerance
-from odefit.methods.estimate import Estimate, Start, Status
-from odefit.methods.polish import polished
+from odefit.methods.estimate import Estimate, Status
+from odefit.methods.polish import Answer, answer
 from odefit.methods.registry import make_method
-from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
 from odefit.result import Result, Solution
-from odefit.result_data import values_at
-from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation import ForwardMap
+from odefit.solutions import (
+    ambiguity,
+    bounded,
+    distinct_solutions,
+    equal_solutions,
+    indistinguishable_solutions,
+    solution,
+)
 
-MAX_SOLUTIONS = 20
-"""Largest number of distinct solutions that a result lists, the best first."""
+RESERVED_SHARE = 0.1
+"""Share of the time limit that is left for the last improvement of the answer."""
 
-SOLUTION_DISTANCE = 1e-2
-"""Relative difference of an unknown up to which the ends of two starts are one solution."""
+RESERVED = 5.0
+"""The largest number of seconds that are left for it."""
 
-COUNTED_SOLUTION_DISTANCE = 1e-5
-"""The same difference where a method counts solutions and so tells them apart."""
+STRUCTURE_SECONDS, STRUCTURE_SHARE, MAX_STRUCTURE_SECONDS = 0.3, 0.2, 2.0
+"""The solutions with the same outputs as the answer are counted within so many seconds, this share
+of those that the fit took, and so many at most; where there are others, they are searched for
+within the latter."""
 
 CONFIDENCE_LEVEL = 0.95
 """Default level of the confidence intervals."""
@@ -45,10 +54,12 @@ CONFIDENCE_LEVEL = 0.95
 VERSIONS = ("odefit", "numpy", "heyoka", "casadi", "numba")
 """Packages on which the numbers of a result depend, and whose versions it holds."""
 
+T = TypeVar("T")
+
 
 def fit(
     problem: Problem,
-    method: Method | None = None,
+    method: Method | str | None = None,
     *,
     seed: int = 0,
     time_limit: float | None = None,
@@ -58,6 +69,7 @@ def fit(
     checkpoint: str | Path | None = None,
     level: float = CONFIDENCE_LEVEL,
     polish: bool | None = None,
+    certify: bool = False,
 ) -> Result:
     """Estimate the unknowns of `problem`, and say what the answer is worth.
 
@@ -66,8 +78,8 @@ def fit(
     problem
         The model, the data, and what is known of the unknowns.
     method
-        The method; None for :class:`MultiStart` of :class:`SingleShooting`, with as many starts as
-        the evidence asks for.
+        The method, or its name on the command line; None for :class:`Automatic`, which combines
+        several. What each of these has found is in ``result.routes``.
     seed
         The seed of every random choice; the same seed gives the same result.
     time_limit
@@ -87,6 +99,10 @@ def fit(
         Whether the best answer is improved once more on the integrated trajectories. If not,
         the answer is the method's own, and so is the status. None leaves it to the method:
         ``IntegralMatching(polish=False)`` is not polished, all others are.
+    certify
+        Whether branch and bound (:class:`BranchAndBound`) proves, in the time that is left or in
+        at most a minute, how much better any other values within the bounds could be. It needs
+        finite bounds of all unknowns, and few of these.
 
     Raises
     ------
@@ -104,7 +120,8 @@ def fit(
     began = time.perf_counter()
     _check(problem, seed, time_limit, jobs, level)
     seed = int(seed)
-    method = method or make_method()
+    if method is None or isinstance(method, str):
+        method = make_method(method)
     if polish is None:
         # A method says so where its own answer is the one that is wanted.
         polish = not getattr(method, "answer_is_final", False)
@@ -116,39 +133,116 @@ def fit(
         progress,
         None if checkpoint is None else Path(checkpoint),
     )
-    estimate = method.solve(problem, control)
-    forward = ForwardMap(problem)
-    best = polished(forward, estimate, control) if polish else estimate.best
+    with interruptible(control):
+        estimate = method.solve(problem, _leaving_time(control, polish))
+        wanted = _Wanted(level, polish, getattr(method, "examines_structure", False), certify)
+        return _result(problem, method, estimate, control, began, wanted)
+
+
+def _tell(control: Control, estimate: Estimate, doing: str) -> None:
+    """Report what is done after the search."""
+    if control.report is None or estimate.best is None:
+        return
+    failed = sum(s.status is Status.FAILED for s in estimate.starts)
+    count = len(estimate.starts)
+    control.report(Progress(count, failed, estimate.best.objective, 0, doing))
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What is wanted of a fit beside its estimate, see :func:`fit`."""
+
+    level: float
+    polish: bool
+    structure: bool
+    certify: bool
+
+
+def _leaving_time(control: Control, polish: bool) -> Control:
+    """Return the control of a method, which leaves time for the last improvement of its answer."""
+    if control.deadline is None or not polish:
+        return control
+    left = max(control.deadline - time.time(), 0.0)
+    return replace(control, deadline=control.deadline - min(RESERVED_SHARE * left, RESERVED))
+
+
+def _result(
+    problem: Problem,
+    method: Method,
+    estimate: Estimate,
+    control: Control,
+    began: float,
+    wanted: _Wanted,
+) -> Result:
+    """Return what an estimate is worth. An interruption ends the stage that it meets."""
+    level, polish = wanted.level, wanted.polish
+    if polish:
+        _tell(control, estimate, "improving the best answer")
+    found = _unless_interrupted(
+        control,
+        lambda: answer(problem, estimate, control, polish),
+        lambda: answer(problem, estimate, control, False),
+    )
+    unproved = ""
+    if found is not None and wanted.certify and estimate.certificate is None:
+        _tell(control, estimate, "proving bounds of the objective")
+        first = found, estimate
+        found, estimate, unproved = _unless_interrupted(
+            control, lambda: _certified(*first, control, polish), lambda: (*first, "")
+        )
+    forward = ForwardMap(problem) if found is None else found.forward
     solutions: Sequence[Solution] = ()
     equal: Sequence[Solution] = ()
     assessment = Assessment()
     uncertainty = None
+    misfit: Misfit | None = None
     status, message = estimate.status, estimate.message
-    if best is not None:
-        evaluation, gap = _evaluated(forward, best, estimate)
-        if isinstance(evaluation, Evaluation):
-            if best.nodes is not None:
-                forward = ForwardMap(problem, nodes=best.nodes)
-            local = assess_local(forward, best.vector, evaluation, estimate.certificate)
-            conditions = 0 if best.nodes is None else best.nodes.equations
-            uncertainty = assess_uncertainty(forward, best.vector, evaluation, level, conditions)
-            solutions = _solutions(forward, best, estimate, uncertainty)
-            equal = _equal(forward, solutions, evaluation.choice)
-            assessment = Assessment(
-                local=local,
-                complete=assess_completeness(
-                    estimate.completeness,
-                    len(equal) if _bounded(problem) else None,
-                ),
-                bounds=assess_certificate(estimate.certificate),
-                discretisation=assess_agreement(estimate.agreement, problem.keys, best.vector),
-                continuity=assess_continuity(best.nodes, gap),
+    if found is not None:
+        best, evaluation = found.start, found.evaluation
+        local = assess_local(forward, best.vector, evaluation, estimate.certificate)
+        conditions = 0 if best.nodes is None else best.nodes.equations
+        uncertainty = _unless_interrupted(
+            control,
+            lambda: assess_uncertainty(forward, best.vector, evaluation, level, conditions),
+            lambda: None,
+        )
+        solutions = _unless_interrupted(
+            control,
+            lambda: distinct_solutions(found, estimate, uncertainty),
+            lambda: (solution(problem, best, evaluation, 1),),
+        )
+        misfit = _unless_interrupted(
+            control, lambda: assess_misfit(forward, best.vector, evaluation), lambda: None
+        )
+        status, message = _ending(estimate, found, local, misfit, polish, control)
+        complete = estimate.completeness
+        if (
+            wanted.structure
+            and complete is None
+            and status is Status.CONVERGED
+            and _determined(uncertainty)
+        ):
+            _tell(control, estimate, "counting the solutions of the equations")
+            seconds = _structure_seconds(control, time.perf_counter() - began)
+            complete, solutions = _unless_interrupted(
+                control,
+                lambda: indistinguishable_solutions(found, solutions, seconds, control),
+                lambda: (None, solutions),
             )
-            if status is Status.NOT_CONVERGED and local.optimal:
-                status = Status.CONVERGED
-            elif polish and status is Status.CONVERGED and not local.optimal:
-                status = Status.NOT_CONVERGED
-                message = f"{message}; {best.message}"
+        if complete is not None and complete.known and complete.possible == 1:
+            local = assess_local(
+                forward, best.vector, evaluation, estimate.certificate, unique=True
+            )
+        equal = equal_solutions(forward, solutions, evaluation.choice)
+        assessment = Assessment(
+            local=local,
+            complete=assess_completeness(complete, len(equal) if bounded(problem) else None),
+            bounds=assess_certificate(estimate.certificate),
+            discretisation=assess_agreement(estimate.agreement, problem.keys, best.vector),
+            continuity=assess_continuity(best.nodes, found.gap),
+        )
+    if control.interrupted.is_set():
+        status = Status.INTERRUPTED
     return Result(
         problem=problem,
         method=method.name,
@@ -161,13 +255,104 @@ def fit(
         warnings=(
             *problem.warnings,
             *forward.warnings,
-            *_ambiguity(problem, equal),
+            *([found.warning] if found is not None and found.warning else []),
+            *_misfit_warning(misfit, estimate),
+            *([unproved] if unproved else []),
+            *ambiguity(problem, equal),
             *_failed(estimate),
         ),
         seconds=time.perf_counter() - began,
-        seed=seed,
+        seed=control.seed,
         versions=_versions(),
+        routes=estimate.routes,
     )
+
+
+def _determined(uncertainty: Uncertainty | None) -> bool:
+    """Return whether the data determine all unknowns at the answer, which may be a special one."""
+    if uncertainty is None or uncertainty.directions:
+        return False
+    return not {"no effect", "not determined"} & set(uncertainty.trouble.values())
+
+
+def _corroborated(estimate: Estimate) -> bool:
+    """Return whether several methods have ended at the answer."""
+    return sum(route.hits > 0 for route in estimate.routes) > 1
+
+
+def _misfit_warning(misfit: Misfit | None, estimate: Estimate) -> list[str]:
+    """Return a warning of residuals above the noise, where the answer counts as one."""
+    if misfit is None or misfit.unfit(_corroborated(estimate)):
+        return []
+    return [_capital(misfit.sentence)]
+
+
+def _unbeatable(found: Answer) -> bool:
+    """Return whether the residuals are too small for anything to be better."""
+    tolerance = CostTolerance.of(found.forward)
+    negligible = tolerance.squares is not None and found.evaluation.cost <= tolerance.absolute
+    return found.start.exact or negligible
+
+
+def _structure_seconds(control: Control, spent: float) -> tuple[float, float]:
+    """Return how long solutions with the same outputs may be counted, and searched for."""
+    count = min(STRUCTURE_SECONDS + STRUCTURE_SHARE * spent, MAX_STRUCTURE_SECONDS)
+    left = math.inf if control.deadline is None else max(control.deadline - time.time(), 0.0)
+    return min(count, left), min(MAX_STRUCTURE_SECONDS, left)
+
+
+def _certified(
+    found: Answer, estimate: Estimate, control: Control, polish: bool
+) -> tuple[Answer, Estimate, str]:
+    """Return an answer and its estimate with a certificate, or a sentence on why there is none.
+
+    Where the proof has come across something better, that is the answer.
+    """
+    problem = found.forward.problem
+    proof, unproved = certify_answer(problem, found.start, control)
+    if proof is None:
+        return found, estimate, unproved
+    better = [s for s in proof.starts if s.cost < found.evaluation.cost]
+    starts = [replace(s, index=len(estimate.starts) + i) for i, s in enumerate(better)]
+    more = replace(estimate, starts=(*estimate.starts, *starts), certificate=proof.certificate)
+    if all(CostTolerance.of(found.forward).same(s, found.start) for s in better):
+        return found, replace(more, starts=estimate.starts), ""
+    return answer(problem, more, control, polish) or found, more, ""
+
+
+def _unless_interrupted(control: Control, stage: Callable[[], T], otherwise: Callable[[], T]) -> T:
+    """Return what a stage finds; a KeyboardInterrupt ends it, and the fit goes on without it."""
+    try:
+        return stage()
+    except KeyboardInterrupt:
+        control.interrupted.set()
+        return otherwise()
+
+
+def _ending(
+    estimate: Estimate,
+    found: Answer,
+    local: Local,
+    misfit: Misfit | None,
+    polish: bool,
+    control: Control,
+) -> tuple[Status, str]:
+    """Return how the fit ended, and the same in words."""
+    status, message = estimate.status, estimate.message
+    done = polish and status is Status.TIME_LIMIT and _unbeatable(found)
+    if done or (status is Status.NOT_CONVERGED and local.optimal):
+        status = Status.CONVERGED
+    elif polish and status is Status.CONVERGED and not local.optimal:
+        early = found.start.status is Status.TIME_LIMIT and control.out_of_time
+        status = Status.TIME_LIMIT if early else Status.NOT_CONVERGED
+        message = f"{message}; {found.start.message}"
+    if misfit is not None and misfit.unfit(_corroborated(estimate)):
+        # Several routes have told how large the residuals are.
+        said = misfit.short if estimate.routes else misfit.sentence
+        message = f"{message}. {_capital(said)}"
+        if polish and status is Status.CONVERGED:
+            status = Status.NOT_CONVERGED
+    return status, message
 
 
 def _check(
@@ -193,111 +378,6 @@ def _check(
         raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
 
 
-def _solutions(
-    forward: ForwardMap, best: Start, estimate: Estimate, uncertainty: Uncertainty
-) -> tuple[Solution, ...]:
-    """Return the distinct ends of starts, the best first.
-
-    Where the data leave directions undetermined, all ends of equal cost are one solution, since
-    it is chance which of them a start hits; not so for a method that counts the solutions.
-    """
-    tolerance = CostTolerance.of(forward)
-    ridge = bool(uncertainty.directions) or "no effect" in uncertainty.trouble.values()
-    ridge = ridge and estimate.completeness is None
-    closeness = SOLUTION_DISTANCE if estimate.completeness is None else COUNTED_SOLUTION_DISTANCE
-    ends = sorted(
-        (s for s in estimate.starts if s.status is Status.CONVERGED and math.isfinite(s.cost)),
-        key=lambda s: (s.cost, s.index),
-    )
-    distinct: list[Start] = [best]
-    hits = [0]
-    for end in ends:
-        for k, other in enumerate(distinct):
-            level = tolerance.same(end, other)
-            if level and (ridge or _close(end.vector, other.vector, closeness)):
-                hits[k] += 1
-                break
-        else:
-            distinct.append(end)
-            hits.append(1)
-    found = []
-    choice = UNDECIDED
-    for start, count in list(zip(distinct, hits, strict=True))[:MAX_SOLUTIONS]:
-        evaluation, _ = _evaluated(forward, start, estimate, choice)
-        choice = evaluation.choice
-        if isinstance(evaluation, Evaluation):
-            parameters, initial = values_at(forward.problem, start.vector)
-            found.append(
-                Solution(
-                    start.vector,
-                    parameters,
-                    initial,
-                    evaluation.objective,
-                    evaluation.log_likelihood,
-                    max(count, 1),
-                    start.nodes,
-                )
-            )
-    return tuple(found)
-
-
-def _evaluated(
-    forward: ForwardMap, start: Start, estimate: Estimate, choice: EngineChoice = UNDECIDED
-) -> tuple[Evaluation | Failure, float]:
-    """Evaluate the end of a start; return the largest discontinuity there if it is on nodes."""
-    if start.nodes is None:
-        return forward.evaluate(start.vector, choice), 0.0
-    assert estimate.evaluate_nodes is not None, "a method that ends on nodes evaluates them"
-    found = estimate.evaluate_nodes(forward.problem, start.vector, start.nodes)
-    return (found, math.nan) if isinstance(found, Failure) else found
-
-
-def _close(a: Array, b: Array, closeness: float) -> bool:
-    scale = np.maximum(np.abs(a), np.abs(b))
-    return bool(np.all(np.abs(a - b) <= closeness * scale + 1e-12))
-
-
-def _bounded(problem: Problem) -> bool:
-    return bool(np.isfinite(problem.lower).any() or np.isfinite(problem.upper).any())
-
-
-def _equal(
-    forward: ForwardMap, solutions: Sequence[Solution], choice: EngineChoice
-) -> list[Solution]:
-    """Return the solutions that fit as well as the best."""
-    tolerance = CostTolerance.of(forward)
-    best = min((_cost(forward, s) for s in solutions), default=math.inf)
-    zero = max(tolerance.zero(forward.accuracy(choice)), tolerance.absolute, 0.0)
-    return [
-        s
-        for s in solutions
-        if _cost(forward, s) - best <= max(tolerance.relative * abs(best), zero)
-    ]
-
-
-def _ambiguity(problem: Problem, equal: Sequence[Solution]) -> list[str]:
-    """Return a warning if several solutions fit equally well."""
-    if len(equal) < 2:
-        return []
-    vectors = np.array([s.vector for s in equal])
-    spread = np.ptp(vectors, axis=0) > SOLUTION_DISTANCE * np.abs(vectors).max(axis=0)
-    names = ", ".join(k for k, differs in zip(problem.keys, spread, strict=True) if differs)
-    if not names:
-        return []
-    return [
-        (
-            f"{len(equal)} different solutions fit equally well; they differ in {names}. "
-            "The estimates shown are those of one of them; all are in the list of solutions"
-        )
-    ]
-
-
-def _cost(forward: ForwardMap, solution: Solution) -> float:
-    if forward.likelihood and solution.log_likelihood is not None:
-        return -solution.log_likelihood
-    return 0.5 * solution.objective
-
-
 def _failed(estimate: Estimate) -> list[str]:
     """Return a warning if some starts failed."""
     failed = [s for s in estimate.starts if s.status is Status.FAILED]
@@ -316,3 +396,7 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "unknown"
     return found
+
+
+def _capital(sentence: str) -> str:
+    return f"{sentence[0].upper()}{sentence[1:]}"

@@ -27,7 +27,9 @@ class Result(ResultData):
     ``print(result)`` shows it as text; a notebook shows its tables. Its data are the attributes
     of :class:`odefit.result_data.ResultData`: ``problem``, ``method``, ``status``, ``message``,
     ``solutions`` (the best first), ``best``, ``objective``, ``log_likelihood``, ``starts``,
-    ``assessment``, ``uncertainty``, ``warnings``, ``seconds``, ``seed`` and ``versions``.
+    ``assessment``, ``uncertainty``, ``warnings``, ``seconds``, ``seed``, ``versions`` and, where
+    the fit has combined several methods, ``routes``: a :class:`odefit.methods.estimate.Route` for
+    each.
     """
 
     @property
@@ -71,10 +73,14 @@ class Result(ResultData):
         """
         from odefit.problem.experiment import frame
         from odefit.simulation import Failure, ForwardMap, simulate
+        from odefit.simulation.other_integrations import able_to_integrate
 
         wanted = None if times is None else np.atleast_1d(np.asarray(times, dtype=float))
         forward = ForwardMap(self.problem, nodes=self.best.nodes)
         found = simulate(self.problem, self.best.vector, wanted, experiment, forward=forward)
+        if isinstance(found, Failure):
+            forward = able_to_integrate(self.problem, self.best.vector, self.best.nodes)
+            found = simulate(self.problem, self.best.vector, wanted, experiment, forward=forward)
         if isinstance(found, Failure):
             raise RuntimeError(f"the simulation fails: {found}")  # noqa: TRY004 - no wrong type
         return frame(found.times, {**found.states, **found.observables})

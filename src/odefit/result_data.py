@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from odefit.assessment.parts import Assessment, Uncertainty
-from odefit.methods.estimate import Start, Status
+from odefit.methods.estimate import Route, Start, Status
 from odefit.problem.arrays import Array
 from odefit.problem.binding import Binding
 from odefit.problem.parameters import Parameter
@@ -30,7 +30,7 @@ class Solution:
     log_likelihood
         The logarithm of the likelihood, where the noise is given or estimated.
     hits
-        The number of starts that ended here.
+        The number of starts that ended here; 0 if the equations have told of it.
     nodes
         The points at which its trajectories begin anew, if no single integration can follow
         them, or if it satisfies conditions beside the data.
@@ -73,6 +73,8 @@ class ResultData:
         The seed with which the fit can be repeated.
     versions
         The versions of odefit and of the packages on which the numbers depend.
+    routes
+        What each method has tried, where the fit combines several.
     """
 
     problem: Problem
@@ -87,6 +89,7 @@ class ResultData:
     seconds: float
     seed: int
     versions: Mapping[str, str]
+    routes: Sequence[Route] = ()
 
     @property
     def best(self) -> Solution:

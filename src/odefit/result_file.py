@@ -34,10 +34,12 @@ FORMAT = 1
 KEYS = (
     "format", "problem", "method", "status", "message", "objective", "log_likelihood",
     "parameters", "initial", "noise", "solutions", "assessment", "uncertainty", "warnings",
-    "seconds", "seed", "versions", "unknowns", "starts", "problem_definition",
+    "seconds", "seed", "versions", "unknowns", "routes", "starts",
+    "problem_definition",
 )  # fmt: skip
 """The keys of a file, in their order. Those that are no attributes of :class:`ResultData` repeat
-what others say, for whoever reads the file without odefit."""
+what others say, for whoever reads the file without odefit. ``routes`` is there where the
+fit combined several methods."""
 
 BY_KEY = ("standard_errors", "intervals")
 """Parts of the uncertainty that are written by the key of the unknown, to be looked up there."""
@@ -111,7 +113,7 @@ def to_mapping(result: ResultData) -> dict[str, Any]:
         uncertainty[name] = dict(zip(uncertainty["keys"], uncertainty[name], strict=True))
     plain |= {"format": FORMAT, "problem": problem.name, "unknowns": list(problem.keys)}
     plain["problem_definition"] = _converter().unstructure(problem_to_mapping(problem))
-    return {key: plain[key] for key in KEYS}
+    return {key: plain[key] for key in KEYS if key != "routes" or result.routes}
 
 
 def from_mapping(data: Any, source: str = "result") -> ResultData:

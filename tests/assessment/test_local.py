@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from odefit import ForwardMap, Model, Problem
+from odefit import ForwardMap, Model, Problem, library
 from odefit.assessment import Local
 from odefit.assessment.local import OPTIMALITY_TOLERANCE, assess_local
 from odefit.methods.estimate import Certificate
@@ -151,3 +151,36 @@ def test_a_scale_of_log10_does_not_change_the_distance() -> None:
     at = np.array([1.9, 1.0])
     plain, log = (local(line(scale=s), at) for s in ("linear", "log10"))
     assert log.gradient == pytest.approx(plain.gradient, rel=1e-6)
+
+
+def test_residuals_of_the_size_of_the_unknowns_last_digit_are_an_optimum() -> None:
+    """Bock's example, where errors grow by exp(20): no value of p has residuals below 1e-8."""
+    problem = library.load("bock")
+    vector = np.array([math.pi])
+    forward = ForwardMap(problem)
+    evaluation = forward.evaluate(vector)
+    assert isinstance(evaluation, Evaluation)
+    found = local(problem, vector)
+    assert found.gradient > OPTIMALITY_TOLERANCE
+    assert found.optimal
+    assert "reproduces the data to rounding" in found.sentence
+    assert not local(problem, np.array([math.pi * (1 + 1e-12)])).optimal
+
+
+def test_steps_that_gain_less_than_the_accuracy_of_the_integration_are_none() -> None:
+    """Noise of 1e-6 of the data, and an implicit engine that is accurate to 1e-9 of them."""
+    problem = line(1e-4 * NOISE)
+    forward = ForwardMap(problem, "bdf")
+    vector = best(problem)
+
+    def assessed(error: float) -> Local:
+        at = vector + np.array([error, 0.0])
+        evaluation = forward.evaluate(at)
+        assert isinstance(evaluation, Evaluation)
+        return assess_local(forward, at, evaluation)
+
+    found = assessed(3e-8)
+    assert found.gradient > OPTIMALITY_TOLERANCE
+    assert found.optimal
+    assert "as far as their accuracy can tell" in found.sentence
+    assert not assessed(1e-6).optimal

@@ -33,7 +33,7 @@ def test_the_json_holds_what_the_design_says(folder: Path) -> None:
     found = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     assert found["format"] == 1
     assert found["problem"] == "decay"
-    assert found["method"] == "MultiStart(SingleShooting)"
+    assert found["method"] == "Automatic"
     assert found["status"] == "converged"
     assert found["seed"] == 5
     assert found["seconds"] > 0
@@ -45,12 +45,37 @@ def test_the_json_holds_what_the_design_says(folder: Path) -> None:
     assert best["objective"] == found["objective"] > 0
     assert found["log_likelihood"] is None
     assert found["assessment"]["local"]["optimal"] is True
-    assert found["assessment"]["complete"] is None
+    assert found["assessment"]["complete"]["possible"] == 1
     assert found["assessment"]["global"] is None
     assert found["uncertainty"]["standard_errors"]["k"] > 0
     assert {"odefit", "numpy"} <= set(found["versions"])
     assert isinstance(found["message"], str)
     assert not (folder / "result.json.checkpoint").exists()
+
+
+def test_a_certificate_can_be_asked_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where there is none, the fit is there all the same, and says why."""
+    assert run("fit", "decay.toml", "--certify") == 0
+    assert "No certificate: global optimisation needs finite bounds" in " ".join(
+        capsys.readouterr().out.split()
+    )
+    text = (folder / "decay.toml").read_text(encoding="utf-8")
+    bounded = text.replace("s = { lower = 0.0 }", "s = { lower = 0.0, upper = 5.0 }")
+    (folder / "bounded.toml").write_text(bounded, encoding="utf-8")
+    assert run("fit", "bounded.toml", "--certify", "--json", "certified.json") == 0
+    assert "Certificate: No values within the bounds" in capsys.readouterr().out
+    found = json.loads((folder / "certified.json").read_text(encoding="utf-8"))
+    assert found["assessment"]["global"]["closed"] is True
+
+
+def test_the_default_can_be_named(folder: Path) -> None:
+    assert run("fit", "decay.toml", "--method", "automatic", "--json", "named.json") == 0
+    named = odefit.load_result(folder / "named.json")
+    default = odefit.fit(odefit.load(folder / "decay.toml"))
+    assert named.method == default.method
+    assert np.array_equal(named.best.vector, default.best.vector)
+    assert named.assessment.complete is not None
+    assert [r.name for r in named.routes] == [r.name for r in default.routes]
 
 
 def test_the_json_is_read_back(folder: Path) -> None:
@@ -114,7 +139,7 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoint(
     run("fit", "decay.toml", "--json", "r.json", "--starts", "100000", "--time-limit", "0.5")
     stored = (folder / "r.json.checkpoint").read_bytes().count(b"\n") - 1
     assert run("fit", "decay.toml", "--json", "r.json", "--starts", str(stored)) == 0
-    assert f"in {stored} starts" in capsys.readouterr().out
+    assert f"{stored} start" in capsys.readouterr().out
     assert not (folder / "r.json.checkpoint").exists()
 
 

@@ -19,7 +19,7 @@ from tests.cli.commands import BLOW_UP, DECAY, refused, run
         ("fit decay.toml --seed -1", "seed: expected a whole number, not negative"),
         ("fit decay.toml --seed x", "invalid int value: 'x'"),
         ("fit decay.toml --method multistart", "did you mean 'multi-start'?"),
-        ("fit decay.toml --method x", "methods are: multi-start, single-shooting"),
+        ("fit decay.toml --method x", "methods are: automatic, multi-start, single-shooting"),
         ("fit decay.toml --method single-shooting --starts 2", "--starts"),
         ("fit decay.toml --json .", "is a directory"),
         ("fit decay.toml --json no/r.json", "the directory no does not exist"),

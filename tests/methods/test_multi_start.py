@@ -12,9 +12,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odefit import Control, MultiStart, Problem, Progress, SingleShooting, Start, Status, library
+from odefit import (
+    Control,
+    Model,
+    MultiStart,
+    Problem,
+    Progress,
+    SingleShooting,
+    Start,
+    Status,
+    library,
+)
 from odefit.methods import workers
 from odefit.methods.estimate import Estimate
+from odefit.methods.multi_start import (
+    MIN_SEARCH_TOLERANCE,
+    NOISE_SHARE,
+    SEARCH_TOLERANCE,
+    search_tolerance,
+)
 from tests.methods.problems import decay, explosive, oscillator
 
 
@@ -271,3 +287,32 @@ def test_threads_leave_standard_output_where_it_was(capsys: pytest.CaptureFixtur
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == ""
+
+
+class TestSearchTolerance:
+    """Errors of the integration are to stay below the noise, as far as that is known."""
+
+    @staticmethod
+    def of(sd: float | None, noise: float, points: int = 401) -> float:
+        times = np.linspace(0.0, 4.0, points)
+        scatter = noise * np.random.default_rng(1).standard_normal(points)
+        data = {"t": times, "x": np.exp(-times) + scatter}
+        given = None if sd is None else {"x": {"sd": sd}}
+        return search_tolerance(
+            Problem(Model(ode={"x": "-k*x"}), data, {"k": {}}, {"x": 1.0}, noise=given)
+        )
+
+    def test_large_noise_leaves_it_as_it_is(self) -> None:
+        assert self.of(0.1, 0.0) == SEARCH_TOLERANCE
+        assert self.of(None, 0.1) == SEARCH_TOLERANCE
+
+    def test_small_noise_lowers_it_given_or_seen(self) -> None:
+        assert self.of(1e-5, 0.0) == pytest.approx(NOISE_SHARE * 1e-5, rel=1e-6)
+        assert self.of(None, 1e-5) == pytest.approx(NOISE_SHARE * 1e-5, rel=0.5)
+
+    def test_it_has_a_least_value(self) -> None:
+        assert self.of(1e-9, 0.0) == MIN_SEARCH_TOLERANCE
+        assert self.of(None, 0.0) == MIN_SEARCH_TOLERANCE
+
+    def test_few_points_show_no_noise(self) -> None:
+        assert self.of(None, 0.0, 20) == SEARCH_TOLERANCE

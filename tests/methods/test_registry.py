@@ -38,7 +38,7 @@ def test_every_option_belongs_to_a_method() -> None:
 
 def test_without_a_name_the_default_is_made_with_the_options_given() -> None:
     assert make_method() == make_method(DEFAULT_METHOD)
-    assert make_method(None, {"starts": 3, "mesh": None}) == odefit.MultiStart(starts=3)
+    assert make_method(None, {"starts": 3, "mesh": None}) == odefit.Automatic(starts=3)
 
 
 @pytest.mark.parametrize(

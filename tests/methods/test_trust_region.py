@@ -421,3 +421,30 @@ def test_the_step_within_bounds_is_that_of_bounded_least_squares(seed: int) -> N
     promised = promised_decrease(residuals, jacobian, np.zeros(n), lower, upper)
     best = lsq_linear(jacobian, -residuals, (lower, upper), method="bvls", tol=1e-14)
     assert promised == pytest.approx(0.5 * residuals @ residuals - best.cost, rel=1e-8, abs=1e-10)
+
+
+def test_errors_of_the_integration_do_not_end_the_iteration_early() -> None:
+    """A curve through noisy data, whose computed values have errors of 1e-8 like an engine's.
+
+    The cost cannot tell the last steps; what is promised at their ends can.
+    """
+    times = np.linspace(0.0, 3.0, 400)
+    random = np.random.default_rng(1)
+    data = 2.0 * np.exp(-0.7 * times) + 1e-4 * random.normal(size=400)
+
+    def evaluate(x: Array) -> Point:
+        decay = np.exp(-x[1] * times)
+        jacobian = np.column_stack([decay, -x[0] * times * decay])
+        errors = 1e-8 * np.sin(1e12 * x[0] * (1 + times) + 1e12 * x[1])
+        r = x[0] * decay + errors - data
+        return Point(0.5 * float(r @ r), r, jacobian)
+
+    free = np.full(2, math.inf)
+    for seed in range(8):
+        start = np.array([1.0, 1.0]) + 0.2 * np.random.default_rng(seed).normal(size=2)
+        found = minimise(evaluate, start, -free, free, Tolerances(evaluations=300))
+        at = found.evaluation
+        assert at is not None
+        promised = promised_decrease(at.residuals, at.jacobian, found.vector, -free, free)
+        # In standard errors, which 398 degrees of freedom leave.
+        assert math.sqrt(2 * promised / (2 * at.cost / 398)) < 1e-3

@@ -11,7 +11,7 @@ import numpy as np
 
 import odefit
 from odefit.assessment.parts import Assessment, Direction, Local, Trouble, Uncertainty
-from odefit.methods.estimate import Completeness, Start, Status
+from odefit.methods.estimate import Completeness, Route, Start, Status
 from odefit.problem.arrays import Array
 from odefit.problem.experiment import Event, Experiment
 from odefit.problem.expressions import parse
@@ -367,3 +367,18 @@ def all_values(problem: Problem, vector: Array) -> tuple[Mapping[str, float], Ma
         if not own:
             initial[state] = {"gut": 1.0, "effect": 0.0055, "x1": 100.0, "x": 1.0}.get(state, 0.0)
     return parameters, initial
+
+
+def routed() -> Result:
+    """Several methods, of which two found the answer, one something worse and one was not tried."""
+    return replace(
+        alpha_pinene(),
+        method="Automatic",
+        message="the routes disagree: A and B found a lower objective than C. Three starts agree",
+        routes=(
+            Route("integral matching", 1, 0, 1, 19.8721666, 0.125, "converged"),
+            Route("single shooting", 4, 1, 2, 19.8721666, 1.5, "converged"),
+            Route("multiple shooting", 2, 2, 0, np.inf, 2.25, f"it failed {HOSTILE}"),
+            Route("direct transcription", 0, 0, 0, np.inf, 0.0, "not needed"),
+        ),
+    )

@@ -184,6 +184,16 @@ def test_starts_are_counted_with_their_reasons() -> None:
     assert 'experiment "run 1", t = 1230: the step size became too small' in text
 
 
+def test_all_routes_are_in_the_report() -> None:
+    """Those that were not taken with the reason, and markup in messages as text."""
+    page = report_html(examples.routed())
+    table = page.split("Routes to this answer")[-1].split("</table>")[0]
+    assert table.count("<tr>") == 1 + 4
+    assert "not needed" in table
+    assert "<script" not in table
+    assert "Routes to this answer" not in report_html(examples.alpha_pinene())
+
+
 def test_a_failed_fit_shows_the_data_and_the_reason() -> None:
     text = words(PAGES["failed"])
     assert "No solution was found. Every start failed." in text

@@ -93,3 +93,23 @@ def test_starts_are_grouped_by_reason_not_by_number() -> None:
 
 def test_long_lists_of_names_are_shortened() -> None:
     assert some([f"k{i}" for i in range(20)]).endswith("k7 and 12 more")
+
+
+def test_that_routes_disagree_is_said_first() -> None:
+    found = verdict(examples.routed())
+    assert found.sentences[0].startswith("The routes disagree: A and B")
+    assert found.sentences[1].startswith("The objective")
+
+
+def test_a_local_optimum_that_is_no_fit_is_called_so() -> None:
+    """And the headline does not say that the search had not converged."""
+    found = verdict(replace(GOOD, status=Status.NOT_CONVERGED, message="the reason"))
+    assert found.headline == "A local optimum was found, but no acceptable fit."
+    assert "The reason." in found.sentences
+    assert "It is a local optimum." not in found.sentences
+
+
+def test_a_second_solution_that_cannot_be_is_no_count() -> None:
+    complete = Completeness(1, 1, "No other.")
+    result = replace(GOOD, assessment=replace(GOOD.assessment, complete=complete))
+    assert "The equations admit no other values with the same outputs." in words(result)

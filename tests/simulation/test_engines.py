@@ -155,3 +155,33 @@ def test_what_is_too_large_to_compile_goes_to_the_implicit_engine_at_once() -> N
     found = evaluated(forward, np.full(n, 0.7))
     assert forward.engines.preferred(found.choice) == "bdf"
     assert forward.accuracy(found.choice) == IMPLICIT_TOLERANCE
+
+
+def test_a_dense_series_over_many_periods_is_long_rather_than_stiff() -> None:
+    """The Taylor method gets the steps that it needs before the implicit engine is asked."""
+    times = np.linspace(0.0, 128.0, 1501)
+    model = Model(ode={"x": "a*x - 0.8*x*y", "y": "c*x*y - d*y"})
+    ones = {"t": times, "x": np.ones(1501)}
+    problem = Problem(model, ones, {k: {} for k in "acd"}, {"x": {}, "y": {}})
+    forward = ForwardMap(problem)
+    vector = np.array([0.9, 0.5, 0.6, 0.3, 0.4])
+    found = evaluated(forward, vector)
+    assert found.choice == UNDECIDED  # nothing had to be learnt
+    # d ln x - c x + a ln y - 0.8 y is constant.
+    x, y = integrated(forward, vector).states.T
+    constant = 0.6 * np.log(x) - 0.5 * x + 0.9 * np.log(y) - 0.8 * y
+    assert np.ptp(constant) < 1e-10
+
+
+def test_costs_along_a_dense_series_are_those_of_the_evaluation_without_its_sensitivities() -> None:
+    times = np.linspace(0.0, 4.0, 300)
+    problem = Problem(
+        Model(ode={"x": "-k*x"}), {"t": times, "x": np.ones(300)}, {"k": {}}, {"x": 1.0}
+    )
+    forward = ForwardMap(problem)
+    vector = np.array([0.5])
+    exact = 0.5 * np.sum((np.exp(-0.5 * times) - 1.0) ** 2)
+    assert forward.cost(vector) == pytest.approx(exact, rel=1e-10)
+    directions = {pattern.directions for _, pattern in forward.engines._engines}
+    assert directions == {0}
+    assert evaluated(forward, vector).cost == pytest.approx(exact, rel=1e-10)

@@ -17,7 +17,8 @@ from odefit.simulation.engine import (
     InitialValueProblems,
     SegmentSolution,
 )
-from odefit.simulation.heyoka_engine import LANES, HeyokaBatchIntegrator, HeyokaEngine
+from odefit.simulation.heyoka_batches import HeyokaBatchIntegrator
+from odefit.simulation.heyoka_engine import LANES, HeyokaEngine
 from odefit.simulation.segments import Segment
 from tests.simulation.numerics import Array
 

@@ -40,4 +40,8 @@ def assess_completeness(c: Completeness | None, inside: int | None) -> Completen
         said += f"; {c.lost} paths of the search did not arrive"
     elif c.known and c.doubt > NEGLIGIBLE_DOUBT:
         said += f" (probability of an error of the count: about {c.doubt:.0e})"
-    return replace(c, possible=possible, sentence=f"{said}.")
+    said += "."
+    for values in c.outside:
+        listed = ", ".join(f"{key} = {value:.6g}" for key, value in values.items())
+        said += f" Outside the bounds: {listed}."
+    return replace(c, possible=possible, sentence=said)

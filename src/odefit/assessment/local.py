@@ -25,15 +25,20 @@ def assess_local(
     vector: Array,
     evaluation: Evaluation,
     certificate: Certificate | None = None,
+    *,
+    unique: bool = False,
 ) -> Local:
     """Return whether first-order conditions hold at `vector` with its bounds, and the curvature.
 
-    The sentence also tells what a certificate in continuous time says of other optima.
+    The sentence also tells what a certificate in continuous time says of other optima, and
+    whether others may fit as well, unless the answer is known to be `unique`.
 
     The distance to the minimum of the local quadratic model is measured by the decrease that it
     promises: root(2 decrease), over the residual standard deviation. In that unit it is the
     length of the remaining step in standard errors (the norm of the projected gradient in the
-    metric of the covariance).
+    metric of the covariance). An answer whose residuals are zero to the accuracy of the
+    integration is an optimum, and so is one where the promised decrease is below what that
+    accuracy makes of the objective.
     """
     problem = forward.problem
     scaling = Scaling.of(problem)
@@ -47,25 +52,37 @@ def assess_local(
     )
     spare = max(problem.size - len(vector), 1)
     variance = 1.0 if forward.given_noise else evaluation.objective / spare
-    exact = evaluation.cost <= CostTolerance.of(forward).zero(forward.accuracy(evaluation.choice))
+    tolerance = CostTolerance.of(forward)
+    accuracy = forward.accuracy(evaluation.choice)
+    at = evaluation.cost, accuracy, evaluation.jacobian, vector
+    exact = tolerance.exact(*at)
+    negligible = tolerance.squares is not None and evaluation.cost <= tolerance.absolute
     distance = math.sqrt(2 * max(promised, 0.0) / variance) if variance > 0 else 0.0
     norms = np.linalg.norm(jacobian, axis=0)
     scaled = jacobian / np.where(norms > 0, norms, 1.0)
     values = np.linalg.svd(scaled, compute_uv=False) if len(vector) else np.ones(1)
     curvature = float(values[-1] / values[0]) if values[0] > 0 else 0.0
-    optimal = exact or distance <= OPTIMALITY_TOLERANCE
-    said = _sentence(exact, optimal, distance)
-    if optimal and not exact:
+    near = distance <= OPTIMALITY_TOLERANCE
+    optimal = exact or negligible or near or promised <= tolerance.noise(*at)
+    said = _sentence(exact or negligible, optimal, near, distance)
+    if unique:
+        said = said.replace(", but others may fit as well", "")
+    if optimal and not (exact or negligible):
         said += f" {_elsewhere(problem.keys, vector, evaluation.objective, certificate)}"
     return Local(optimal, distance, OPTIMALITY_TOLERANCE, curvature, said)
 
 
-def _sentence(exact: bool, optimal: bool, distance: float) -> str:
+def _sentence(exact: bool, optimal: bool, near: bool, distance: float) -> str:
     where = "on the integrated trajectories"
     if exact:
         return (
             f"The model reproduces the data to rounding {where}: no values can fit better, "
             "but others may fit as well."
+        )
+    if optimal and not near:
+        return (
+            f"A local optimum {where}, as far as their accuracy can tell: a further step would "
+            "gain less than the errors of the integration are."
         )
     if optimal:
         return (

@@ -63,6 +63,7 @@ def fit(options: argparse.Namespace) -> int:
                 jobs=options.jobs,
                 progress=report,
                 checkpoint=checkpoint,
+                certify=options.certify,
             )
 
     try:

@@ -75,6 +75,11 @@ def _add_fit(commands: Any) -> None:
             choices=option.choices,
             help=f"{option.meaning}; for {', '.join(owners)}",
         )
+    parser.add_argument(
+        "--certify",
+        action="store_true",
+        help="prove, in the time left, how much better any other values within the bounds can be",
+    )
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the result to this file")
     parser.add_argument("--report", metavar="FILE.html", type=Path, help="write a report")
     _add_seed(parser)

@@ -1,7 +1,7 @@
 """The estimation methods, each family in a module or package of its own."""
 
 from odefit.methods.control import Control, Method, Progress
-from odefit.methods.estimate import Estimate, Start, Status
+from odefit.methods.estimate import Estimate, Route, Start, Status
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.single_shooting import SingleShooting
 
@@ -11,6 +11,7 @@ __all__ = [
     "Method",
     "MultiStart",
     "Progress",
+    "Route",
     "SingleShooting",
     "Start",
     "Status",

@@ -28,7 +28,7 @@ class Progress:
     best
         Lowest objective so far; infinite if there is none.
     hits
-        Number of starts that reached it.
+        Number of starts that reached it; 0 where that is not counted.
     message
         What the method is doing, in words.
     """
@@ -96,16 +96,22 @@ class Method(Protocol):
 
 @contextmanager
 def interruptible(control: Control) -> Iterator[None]:
-    """Let Ctrl-C set ``control.interrupted``; a second one raises KeyboardInterrupt as usual."""
-    if threading.current_thread() is not threading.main_thread():
+    """Let Ctrl-C set ``control.interrupted``; a second one raises KeyboardInterrupt as usual.
+
+    Within another such block for the same event, and after an interruption, nothing changes.
+    """
+    previous = signal.getsignal(signal.SIGINT)
+    ours = getattr(previous, "interrupts", None) is control.interrupted
+    elsewhere = threading.current_thread() is not threading.main_thread()
+    if ours or elsewhere or control.interrupted.is_set():
         yield
         return
-    previous = signal.getsignal(signal.SIGINT)
 
     def handler(number: int, frame: FrameType | None) -> None:
         control.interrupted.set()
         signal.signal(signal.SIGINT, previous)
 
+    handler.interrupts = control.interrupted  # type: ignore[attr-defined]
     signal.signal(signal.SIGINT, handler)
     try:
         yield

@@ -6,8 +6,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from odefit.methods.estimate import Start, Status
+from odefit.problem.arrays import Array
+from odefit.problem.noise import Noise
+from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
+from odefit.simulation.noise import known_sds
 
 RESIDUAL_ROUNDING = 1e-11
 """Residuals this small, relative to the data, cannot be told from rounding in the data file."""
@@ -16,11 +22,23 @@ NEGLIGIBLE_RESIDUAL = 1e-9
 """Residuals this small, relative to the data, count as none: no measurement could tell, and where
 trajectories are chaotic the integration cannot do better."""
 
+UNKNOWN_ROUNDING = 2 * float(np.finfo(float).eps)
+"""Relative changes of the unknowns this small are changes of their last digit."""
+
+MAX_ROUNDING = 1e-6
+"""Residuals above this, relative to the data, never count as rounding of the unknowns: where a
+wrong answer is chaotic, their last digits would excuse anything."""
+
 RELATIVE_COST_TOLERANCE = 1e-4
 """Relative difference of two costs that does not count where the noise is known or not given."""
 
 LOG_LIKELIHOOD_TOLERANCE = 1e-3
 """Difference of two log-likelihoods that does not count where the noise is estimated."""
+
+
+SAME_VALUES = 1e-4
+"""Relative difference of every unknown up to which two ends are the same optimum, whatever the
+accuracy with which their costs were computed."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +48,9 @@ class CostTolerance:
     Attributes
     ----------
     squares
-        Sum of squares of all measured values, for plain least squares, whose cost cannot be
-        below zero; None where the noise is given or estimated.
+        Sum of squares of all measured values over their standard deviations (1 where none are
+        given; under a logarithm, a relative change counts), for costs that cannot be below zero;
+        None where a standard deviation depends on unknowns.
     relative, absolute
         Differences up to the larger of the two do not count.
     """
@@ -45,10 +64,7 @@ class CostTolerance:
         """Return the tolerance that suits the noise model of the problem of `forward`."""
         if forward.likelihood:
             return cls(None, 0.0, LOG_LIKELIHOOD_TOLERANCE)
-        if forward.given_noise or any(n.transform for n in forward.problem.noise.values()):
-            return cls(None, RELATIVE_COST_TOLERANCE, 0.0)
-        values = [s.values for c in forward.problem.conditions for s in c.series.values()]
-        squares = float(sum(v @ v for v in values))
+        squares = _weighted_squares(forward.problem)
         return cls(squares, RELATIVE_COST_TOLERANCE, 0.5 * NEGLIGIBLE_RESIDUAL**2 * squares)
 
     def zero(self, accuracy: float = 0.0) -> float:
@@ -64,6 +80,44 @@ class CostTolerance:
         if self.squares is None:
             return -math.inf
         return 0.5 * max(RESIDUAL_ROUNDING, 10 * accuracy) ** 2 * self.squares
+
+    def exact(self, cost: float, accuracy: float, jacobian: Array, vector: Array) -> bool:
+        """Say whether the data are reproduced to rounding.
+
+        Where trajectories amplify errors, the last digit of the unknowns is more than that of
+        the data: no residuals can then be smaller than what it moves.
+
+        Parameters
+        ----------
+        cost
+            The cost.
+        accuracy
+            Relative accuracy of the integration.
+        jacobian, vector
+            The derivatives of the residuals and the unknowns, shapes (r, k) and (k,), both in
+            natural units.
+        """
+        if self.squares is None:
+            return False
+        most = 0.5 * MAX_ROUNDING**2 * self.squares
+        rounding = min(rounding_of_unknowns(jacobian, vector), most)
+        return cost <= max(self.zero(accuracy), rounding)
+
+    def noise(self, cost: float, accuracy: float, jacobian: Array, vector: Array) -> float:
+        """Return the difference of costs that the errors of the integration make.
+
+        Parameters
+        ----------
+        cost, accuracy, jacobian, vector
+            As :meth:`exact` takes them.
+        """
+        if self.squares is None:
+            return 0.0
+        most = 0.5 * MAX_ROUNDING**2 * self.squares
+        error = 0.5 * max(RESIDUAL_ROUNDING, accuracy) ** 2 * self.squares
+        error = max(error, min(rounding_of_unknowns(jacobian, vector), most))
+        # |r + e|^2/2 is |r|^2/2 + r'e + |e|^2/2, and r'e is |r||e| at most.
+        return 2 * math.sqrt(max(cost, 0.0) * error) + error
 
     def same(self, a: Start, b: Start) -> bool:
         """Whether two starts ended at costs that count as equal."""
@@ -96,3 +150,39 @@ class CostTolerance:
             return 1.0
         once = sum(len(equal) == 1 for equal in seen)
         return once / len(starts) / (len(seen) + 1)
+
+
+def rounding_of_unknowns(jacobian: Array, vector: Array) -> float:
+    """Return the cost of residuals that the last digits of the unknowns make.
+
+    Parameters
+    ----------
+    jacobian, vector
+        The derivatives of the residuals and the unknowns, shapes (r, k) and (k,), both in natural
+        units.
+    """
+    with np.errstate(all="ignore"):
+        found = 0.5 * UNKNOWN_ROUNDING**2 * float(np.sum((jacobian * vector) ** 2))
+    return found if math.isfinite(found) else 0.0
+
+
+def _weighted_squares(problem: Problem) -> float:
+    total = 0.0
+    for condition in problem.conditions:
+        for name, series in condition.series.items():
+            noise = problem.noise.get(name, Noise())
+            sds = known_sds(noise, series)
+            sizes = np.abs(series.values)
+            if noise.transform is not None:
+                sizes = np.full(len(sizes), 1.0 if noise.transform == "log" else 1 / math.log(10))
+            if sds is not None:
+                total += float(np.sum((sizes[sds > 0] / sds[sds > 0]) ** 2))
+    return total
+
+
+def same_values(a: Start, b: Start) -> bool:
+    """Whether two starts ended at the same values of all unknowns, on single trajectories."""
+    if a.nodes is not None or b.nodes is not None:
+        return False
+    scale = np.maximum(np.abs(a.vector), np.abs(b.vector))
+    return bool(np.all(np.abs(a.vector - b.vector) <= SAME_VALUES * scale))

@@ -221,6 +221,8 @@ class Completeness:
         Probability that the search did not know of a solution at all.
     coincide
         Whether the equations are singular at the answer: solutions come together there.
+    outside
+        Those found that are outside the bounds, each with its values by key.
     """
 
     possible: int
@@ -231,6 +233,7 @@ class Completeness:
     lost: int = field(default=0, metadata=UNSAVED)
     doubt: float = field(default=0.0, metadata=UNSAVED)
     coincide: bool = field(default=False, metadata=UNSAVED)
+    outside: tuple[Mapping[str, float], ...] = field(default=(), metadata=UNSAVED)
 
 
 NodeEvaluator = Callable[[Problem, Array, Nodes], tuple[Evaluation, float] | Failure]
@@ -238,6 +241,35 @@ NodeEvaluator = Callable[[Problem, Array, Nodes], tuple[Evaluation, float] | Fai
 
 It returns the evaluation, seen from the unknowns alone, and the largest discontinuity relative to
 the sizes of the states; or a failure where an interval cannot be integrated."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """What one of the methods that :class:`odefit.Automatic` combines has tried and found.
+
+    Attributes
+    ----------
+    name
+        The name of the method.
+    starts, failed
+        The number of its starts, and of those among them that failed.
+    hits
+        The number of its starts that ended at the lowest cost of all routes.
+    objective
+        The lowest objective of its starts; infinite if none has one.
+    seconds
+        The time spent on it.
+    message
+        How it ended, or why it was not taken, in words.
+    """
+
+    name: str
+    starts: int
+    failed: int
+    hits: int
+    objective: float
+    seconds: float
+    message: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,6 +292,8 @@ class Estimate:
         Where the method finds all solutions, how many there are.
     evaluate_nodes
         The function that evaluates an end on shooting nodes, where starts may end on them.
+    routes
+        What each of several methods has tried, where the method combines others.
     """
 
     starts: Sequence[Start]
@@ -269,6 +303,7 @@ class Estimate:
     agreement: Agreement | None = None
     completeness: Completeness | None = None
     evaluate_nodes: NodeEvaluator | None = None
+    routes: Sequence[Route] = ()
 
     @property
     def best(self) -> Start | None:

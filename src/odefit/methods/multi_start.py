@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -17,17 +14,20 @@ from odefit.methods.checkpoint import Checkpoint, fingerprint
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Start, Status
+from odefit.methods.incremental_shooting import IncrementalShooting
 from odefit.methods.remote_conditions import conditions_over_workers
 from odefit.methods.scaling import bounds_touched
-from odefit.methods.single_shooting import SingleShooting
+from odefit.methods.single_shooting import START_SEARCH, SingleShooting
+from odefit.methods.start_pool import run_starts
 from odefit.methods.starts import Design, guess, sample
 from odefit.methods.variable_projection import VariableProjection
-from odefit.methods.workers import Workers, remembered
+from odefit.methods.workers import Workers
 from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engine_choice import UNDECIDED
 from odefit.simulation.engines import EngineName
+from odefit.simulation.noise import known_sds
 
 
 class LocalMethod(Protocol):
@@ -61,6 +61,16 @@ SEARCH_TOLERANCE = 1e-6
 """Tolerance of the stiff engine during the search: twice as fast as its default, and with the same
 local optima. The best one is improved at full accuracy afterwards."""
 
+NOISE_SHARE = 1e-2
+"""Tolerance of the stiff engine during the search over the relative noise, if that is less: errors
+of the integration are not to be taken for a lack of fit."""
+
+MIN_SEARCH_TOLERANCE = 1e-8
+"""Smallest tolerance of the stiff engine during the search."""
+
+MIN_POINTS_FOR_SCATTER = 200
+"""Length of a series from which its noise, if it is not given, is estimated by its differences."""
+
 
 @dataclass(frozen=True)
 class MultiStart:
@@ -85,24 +95,21 @@ class MultiStart:
     most
         Largest number of starts, if the evidence never suffices.
     screening
-        Number of points of which each start takes the best.
+        Number of points of which each start takes the best, or several numbers for starts in
+        turns.
     design
         Space-filling design of the points, ``"latin"`` hypercube or ``"sobol"``.
     first
         Point of start number 0 in natural units; None for the problem's guess, if it has one.
     """
 
-    method: LocalMethod = field(
-        default_factory=lambda: SingleShooting(
-            evaluations=300, tolerance=1e-8, step=1e-7, patience=30
-        )
-    )
+    method: LocalMethod = START_SEARCH
     starts: int | None = None
     hits: int = 5
     zero_hits: int = 2
     chance: float = 0.02
     most: int = 500
-    screening: int = 64
+    screening: int | tuple[int, ...] = 64
     design: Design = "latin"
     first: tuple[float, ...] | None = None
 
@@ -139,7 +146,7 @@ class MultiStart:
 
     def forward(self, problem: Problem) -> ForwardMap:
         """Return the forward map for the search."""
-        return ForwardMap(problem, self.method.engine, SEARCH_TOLERANCE)
+        return ForwardMap(problem, self.method.engine, search_tolerance(problem))
 
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
         """Return the end of start number `index`.
@@ -173,8 +180,18 @@ class MultiStart:
                 break
         return best
 
+    @property
+    def most_screened(self) -> int:
+        """The largest number of points of which a start takes the best."""
+        return self.screening if isinstance(self.screening, int) else max(self.screening)
+
+    def screened(self, index: int) -> int:
+        """Return the number of points of which start number `index` takes the best."""
+        turns = (self.screening,) if isinstance(self.screening, int) else self.screening
+        return turns[index % len(turns)]
+
     def _sample(self, problem: Problem, block: int, control: Control) -> Array:
-        return sample(problem, block, self.screening, control.seed, self.design)
+        return sample(problem, block, self.most_screened, control.seed, self.design)
 
     def start_point(self, forward: ForwardMap, index: int, control: Control) -> Array:
         """Return the point of start `index`: the guess first, then the best of a few points."""
@@ -184,15 +201,18 @@ class MultiStart:
             if index == 0:
                 return given
             index -= 1
-        size = STARTS_PER_DESIGN * self.screening
+        size = STARTS_PER_DESIGN * self.most_screened
         points = sample(problem, index // STARTS_PER_DESIGN, size, control.seed, self.design)
-        first = (index % STARTS_PER_DESIGN) * self.screening
-        mine = points[first : first + self.screening]
-        best, lowest = self._screen(forward, mine, control)
+        first = (index % STARTS_PER_DESIGN) * self.most_screened
+        mine = points[first : first + self.screened(index)]
+        compared = forward
+        if isinstance(self.method, IncrementalShooting):
+            compared = self.method.screening_map(forward, index)
+        best, lowest = self._screen(compared, mine, control)
         if math.isinf(lowest):
             # Where most points fail, look further before the start counts as failed.
             more = self._sample(problem, RESERVE_DESIGN + index, control)
-            best, _ = self._screen(forward, more, control)
+            best, _ = self._screen(compared, more, control)
         return best
 
     def _screen(self, forward: ForwardMap, points: Array, control: Control) -> tuple[Array, float]:
@@ -227,7 +247,8 @@ class MultiStart:
             if self._conditions_keep_busy(forward, len(todo), workers.number):
                 computed = self._one_by_one(forward, todo, control)
             else:
-                computed = self._compute(forward, todo, workers, control)
+                tasks = ((self, index, control) for index in todo)
+                computed = (start for _, start in run_starts(tasks, forward, workers, control))
             for start in computed:
                 # A start that was told to stop may have converged before its further chances:
                 # its status does not show that it would have gone on.
@@ -250,56 +271,6 @@ class MultiStart:
                 if control.should_stop():
                     break
                 yield self.run(forward, index, control)
-
-    def _compute(
-        self, forward: ForwardMap, todo: Iterable[int], workers: Workers, control: Control
-    ) -> Iterator[Start]:
-        """Yield starts in the order in which they finish, here or in other processes."""
-        pending: dict[Future[Start], int] = {}
-        try:
-            for index in todo:
-                if control.should_stop():
-                    break
-                executor = workers.executor()
-                if executor is None:
-                    yield workers.timed(partial(self.run, forward, index, control))
-                    continue
-                pending[self._submit(executor, forward.problem, index, control)] = index
-                if len(pending) >= workers.slots:
-                    yield from self._collect(pending, control)
-            while pending and not control.interrupted.is_set():
-                yield from self._collect(pending, control)
-        finally:
-            for future in pending:
-                future.cancel()
-
-    def _submit(
-        self, executor: Executor, problem: Problem, index: int, control: Control
-    ) -> Future[Start]:
-        return executor.submit(_run_remotely, self, problem, index, control.seed, control.deadline)
-
-    def _collect(self, pending: dict[Future[Start], int], control: Control) -> Iterator[Start]:
-        done: set[Future[Start]] = set()
-        while not done and not control.interrupted.is_set():
-            done, _ = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
-        for future in done:
-            index = pending.pop(future)
-            error = future.exception()
-            if error is None:
-                yield future.result()
-            else:
-                nothing = np.full(0, np.nan)
-                yield Start(
-                    index,
-                    nothing,
-                    nothing,
-                    math.inf,
-                    Status.FAILED,
-                    f"the worker process failed: {type(error).__name__}: {error}",
-                    0,
-                    0.0,
-                    math.inf,
-                )
 
     def _enough(self, starts: list[Start], tolerance: CostTolerance) -> bool:
         if self.starts is not None:
@@ -341,13 +312,28 @@ class MultiStart:
         return Estimate(starts, status, message, evaluate_nodes=evaluate_nodes)
 
 
-def _run_remotely(
-    method: MultiStart, problem: Problem, index: int, seed: int, deadline: float | None
-) -> Start:
-    """Run :meth:`MultiStart.run` in a worker process, which keeps the compiled model."""
-    key = pickle.dumps((problem, method.method.engine))
-    forward = remembered(key, partial(method.forward, problem))
-    return method.run(forward, index, Control(seed=seed, deadline=deadline))
+def search_tolerance(problem: Problem) -> float:
+    """Return the tolerance of the stiff engine during the search."""
+    tolerance = SEARCH_TOLERANCE
+    for condition in problem.conditions:
+        for name, series in condition.series.items():
+            size = float(np.abs(series.values).max(initial=0.0))
+            noise = problem.noise.get(name)
+            sds = series.sds
+            if sds is None and noise is not None:
+                sds = known_sds(noise, series)
+            if size > 0:
+                sd = _scatter(series.values) if sds is None else float(np.median(sds))
+                tolerance = min(tolerance, max(NOISE_SHARE * sd / size, MIN_SEARCH_TOLERANCE))
+    return tolerance
+
+
+def _scatter(values: Array) -> float:
+    """Return the scatter of a long series about its neighbours; infinite for a short one."""
+    if len(values) < MIN_POINTS_FOR_SCATTER:
+        return math.inf
+    # Sixth differences leave nothing of a smooth signal, and 924 times the variance of noise.
+    return float(np.median(np.abs(np.diff(values, 6)))) / math.sqrt(924.0)
 
 
 def _at_bounds(problem: Problem, end: Start, kept: IntArray) -> BoolArray:

@@ -1,27 +1,161 @@
-"""The last improvement of any method's best answer, on the integrated trajectories."""
+"""The answer of any method: its best end that can be evaluated, improved once more.
+
+A search may integrate more coarsely than the answer is judged, and its best end may then be one
+that the full accuracy does not reach. The next best ends, other engines and the tolerance of the
+search are tried before a fit is left without an answer.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
 from odefit.methods.control import Control, interruptible
+from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.remote_conditions import conditions_over_workers
 from odefit.methods.single_shooting import SingleShooting
-from odefit.simulation import ForwardMap
+from odefit.problem.problem import Problem
+from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.other_integrations import other_integrations
 
 POLISH = SingleShooting(evaluations=3000)
 """The local search of the last improvement."""
 
+MAX_ENDS = 8
+"""Number of ends of starts that are tried as the answer, the best first."""
 
-def polished(forward: ForwardMap, estimate: Estimate, control: Control) -> Start | None:
-    """Return the best start of `estimate`, improved until no step gains anything.
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """The answer of a fit.
+
+    Attributes
+    ----------
+    start
+        The end of a start, improved if that was asked for and possible.
+    evaluation
+        Its residuals with their Jacobian.
+    gap
+        The largest discontinuity of its trajectories, relative to the sizes of the states.
+    forward
+        The forward map by which it was integrated.
+    warning
+        A sentence on why it is not the method's best end, or not integrated as usual.
+    """
+
+    start: Start
+    evaluation: Evaluation
+    gap: float
+    forward: ForwardMap
+    warning: str = ""
+
+
+def answer(problem: Problem, estimate: Estimate, control: Control, polish: bool) -> Answer | None:
+    """Return the best end of `estimate` that can be evaluated; None if there is none.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    estimate
+        What a method found.
+    control
+        Limits of the fit.
+    polish
+        Whether the answer is improved until no step gains anything.
+    """
+    forward = ForwardMap(problem)
+    ends = list(_distinct_ends(forward, estimate))
+    reason = ""
+    found: Answer | None = None
+    for number, end in enumerate(ends):
+        tried = _tried(forward, end, estimate, control, polish)
+        if isinstance(tried, Answer):
+            found = tried
+            break
+        if number == 0:
+            reason = str(tried)
+        if control.should_stop() and number:
+            break
+    if not ends or (found is not None and found.start.index == ends[0].index):
+        return found
+    best = ends[0]
+    same = found is not None and CostTolerance.of(forward).same(found.start, best)
+    if not same and best.nodes is None:
+        for other, how in other_integrations(problem, best.vector):
+            tried = _tried(other, best, estimate, control, polish)
+            if isinstance(tried, Answer) and (
+                found is None or tried.evaluation.cost < found.evaluation.cost
+            ):
+                return replace(
+                    tried,
+                    warning="The best end of the search cannot be integrated at full accuracy "
+                    f"({reason}): the answer was integrated by {how}",
+                )
+    if found is None:
+        return None
+    return replace(
+        found,
+        warning="The best end of the search cannot be integrated at full accuracy "
+        f"({reason}): the answer is the best that can be, whose objective is "
+        f"{found.evaluation.objective:.6g} instead of {best.objective:.6g}",
+    )
+
+
+def evaluated(
+    forward: ForwardMap, start: Start, estimate: Estimate, choice: EngineChoice = UNDECIDED
+) -> tuple[Evaluation | Failure, float]:
+    """Evaluate the end of a start; return the largest discontinuity there if it is on nodes."""
+    if start.nodes is None:
+        return forward.evaluate(start.vector, choice), 0.0
+    assert estimate.evaluate_nodes is not None, "a method that ends on nodes evaluates them"
+    found = estimate.evaluate_nodes(forward.problem, start.vector, start.nodes)
+    return (found, math.nan) if isinstance(found, Failure) else found
+
+
+def _distinct_ends(forward: ForwardMap, estimate: Estimate) -> Iterator[Start]:
+    """Yield a few ends, the best first, without those that repeat one before."""
+    usable = [s for s in estimate.starts if s.status is not Status.FAILED and len(s.vector)]
+    known: list[Start] = []
+    for end in sorted(usable, key=lambda s: (s.cost, s.index)):
+        if any(np.array_equal(end.vector, k.vector) for k in known):
+            continue
+        known.append(end)
+        yield end
+        if len(known) == MAX_ENDS:
+            return
+
+
+def _tried(
+    forward: ForwardMap, end: Start, estimate: Estimate, control: Control, polish: bool
+) -> Answer | Failure:
+    """Return the answer that an end makes, or why it cannot be evaluated."""
+    better = _improved(forward, end, control) if polish else end
+    evaluation, gap = evaluated(forward, better, estimate)
+    if isinstance(evaluation, Failure) and better is not end:
+        better = end
+        evaluation, gap = evaluated(forward, end, estimate)
+    if isinstance(evaluation, Failure):
+        return evaluation
+    if better.nodes is not None:
+        forward = ForwardMap(forward.problem, nodes=better.nodes)
+    return Answer(better, evaluation, gap, forward)
+
+
+def _improved(forward: ForwardMap, end: Start, control: Control) -> Start:
+    """Return the end of a start, improved until no step gains anything.
 
     An answer on nodes stays as it is, since a single integration would lead elsewhere; so does
     one from which the improvement fails.
     """
-    best = estimate.best
-    if best is None or control.interrupted.is_set() or best.nodes is not None:
-        return best
+    if control.interrupted.is_set() or end.nodes is not None:
+        return end
     with interruptible(control), conditions_over_workers(forward, control):
-        again = POLISH.run(forward, best.index, best.vector, control)
+        again = POLISH.run(forward, end.index, end.vector, control)
     # A method's own cost may be another than that of the integrated trajectories.
-    return best if again.status is Status.FAILED else again
+    return end if again.status is Status.FAILED else again

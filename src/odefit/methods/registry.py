@@ -83,6 +83,13 @@ METHODS: Mapping[str, MethodEntry] = {
     entry.name: entry
     for entry in (
         MethodEntry(
+            "automatic",
+            "Automatic",
+            "odefit.methods.automatic",
+            "how-to-choose.md",
+            ("starts",),
+        ),
+        MethodEntry(
             "multi-start",
             "MultiStart",
             "odefit.methods.multi_start",
@@ -144,7 +151,7 @@ METHODS: Mapping[str, MethodEntry] = {
 }
 """All methods by their names on the command line."""
 
-DEFAULT_METHOD = "multi-start"
+DEFAULT_METHOD = "automatic"
 """The method of a fit for which none is named."""
 
 

@@ -13,6 +13,7 @@ from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.remote_conditions import conditions_over_workers
+from odefit.methods.rescue import stopped
 from odefit.methods.scaling import Scaling
 from odefit.methods.starts import guess, sample
 from odefit.methods.trust_region import Minimum, Tolerances, minimise
@@ -123,8 +124,12 @@ class SingleShooting:
             time.perf_counter() - began,
             lowest,
             dict(cost.failures),
-            lowest <= tolerance.zero(forward.accuracy(cost.choice)),
+            cost.exact(minimum, tolerance),
         )
+
+
+START_SEARCH = SingleShooting(evaluations=300, tolerance=1e-8, step=1e-7, patience=30)
+"""The local search of one of many starts, whose best is improved further afterwards."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +174,15 @@ class _Cost:
         at = minimum.evaluation
         return at.natural.vector if isinstance(at, _Scaled) else self._natural(minimum.vector)
 
+    def exact(self, minimum: Minimum, tolerance: CostTolerance) -> bool:
+        """Say whether the data are reproduced to rounding."""
+        at = minimum.evaluation
+        if not isinstance(at, _Scaled):
+            return False
+        accuracy = self.projection.forward.accuracy(self.choice)
+        vector = at.natural.vector[self.projection.kept]
+        return tolerance.exact(at.cost, accuracy, at.natural.jacobian, vector)
+
     def objective(self, minimum: Minimum) -> float:
         at = minimum.evaluation
         return at.natural.evaluation.objective if isinstance(at, _Scaled) else math.inf
@@ -177,11 +191,7 @@ class _Cost:
 def _status(minimum: Minimum, control: Control) -> Status:
     if minimum.evaluation is None:
         return Status.FAILED
-    if minimum.converged:
-        return Status.CONVERGED
-    if control.interrupted.is_set():
-        return Status.INTERRUPTED
-    return Status.TIME_LIMIT if control.out_of_time else Status.NOT_CONVERGED
+    return Status.CONVERGED if minimum.converged else stopped(control)
 
 
 def _message(minimum: Minimum, cost: _Cost) -> str:

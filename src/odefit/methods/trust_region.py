@@ -36,6 +36,16 @@ MIN_RELATIVE_WEIGHT = 1e-3
 PROBE_FRACTION = 0.1
 """Fraction of a step at which its curvature is measured."""
 
+SMALL_PROMISE = 1e-6
+"""Promised decrease, relative to the cost, from which on steps may be judged by what is promised
+where they end: errors of the integration then hide what they gain."""
+
+SMALL_RISE = 1e-4
+"""Rise of the cost, relative to it, that such errors may make."""
+
+PROMISE_RATIO = 0.25
+"""Largest ratio of the decrease that is promised after and before a step that is so judged."""
+
 STALL_GAIN = 0.1
 """Gain of the log-likelihood below which the iteration counts as stalled."""
 
@@ -182,7 +192,9 @@ def minimise(
                 radius = 0.25 * min(radius, length)
             elif ratio > 0.75 and length > 0.9 * radius:
                 radius = 2.5 * radius
-            if new is not None and ratio > 1e-4:
+            if new is not None and (
+                ratio > 1e-4 or _nearer(promised, current.cost, new, weight, trial, lower, upper)
+            ):
                 x, current = trial, new
                 steps += 1
                 break
@@ -201,6 +213,22 @@ def promised_decrease(
     weight = np.where(norms > 0, norms, 1.0)
     model = _Model(residuals, jacobian, weight, x, lower, upper)
     return model.decrease(model.step(math.inf))
+
+
+def _nearer(
+    promised: float,
+    cost: float,
+    new: Quadratic,
+    weight: Array,
+    trial: Array,
+    lower: Array,
+    upper: Array,
+) -> bool:
+    """Say whether a step has come nearer to the minimum although the cost does not show it."""
+    if not (promised <= SMALL_PROMISE * abs(cost) and new.cost - cost <= SMALL_RISE * abs(cost)):
+        return False
+    model = _Model(new.residuals, new.jacobian, weight, trial, lower, upper)
+    return model.decrease(model.step(math.inf)) <= PROMISE_RATIO * promised
 
 
 class _Model:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from odefit.problem.arrays import Array, IntArray
+from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.experiment import Input
 from odefit.problem.expressions import Expression
 
@@ -27,6 +27,11 @@ class Series:
     rows: IntArray
     values: Array
     sds: Array | None
+
+    def part(self, kept: IntArray | BoolArray) -> Series:
+        """Return the measurements at the places `kept`, which index these arrays."""
+        sds = None if self.sds is None else self.sds[kept]
+        return Series(self.rows[kept], self.values[kept], sds)
 
 
 @dataclass(frozen=True, eq=False)

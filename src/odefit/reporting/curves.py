@@ -17,6 +17,7 @@ from odefit.problem.problem import Problem
 from odefit.result_data import ResultData
 from odefit.simulation import Failure, ForwardMap, simulate
 from odefit.simulation.noise import known_sds
+from odefit.simulation.other_integrations import able_to_integrate
 
 LINE_POINTS = 240
 """Number of points of a smooth line: finer than a panel's pixels need."""
@@ -69,7 +70,8 @@ def fit_curves(result: ResultData, experiment: str | None = None) -> Iterator[Cu
     conditions = problem.conditions if experiment is None else (problem.condition(experiment),)
     forward = None
     if result.solutions:
-        forward = ForwardMap(problem, nodes=result.best.nodes)  # compiled once for all experiments
+        # Compiled once for all experiments.
+        forward = able_to_integrate(problem, result.best.vector, result.best.nodes)
     for condition in conditions:
         yield from _condition_curves(result, condition, forward)
 

@@ -192,6 +192,7 @@ def report_values(result: ResultData) -> dict[str, Any]:
         "has_correlation": _has_correlation(result),
         "ending_rows": _ending_rows(sentences.endings(result.starts)),
         "solutions": _solutions(result, symbols),
+        "route_rows": _route_rows(result),
         "unchanged": [name for name, e in observables.items() if e.name == name],
         "noise": [
             (write.name(n), equations.noise_words(problem, n, write, "standard deviation"))
@@ -259,6 +260,23 @@ def _ending_rows(endings: Sequence[sentences.Ending]) -> list[tuple[str, int, st
     return [*rows, ("other", rest, "")] if rest else rows
 
 
+def _route_rows(result: ResultData) -> list[tuple[str, int, int, int, Markup, str, str]]:
+    """Return the table of what each of several methods has tried; empty for one."""
+    return [
+        (
+            route.name,
+            route.starts,
+            route.failed,
+            route.hits,
+            number(route.objective, 7) if math.isfinite(route.objective) else NO_NUMBER,
+            duration(route.seconds),
+            route.message,
+        )
+        for route in result.routes
+        if len(result.routes) > 1
+    ]
+
+
 def _solutions(result: ResultData, symbols: Symbols) -> Mapping[str, Any]:
     """Return the table of distinct solutions."""
     names = [
@@ -275,7 +293,9 @@ def _solutions(result: ResultData, symbols: Symbols) -> Mapping[str, Any]:
             (
                 place,
                 number(solution.objective, 7),
-                f"{solution.hits} start{'s' * (solution.hits != 1)}",
+                f"{solution.hits} start{'s' * (solution.hits != 1)}"
+                if solution.hits
+                else "the equations",
                 *(number(float(v), 4) for v in solution.vector),
             )
             for place, solution in enumerate(result.solutions[:MAX_SOLUTIONS], 1)

@@ -21,11 +21,13 @@ class TerminalProgress:
 
     def __call__(self, progress: Progress) -> None:
         """Show `progress`."""
-        parts = [f"{progress.message}: {progress.done} starts"]
+        parts = [f"{progress.done} start{'s' * (progress.done != 1)}", progress.message]
         if progress.failed:
             parts.append(f"{progress.failed} failed")
         if math.isfinite(progress.best):
-            parts.append(f"lowest objective {progress.best:.6g}, reached {progress.hits} times")
+            parts.append(f"lowest objective {progress.best:.6g}")
+            if progress.hits:
+                parts.append(f"reached {progress.hits} time{'s' * (progress.hits != 1)}")
         parts.append(f"{time.perf_counter() - self._began:.0f} s")
         self._status.update(", ".join(parts))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from odefit.assessment.discretised import rounded_down
-from odefit.methods.estimate import Start
+from odefit.methods.estimate import Route, Start
 from odefit.problem.problem import Problem
 from odefit.reporting.numbers import percent, significant
 from odefit.result_data import ResultData
@@ -74,12 +74,17 @@ def verdict(result: ResultData) -> Verdict:
         headline = "The fit was interrupted; this is the best answer so far."
     elif ended == "failed":
         headline = "The fit failed; this is the best answer that it had."
+    elif optimal:
+        headline = "A local optimum was found, but no acceptable fit."
     else:
         headline = "The fit did not converge; this is the best answer that it had."
-    if ended != "converged" and optimal:
+    if ended not in ("converged", "not converged") and optimal:
         sentences.append("It is a local optimum.")
-    if ended != "converged" and result.message:
-        sentences.append(sentence(result.message))
+    told = [sentence(result.message)] if result.message else []
+    if told and result.routes:
+        sentences = [*told, *sentences]  # that routes disagree comes first
+    elif ended != "converged":
+        sentences += told
     sentences.append(_elsewhere(result))
     determined, words = _determined(result)
     sentences.append(words)
@@ -109,6 +114,8 @@ def _elsewhere(result: ResultData) -> str:
         lower = rounded_down(bounds.lower)
         gap = "closed" if bounds.closed else f"gap {percent(bounds.gap)}"
         return f"No answer within the bounds is better than {lower} ({gap}; {bounds.scope})."
+    if complete is not None and complete.possible == 1:
+        return "The equations admit no other values with the same outputs."
     if complete is not None:
         count = f"{complete.found} of {complete.possible} structurally possible solutions"
         return f"{count} {'was' if complete.found == 1 else 'were'} found."
@@ -150,7 +157,7 @@ def some(names: Sequence[str]) -> str:
 
 
 def findings(result: ResultData) -> Iterator[Finding]:
-    """Yield the assessment part by part; what was not examined is said to be so."""
+    """Yield the assessment part by part, without what was neither asked for nor found."""
     local, complete = result.assessment.local, result.assessment.complete
     bounds, uncertainty = result.assessment.bounds, result.uncertainty
     if local is not None:
@@ -159,16 +166,8 @@ def findings(result: ResultData) -> Iterator[Finding]:
         yield Finding("Local optimality", "Not checked.", False)
     if complete is not None:
         yield Finding("Completeness", complete.sentence, complete.found >= complete.possible)
-    else:
-        yield Finding("Completeness", "How many solutions are possible was not examined.", False)
     if bounds is not None:
         yield Finding("Certificate", bounds.sentence, bounds.closed)
-    else:
-        yield Finding(
-            "Certificate",
-            "No lower bound was computed: a better answer elsewhere is not excluded.",
-            False,
-        )
     discretisation = result.assessment.discretisation
     if discretisation is not None:
         yield Finding("Discretisation", discretisation.sentence, discretisation.fine)
@@ -213,6 +212,12 @@ def endings(starts: Sequence[Start]) -> list[Ending]:
         groups[group] += 1
         example.setdefault(group, start.message)
     return [Ending(group[0], example[group], count) for group, count in groups.most_common()]
+
+
+def taken_routes(result: ResultData) -> list[Route]:
+    """Return the routes that had a start, where there are several to compare; else none."""
+    taken = [r for r in result.routes if r.starts]
+    return taken if len(taken) > 1 else []
 
 
 def starts_sentence(starts: Sequence[Start]) -> str:

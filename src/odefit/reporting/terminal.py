@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator
 
 from rich import box
@@ -11,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from odefit.methods.estimate import Route
 from odefit.reporting.numbers import duration, significant
 from odefit.reporting.parameters import Row, interval_level, parameter_rows
 from odefit.reporting.sentences import (
@@ -19,6 +21,7 @@ from odefit.reporting.sentences import (
     objective_name,
     sentence,
     starts_sentence,
+    taken_routes,
     verdict,
 )
 from odefit.result_data import ResultData
@@ -80,6 +83,11 @@ def _parts(result: ResultData, width: int, ascii_only: bool) -> Iterator[Rendera
             yield from notes
     yield Text("")
     yield from _assessment(result, said={row.note for row in rows})
+    routes = taken_routes(result)
+    if routes:
+        yield Text("")
+        yield Text("Routes to this answer", style="bold")
+        yield _narrow_routes(routes) if width < NARROW_WIDTH else _routes(routes, ascii_only)
     if result.warnings:
         yield Text("")
         yield Text("Please note", style="bold yellow")
@@ -177,6 +185,34 @@ def _assessment(result: ResultData, said: set[str]) -> Iterator[RenderableType]:
             yield bulleted(Text(direction.sentence))
     if result.starts:
         yield bulleted(Text(starts_sentence(result.starts)))
+
+
+def _routes(routes: list[Route], ascii_only: bool) -> Table:
+    """Return a table of the routes that were taken."""
+    table = empty_table(ascii_only)
+    table.add_column("", overflow="fold")
+    for name in ("starts", "at the best", "objective", "seconds"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for route in routes:
+        objective = significant(route.objective, 5) if math.isfinite(route.objective) else ""
+        cells = (route.name, str(route.starts), str(route.hits), objective)
+        table.add_row(*map(Text, cells), Text(significant(route.seconds, 2)))
+    return table
+
+
+def _narrow_routes(routes: list[Route]) -> RenderableType:
+    """Return a line or two for each route."""
+    return Group(
+        *(
+            bulleted(
+                Text(
+                    f"{r.name}: {r.starts} starts, {r.hits} at the best, objective "
+                    f"{significant(r.objective, 5)}, {significant(r.seconds, 2)} s"
+                )
+            )
+            for r in routes
+        )
+    )
 
 
 def bulleted(text: Text) -> RenderableType:

@@ -47,6 +47,11 @@ IMPLICIT_TOLERANCE = 1e-9
 USUAL_IMPLICIT_STEPS = 1_000
 """Steps of a usual integration by the implicit engine."""
 
+USUAL_STEPS_PER_OUTPUT = 5
+"""Steps of a usual integration by the implicit engine between two outputs, where these are many.
+
+Oscillators that are measured fifty to a hundred times a period take five to eight."""
+
 MAX_TAYLOR_STEPS = 100_000
 """Steps that the Taylor method gets for a segment that is long rather than stiff, at most."""
 
@@ -80,6 +85,10 @@ the steps, and its sensitivities are usable for standard errors."""
 OPERATIONS_ALONE = 500
 """Operations of states and sensitivities from which on the Taylor method is also compiled for the
 states alone."""
+
+OUTPUTS_ALONE = 200
+"""Outputs from which on it is so for any number of operations: compiling takes as long as a few
+dozen evaluations, and an integration of the states alone a third to a tenth."""
 
 PACKAGES = {"heyoka": "heyoka", "bdf": "numba", "casadi": "casadi"}
 """Packages that engines need; "bdf" and "casadi" both need CasADi to differentiate a model."""
@@ -138,10 +147,24 @@ class Engines:
         return name != "heyoka" or self._needs_implicit(field)
 
     def states_alone(
-        self, field: VectorField, directions: int, choice: EngineChoice = UNDECIDED
+        self, field: VectorField, directions: int, outputs: int, choice: EngineChoice = UNDECIDED
     ) -> bool:
-        """Return whether it pays to integrate the states alone where no derivatives are needed."""
+        """Return whether it pays to integrate the states alone where no derivatives are needed.
+
+        Parameters
+        ----------
+        field
+            The field.
+        directions
+            Number of directions of sensitivities.
+        outputs
+            Number of times at which values are wanted.
+        choice
+            The choice of an engine.
+        """
         if self.preferred(choice) != "heyoka" or self.implicit(field, choice):
+            return True
+        if outputs >= OUTPUTS_ALONE:
             return True
         return self._costs(field, directions).operations >= OPERATIONS_ALONE
 
@@ -189,7 +212,8 @@ class Engines:
         if import_problem("heyoka") or costs.too_large_for_taylor:
             return self._implicit(field, pattern, *problem), EngineChoice(stiff=True)
         taylor = self._engine("heyoka", field, pattern)
-        usual = costs.taylor_steps(USUAL_IMPLICIT_STEPS)
+        dense = USUAL_STEPS_PER_OUTPUT * len(segment.times)
+        usual = costs.taylor_steps(max(USUAL_IMPLICIT_STEPS, dense))
         allowed = choice.taylor_steps or usual
         if choice.stiff:
             found = self._implicit(field, pattern, *problem)
@@ -243,7 +267,7 @@ class Engines:
                     field, pattern, *self._local_tolerances, order=LL_ORDER
                 )
             else:
-                from odefit.simulation.heyoka_engine import HeyokaBatchIntegrator
+                from odefit.simulation.heyoka_batches import HeyokaBatchIntegrator
 
                 made = HeyokaBatchIntegrator(field, pattern, self.taylor_tolerance)
             self._batch_integrators[pattern] = made

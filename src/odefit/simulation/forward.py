@@ -121,6 +121,19 @@ class ForwardMap:
             for series, noise in measured
         )
 
+    def of(self, problem: Problem) -> ForwardMap:
+        """Return the forward map of the same model with other data, which shares what is compiled.
+
+        Parameters
+        ----------
+        problem
+            A problem of the same model and unknowns, with as many conditions: only their times and
+            measurements may differ.
+        """
+        other = ForwardMap(problem, self.engines.setting, self.engines.tolerance)
+        other.field, other.engines = self.field, self.engines
+        return other
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """Sentences about engines that would serve the model and are not installed."""
@@ -263,7 +276,8 @@ class ForwardMap:
         """
         if not sensitivities:
             directions = sum(u.kind != "noise" for u in self.problem.unknowns)
-            sensitivities = not self.engines.states_alone(self.field, directions, choice)
+            outputs = sum(len(c.times) for c in self.problem.conditions)
+            sensitivities = not self.engines.states_alone(self.field, directions, outputs, choice)
         if self.nodes is None:
             maps = self._conditions if sensitivities else self._without_sensitivities
             return maps(vector, choice)

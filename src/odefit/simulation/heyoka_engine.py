@@ -11,9 +11,7 @@ heyoka's batch mode integrates as many problems at once as a vector of the proce
   integrates the states and its share of the sensitivities. Measured, this makes Crauste's 18
   directions 3 times and a chain's 50 directions 4 times faster; a handful of directions gains
   nothing.
-- :class:`HeyokaBatchIntegrator` has one initial value problem in each lane. Measured on Lorenz'
-  equations with six directions, a problem of one step then takes 5 us, against 14 us one by one
-  and 60 us through :class:`HeyokaEngine` with its trajectories.
+- :mod:`odefit.simulation.heyoka_batches` has one initial value problem in each lane.
 """
 
 from __future__ import annotations
@@ -29,14 +27,7 @@ import numpy as np
 from odefit.problem.arrays import Array, IntArray
 from odefit.problem.expressions import TIME
 from odefit.problem.vector_field import SensitivityPattern, VectorField
-from odefit.simulation.engine import (
-    BatchFailure,
-    BatchSolution,
-    EngineFailure,
-    InitialState,
-    InitialValueProblems,
-    SegmentSolution,
-)
+from odefit.simulation.engine import EngineFailure, InitialState, SegmentSolution
 from odefit.simulation.segments import Segment, input_value
 from odefit.simulation.step_costs import DIRECTIONS_IN_LANES
 
@@ -89,7 +80,7 @@ class HeyokaAlgebra:
         return getattr(hy, function)(arguments[0])
 
 
-class _VariationalEquations:
+class VariationalEquations:
     """The compiled variational equations of a field, and the parameters that they are given.
 
     Parameters
@@ -182,10 +173,10 @@ class HeyokaEngine:
         columns = self._columns = math.ceil(self._m / self._lanes)
         entries = sorted(pattern.entries)
         own = sorted({(j, k % columns) for j, k in entries})
-        self._equations = _VariationalEquations(field, columns, own, self._lanes, tolerance)
+        self._equations = VariationalEquations(field, columns, own, self._lanes, tolerance)
         place = self._equations.place
-        self._entries = _index_arrays(entries)
-        self._places = _index_arrays([(place[j, k % columns], k // columns) for j, k in entries])
+        self._entries = index_arrays(entries)
+        self._places = index_arrays([(place[j, k % columns], k // columns) for j, k in entries])
 
     def integrate(
         self, segment: Segment, initial: InitialState, max_steps: int
@@ -206,7 +197,7 @@ class HeyokaEngine:
             steps += taken
             if stopped is not None:
                 outcome, time, step = stopped
-                return _failure(outcome, time, steps, segment.times[-1], step)
+                return failure_of(outcome, time, steps, segment.times[-1], step)
             rows.append(out[1:] if end_is_wanted else out[1:-1])
             state = out[-1].copy()
             state[:n] = out[-1, :n, :1]
@@ -269,114 +260,6 @@ class HeyokaEngine:
         return out, steps, None
 
 
-class HeyokaBatchIntegrator:
-    """Taylor integration of states and sensitivities, with one problem of a batch in each lane.
-
-    Parameters
-    ----------
-    field
-        A smooth field without algebraic variables.
-    pattern
-        The sensitivities that are wanted.
-    tolerance
-        Relative and absolute tolerance, on the largest component.
-    """
-
-    name = "heyoka"
-
-    def __init__(self, field: VectorField, pattern: SensitivityPattern, tolerance: float) -> None:
-        self._n, self._p = len(field.states), len(field.scalars)
-        self._m = pattern.directions
-        entries = sorted(pattern.entries)
-        self._entries = _index_arrays(entries)
-        self._equations = _VariationalEquations(field, self._m, entries, LANES, tolerance)
-
-    def integrate(
-        self, problems: InitialValueProblems, max_steps: int
-    ) -> BatchSolution | BatchFailure:
-        """See :class:`odefit.simulation.engine.BatchIntegrator`."""
-        n, m, p = self._n, self._m, self._p
-        count = len(problems.starts)
-        lengths = np.array([len(times) for times in problems.times], dtype=np.intp)
-        ends = np.cumsum(lengths)
-        states = np.empty((int(ends[-1]), n))
-        sensitivities = np.empty((int(ends[-1]), n, m))
-        steps = np.empty(count, dtype=np.intp)
-        pars, first = self._equations.pars, self._equations.first_multiplier
-        pars[:p] = problems.scalars[:, None]
-        pars[first:] = problems.scalar_sensitivities[self._entries][:, None]
-        polynomials = problems.polynomials.reshape(count, -1)
-        initial = np.empty((self._equations.size, LANES))
-        # (direction, state), one column after the other.
-        initial[n:] = problems.sensitivities.T.reshape(-1, 1)
-        order = np.argsort(lengths, kind="stable")
-        for begin in range(0, count, LANES):
-            group = order[begin : begin + LANES]
-            # The lanes of an incomplete group repeat its last problem.
-            chosen = np.append(group, np.repeat(group[-1:], LANES - len(group)))
-            grid = _common_grid(problems, chosen, int(lengths[group[-1]]))
-            pars[p:first] = polynomials[chosen].T
-            initial[:n] = problems.states[chosen].T
-            ta = self._equations.start(problems.starts[chosen], initial)
-            _, out = ta.propagate_grid(grid, max_steps=max(1, max_steps))
-            failure = self._failed(problems, group, out)
-            if failure is not None:
-                return failure
-            for lane, k in enumerate(group):
-                rows = slice(ends[k] - lengths[k], ends[k])
-                # The last time of every lane is in the last row, see _common_grid.
-                values = out[1 : 1 + lengths[k], :, lane]
-                states[rows] = values[:, :n]
-                sensitivities[rows] = values[:, n:].reshape(-1, m, n).transpose(0, 2, 1)
-                states[ends[k] - 1] = out[-1, :n, lane]
-                sensitivities[ends[k] - 1] = out[-1, n:, lane].reshape(m, n).T
-                steps[k] = ta.propagate_res[lane][3]
-        return BatchSolution(states, sensitivities, steps)
-
-    def _failed(
-        self, problems: InitialValueProblems, group: IntArray, out: Array
-    ) -> BatchFailure | None:
-        """Return the failure of a group; the other lanes may merely have been stopped by it."""
-        ta = self._equations.integrator
-        results = ta.propagate_res
-        fine = (hy.taylor_outcome.time_limit, hy.taylor_outcome.success)
-        for lane, k in enumerate(group):
-            outcome, _, _, taken = results[lane]
-            if outcome not in fine:
-                end = float(problems.times[k][-1])
-                time = float(ta.time[lane])
-                if outcome == hy.taylor_outcome.step_limit and time >= end:
-                    continue  # it has arrived: another lane needs more
-                time = time if math.isfinite(time) else float(problems.starts[k])
-                step = float(abs(ta.last_h[lane]))
-                return BatchFailure(int(k), _failure(outcome, time, taken, end, step))
-        for lane, k in enumerate(group):
-            if not np.isfinite(out[-1, :, lane]).all():
-                end = float(problems.times[k][-1])
-                outcome = hy.taylor_outcome.err_nf_state
-                return BatchFailure(int(k), _failure(outcome, end, results[lane][3], end, 0.0))
-        return None
-
-
-def _common_grid(problems: InitialValueProblems, chosen: IntArray, length: int) -> Array:
-    """Return initial and output times for all lanes, shape (length + 1, lanes).
-
-    heyoka wants as many times in every lane, increasing: where a problem has fewer, those in its
-    last gap are not used.
-    """
-    grid = np.empty((length + 1, len(chosen)))
-    for lane, k in enumerate(chosen):
-        own = problems.times[k]
-        grid[0, lane] = problems.starts[k]
-        if len(own) == length:
-            grid[1:, lane] = own
-            continue
-        grid[1 : len(own), lane] = own[:-1]
-        last = grid[len(own) - 1, lane]
-        grid[len(own) :, lane] = np.linspace(last, own[-1], length - len(own) + 2)[1:]
-    return grid
-
-
 def _variational_system(
     field: VectorField,
     columns: int,
@@ -421,13 +304,13 @@ def _variables(names: Sequence[str]) -> list[Any]:
     return list(made) if isinstance(made, (list, tuple)) else [made]
 
 
-def _index_arrays(pairs: Sequence[tuple[int, int]]) -> tuple[IntArray, IntArray]:
+def index_arrays(pairs: Sequence[tuple[int, int]]) -> tuple[IntArray, IntArray]:
     """Return the first and the second numbers of pairs, to index a matrix with."""
     rows, columns = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     return rows, columns
 
 
-def _failure(outcome: Any, time: float, steps: int, end: float, step: float) -> EngineFailure:
+def failure_of(outcome: Any, time: float, steps: int, end: float, step: float) -> EngineFailure:
     """Return in words why heyoka stopped at `time` before `end`, its last step being `step`."""
     if outcome == hy.taylor_outcome.step_limit:
         ahead = float(end - time) / step if step > 0 else math.inf

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from odefit.problem.arrays import Array
+from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.binding import Binding, dynamic_unknowns
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import Expression
@@ -83,6 +83,29 @@ class _Rows:
         self.algebraic_sensitivities = np.zeros((rows, algebraic, width))
         self.ends = np.empty((intervals - 1, size))
         self.end_sensitivities = np.zeros((intervals - 1, size, width))
+
+
+@dataclass(frozen=True, eq=False)
+class _BatchRows:
+    """Where the values of a batch of intervals go.
+
+    Attributes
+    ----------
+    intervals
+        Intervals that end at a node.
+    is_end
+        Which of the batch's values are the ends of these.
+    at_nodes, nodes
+        Rows of measurements at a node, and its number.
+    at
+        Rows of all other measurements: the other values, in their order.
+    """
+
+    intervals: IntArray
+    is_end: BoolArray
+    at_nodes: IntArray
+    nodes: IntArray
+    at: IntArray
 
 
 class IntervalMap:
@@ -271,27 +294,29 @@ class IntervalMap:
             return solved
         derivatives = solved.sensitivities / scales
         columns = np.concatenate([active, self._n + np.arange(size)])
-        # Where values of the batch go: rows of measurements, or the end of an interval.
-        last = np.cumsum([len(segment.times) for segment in segments]) - 1
-        inner = np.array([i < len(self.node_times) - 1 for i in batch])
-        is_end = np.zeros(len(solved.states), dtype=bool)
-        is_end[last[inner]] = True
-        index = np.array(batch)[inner]
+        rows = self._batch_rows
         every = np.arange(size)[None, :, None]
-        out.ends[index] = solved.states[is_end]
-        out.end_sensitivities[index[:, None, None], every, columns] = derivatives[is_end]
-        rows = []
-        for i in batch:
-            here = np.arange(self._row_starts[i], self._row_starts[i + 1])
-            if len(here) and self.condition.times[here[0]] == self.node_times[i]:
-                out.states[here[0]] = nodes[i]
-                out.sensitivities[here[0], :, self._n :] = np.eye(size)
-                here = here[1:]
-            rows.append(here)
-        at = np.concatenate(rows)
-        out.states[at] = solved.states[~is_end]
-        out.sensitivities[at[:, None, None], every, columns] = derivatives[~is_end]
+        out.ends[rows.intervals] = solved.states[rows.is_end]
+        at = rows.intervals[:, None, None]
+        out.end_sensitivities[at, every, columns] = derivatives[rows.is_end]
+        out.states[rows.at_nodes] = nodes[rows.nodes]
+        out.sensitivities[rows.at_nodes, :, self._n :] = np.eye(size)
+        out.states[rows.at] = solved.states[~rows.is_end]
+        out.sensitivities[rows.at[:, None, None], every, columns] = derivatives[~rows.is_end]
         return None
+
+    @cached_property
+    def _batch_rows(self) -> _BatchRows:
+        """Where values of the batch go: rows of measurements, or the ends of intervals."""
+        batch = np.array(self._without_events)
+        lengths = [len(self._segments[i].times) for i in self._without_events]
+        inner = batch < len(self.node_times) - 1
+        is_end = np.zeros(sum(lengths), dtype=bool)
+        is_end[(np.cumsum(lengths) - 1)[inner]] = True
+        rows = np.flatnonzero(np.isin(self.interval, batch))
+        measured = self.condition.times[rows] == self.node_times[self.interval[rows]]
+        at_nodes = rows[measured]
+        return _BatchRows(batch[inner], is_end, at_nodes, self.interval[at_nodes], rows[~measured])
 
     # One at a time ----------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from odefit.simulation.failure import Failure
 from odefit.simulation.forward import ForwardMap
 from odefit.simulation.nodes import Nodes
 from odefit.simulation.observation import algebraic_variables
+from odefit.simulation.other_integrations import able_to_integrate
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +92,7 @@ def residual_table(
 
     They are on the scale of the noise model of their observable.
     """
-    forward = ForwardMap(problem, nodes=nodes)
+    forward = able_to_integrate(problem, vector, nodes)
     trajectories = []
     for condition in problem.conditions:
         trajectory = forward.trajectory(vector, condition.name)

@@ -216,7 +216,7 @@ class _Classification:
         self.counted = counted
         self.place = {name: i for i, name in enumerate(local.names)}
         self.later = _acting_later(problem)
-        self.on_noise = _acting_on_noise(problem)
+        self.on_noise = acting_on_noise(problem)
 
     def unknown(self, index: int, unknown: Unknown) -> UnknownIdentifiability:
         key, best = unknown.key, self.local.best
@@ -316,7 +316,7 @@ def _acting_later(problem: Problem) -> set[int]:
     return found
 
 
-def _acting_on_noise(problem: Problem) -> set[int]:
+def acting_on_noise(problem: Problem) -> set[int]:
     """Return the numbers of the unknowns on which the noise depends."""
     names = {
         name

@@ -26,12 +26,15 @@ from odefit.structure.comparison import OutputComparison
 from odefit.structure.expansion import random_complex
 from odefit.structure.homotopy.distinct import index_of
 from odefit.structure.homotopy.monodromy import MISS_PROBABILITY, miss_probability
-from odefit.structure.homotopy.parameter_homotopy import ParameterHomotopy
+from odefit.structure.homotopy.parameter_homotopy import DIFFERENCE_STEP, ParameterHomotopy
 from odefit.structure.homotopy.tracker import TrackerOptions, track
 from odefit.structure.square import SquareSystem
 
 MIN_BATCH = 48
 """Smallest number of random solutions that are drawn at once; the largest is four times that."""
+
+BATCH_IF_COUNTED = 16
+"""Number of random solutions that are drawn at once where the number of solutions is known."""
 
 MAX_TRANSPORTS = 3
 """Largest number of paths on which a collision is carried to the reference point."""
@@ -79,6 +82,7 @@ def find_indistinguishable(
     parameters: ComplexArray,
     seed: int = 0,
     stop: Callable[[], bool] = lambda: False,
+    expected: int | None = None,
 ) -> IndistinguishableSolutions:
     """Find all solutions that are indistinguishable from a given one.
 
@@ -92,10 +96,15 @@ def find_indistinguishable(
         Seed of the random solutions.
     stop
         Called now and then; the search ends early when it returns True.
+    expected
+        The number of solutions, if it is known: the search ends as soon as they are found.
     """
     search = _CollisionSearch(square, point, parameters, seed, stop)
+    least = MIN_BATCH if expected is None else BATCH_IF_COUNTED
     while miss_probability(len(search.found), search.collisions) > MISS_PROBABILITY and not stop():
-        search.draw()
+        if expected is not None and len(search.found) >= expected:
+            break
+        search.draw(least)
     return IndistinguishableSolutions(
         np.array(search.found), parameters, search.collisions, search.drawn, search.failed
     )
@@ -147,6 +156,106 @@ class MovingPointHomotopy:
         return left[:count] - left[count:], jacobian[:count], by_t
 
 
+class MovingProblemHomotopy:
+    """The same, where the known numbers and functions move as well.
+
+    Parameters
+    ----------
+    square
+        The equations.
+    start, end
+        The point and the parameters from which and to which the moving ones go.
+    bends
+        How far from straight the way of the moving point is, shape (paths, n).
+    """
+
+    def __init__(
+        self,
+        square: SquareSystem,
+        start: tuple[ComplexArray, ComplexArray],
+        end: tuple[ComplexArray, ComplexArray],
+        bends: ComplexArray,
+    ) -> None:
+        self.square = square
+        self.start = start
+        self.end = end
+        self.bends = bends
+
+    def evaluate(
+        self, paths: IntArray, points: ComplexArray, t: Array
+    ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
+        """See :meth:`odefit.structure.homotopy.tracker.Homotopy.evaluate`."""
+        left, jacobian = self._difference(paths, points, t, derivatives=True)
+        later, _ = self._difference(paths, points, t + DIFFERENCE_STEP, derivatives=False)
+        return left, jacobian, (later - left) / DIFFERENCE_STEP
+
+    def _difference(
+        self, paths: IntArray, points: ComplexArray, t: Array, *, derivatives: bool
+    ) -> tuple[ComplexArray, ComplexArray]:
+        """Return the difference of left-hand sides at the points and at the moving point."""
+        t, count = t[:, None], len(paths)
+        (first, known), (last, own) = self.start, self.end
+        moving = last + t * (first - last) + t * (1 - t) * self.bends[paths]
+        at = own + t * (known - own)
+        left, jacobian, _ = self.square.values(
+            np.concatenate([points, moving]), np.concatenate([at, at]), derivatives
+        )
+        return left[:count] - left[count:], jacobian[:count]
+
+
+def carried(
+    square: SquareSystem,
+    known: IndistinguishableSolutions,
+    point: ComplexArray,
+    parameters: ComplexArray,
+    rng: np.random.Generator,
+    stop: Callable[[], bool] = lambda: False,
+) -> ComplexArray:
+    """Return the solutions that are indistinguishable from `point`, without itself.
+
+    Parameters
+    ----------
+    square
+        The equations.
+    known
+        All indistinguishable solutions at another point.
+    point, parameters
+        A solution, shape (n,), and the parameters at which it is one.
+    rng
+        Draws the ways.
+    stop
+        Called now and then; the search ends early when it returns True.
+
+    Returns
+    -------
+    array
+        Those whose paths arrived, shape (m, n).
+    """
+    compare = OutputComparison(square, parameters)
+    outputs = compare.coefficients(point[None])[0]
+    found = [point]
+    others = known.solutions[1:]
+    for _ in range(MAX_TRANSPORTS):
+        if len(found) == len(known.solutions) or stop():
+            break
+        size = np.abs(known.solutions[0]) + np.abs(point)
+        bend = size * random_complex(rng, len(point))
+        homotopy = MovingProblemHomotopy(
+            square,
+            (known.solutions[0], known.parameters),
+            (point, parameters),
+            np.repeat(bend[None], len(others), axis=0),
+        )
+        tracked = track(homotopy, others, TRACKER, stop)
+        arrived = tracked.ends[tracked.reached]
+        if not len(arrived):
+            continue
+        arrived = compare.refined(arrived)
+        agree = compare.equal(outputs, compare.coefficients(arrived))
+        found += [one for one in arrived[agree] if index_of(one, found) is None]
+    return np.array(found[1:]).reshape(-1, len(point))
+
+
 @dataclass(eq=False)
 class _Class:
     """A class of indistinguishable solutions, as far as it was met.
@@ -186,9 +295,9 @@ class _CollisionSearch:
         self.classes = [_Class(self.compare.coefficients(point[None])[0], point)]
         self.collisions = self.drawn = self.failed = 0
 
-    def draw(self) -> None:
-        """Draw random solutions, and look at their collisions."""
-        count = int(np.clip(len(self.classes), MIN_BATCH, 4 * MIN_BATCH))
+    def draw(self, least: int = MIN_BATCH) -> None:
+        """Draw random solutions, at least so many, and look at their collisions."""
+        count = int(np.clip(len(self.classes), least, 4 * MIN_BATCH))
         fresh = [self.square.generic_point(self.rng) for _ in range(count)]
         points = np.array([p for p, _ in fresh])
         start = np.array([y for _, y in fresh])

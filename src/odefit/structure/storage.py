@@ -9,11 +9,17 @@ import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from odefit.structure.exact.count import exact_count
 from odefit.structure.homotopy.monodromy import GenericSolutions, all_solutions
+from odefit.structure.indistinguishable import (
+    IndistinguishableSolutions,
+    find_indistinguishable,
+)
 from odefit.structure.square import SquareSystem
 
 FORMAT = 2
@@ -90,19 +96,52 @@ def stored_solutions(
     return found
 
 
+def stored_indistinguishable(
+    square: SquareSystem, expected: int, seed: int, stop: Callable[[], bool]
+) -> IndistinguishableSolutions | None:
+    """Return the indistinguishable solutions at a random point, from the disk if it knows them.
+
+    Parameters
+    ----------
+    square, seed, stop, expected
+        The arguments of :func:`find_indistinguishable`.
+
+    Returns
+    -------
+    IndistinguishableSolutions or None
+        None if not all were found before `stop` said to end.
+    """
+    path = cache_folder() / f"{key(square, seed)}-{expected}.npz"
+    try:
+        with path.open("rb") as file, np.load(file) as kept:
+            return IndistinguishableSolutions(kept["solutions"], kept["parameters"], 0, 0, 0)
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile):
+        pass
+    point, parameters = square.generic_point(np.random.default_rng([seed, 3]))
+    found = find_indistinguishable(square, point, parameters, seed, stop, expected)
+    if len(found.solutions) != expected:
+        return None
+    _write(path, solutions=found.solutions, parameters=found.parameters)
+    return found
+
+
 def _keep(path: Path, found: GenericSolutions) -> None:
     """Write an entry, unless the folder cannot be written to."""
     expected = NOT_COUNTED if found.expected is None else found.expected
+    _write(
+        path,
+        solutions=found.solutions,
+        parameters=found.parameters,
+        counts=np.array([found.arrivals, found.paths, found.failed, expected]),
+        seconds=np.array(found.seconds),
+    )
+
+
+def _write(path: Path, **arrays: npt.NDArray[Any]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
-            np.savez(
-                file,
-                solutions=found.solutions,
-                parameters=found.parameters,
-                counts=np.array([found.arrivals, found.paths, found.failed, expected]),
-                seconds=found.seconds,
-            )
+            np.savez(file, **arrays)  # type: ignore[arg-type]
         Path(file.name).replace(path)  # complete or not there: several processes may write
     except OSError:
         return

@@ -30,6 +30,7 @@ from odefit import (
     library,
 )
 from odefit.methods.estimate import Start
+from odefit.methods.shooting.node_evaluation import evaluate_nodes
 from odefit.methods.shooting.search import ShootingSearch
 from odefit.reporting.figures.residuals import residuals_of
 from odefit.simulation import Failure, residual_table
@@ -337,8 +338,11 @@ def test_a_time_limit_is_kept_and_called_by_its_name(limit: float) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 def test_an_interrupt_gives_the_best_so_far() -> None:
+    sent: list[int] = []
+
     def interrupt(progress: Progress) -> None:
-        if progress.done == 1:
+        if progress.done == 1 and not sent:  # a second one would end the process
+            sent.append(1)
             os.kill(os.getpid(), signal.SIGINT)
 
     problem, method = noisy("fitzhugh-nagumo-v"), MultipleShooting(starts=5000)
@@ -499,3 +503,44 @@ def test_an_answer_keeps_nothing_of_nodes_in_what_is_compared() -> None:
     assert start.nodes is None
     nodes = Nodes((np.array([0.0, 1.0]), np.array([0.0])), (np.zeros((2, 1)), np.zeros((1, 1))))
     assert nodes.count == 3
+
+
+# Long series --------------------------------------------------------------------------------------
+
+
+def long_series(seed: int = 0) -> tuple[Problem, dict[str, float]]:
+    """Return predators and prey over fifteen periods, the prey alone measured 1,501 times."""
+    truth = {"a": 0.9, "c": 0.5, "d": 0.6, "x": 0.3, "y": 0.4}
+    times = np.linspace(0.0, 128.0, 1501)
+    model = Model(ode={"x": "a*x - b*x*y", "y": "c*x*y - d*y"}, observables={"prey": "x"})
+    unknown = {"lower": 1e-5, "upper": 10.0}
+    parameters: dict[str, Any] = dict.fromkeys("acd", unknown) | {"b": {"fixed": 0.8}}
+    given = parameters, {"x": unknown, "y": unknown}
+    first = Problem(model, {"t": times, "prey": np.ones(1501)}, *given)
+    prey = simulated(first, first.vector(truth), times).states["x"]
+    noise = 0.01 * np.random.default_rng(seed).normal(size=1501)
+    return Problem(model, {"t": times, "prey": prey + noise}, *given), truth
+
+
+def test_a_long_series_is_searched_with_a_part_of_it_and_ended_with_all() -> None:
+    problem, truth = long_series()
+    forward = ForwardMap(problem)
+    at_truth = forward.cost(problem.vector(truth))
+    end = ONE.solve(problem, Control(seed=1)).starts[0]
+    assert end.status is Status.CONVERGED
+    assert at_truth - 10 * 1e-4 < end.cost < at_truth  # chi-square of five unknowns
+    assert end.cost == pytest.approx(forward.cost(end.vector), rel=1e-9)
+    assert "(a part of the data)" in end.message
+
+
+def test_an_end_on_nodes_is_one_with_all_data() -> None:
+    """Over thirty Lyapunov times no single integration tells its own sensitivities."""
+    problem = lorenz(33.0, noise=0.1, step=0.02)
+    end = ONE.solve(problem, Control()).starts[0]
+    assert end.status is Status.CONVERGED
+    assert "part of the data" in end.message
+    assert end.nodes is not None
+    assert end.objective == pytest.approx(problem.size, rel=0.1)
+    found = evaluate_nodes(problem, end.vector, end.nodes)
+    assert not isinstance(found, Failure)
+    assert found[0].objective == pytest.approx(end.objective, rel=1e-6)

@@ -11,14 +11,23 @@ import pytest
 from odefit import ForwardMap, Model, Problem, library
 from odefit.methods.shooting.constrained_least_squares import GeneralisedInverse
 from odefit.methods.shooting.constraints import parse_constraints
-from odefit.methods.shooting.gauss_newton import MIN_DAMPING, IterationEnd, iterate
+from odefit.methods.shooting.gauss_newton import (
+    CRAWL_PART,
+    CRAWL_STEPS,
+    MIN_DAMPING,
+    IterationEnd,
+    iterate,
+)
 from odefit.methods.shooting.linear_problem import LinearisedConstraints
 from odefit.methods.shooting.node_evaluation import (
     constraint_linearisers,
     shooting_problem,
     typical_sizes,
 )
+from odefit.methods.shooting.search import ShootingSearch
 from odefit.methods.shooting.shooting_problem import Point, ShootingProblem
+from odefit.methods.starts import sample
+from odefit.simulation.trajectory import Trajectory
 from tests.methods.shooting.instances import (
     LORENZ,
     columns,
@@ -285,3 +294,28 @@ def test_the_unstable_example_of_bock_is_solved_at_any_growth() -> None:
         assert end.converged, (mu, end.message)
         assert end.at is not None
         assert end.at.point.coordinates == pytest.approx([np.pi], rel=1e-10)
+
+
+def test_steps_that_are_hardly_any_end_it() -> None:
+    """The prey alone does not tell the scale of the predators: steps along it are cut short."""
+    t = np.linspace(0.0, 80.0, 201)
+    model = Model(ode={"x": "a*x - b*x*y", "y": "c*x*y - d*y"}, observables={"prey": "x"})
+    unknown = {"lower": 1e-5, "upper": 10.0}
+    given = dict.fromkeys("abcd", unknown), dict.fromkeys("xy", unknown)
+    first = Problem(model, {"t": t, "prey": np.ones(201)}, *given)
+    prey = ForwardMap(first).trajectory(np.array([0.4, 0.7, 0.9, 0.3, 0.2, 0.6]))
+    assert isinstance(prey, Trajectory)
+    noise = 0.003 * np.random.default_rng(0).normal(size=201)
+    problem = Problem(model, {"t": t, "prey": prey.states[:, 0] + noise}, *given)
+    given_up = 0
+    for start in sample(problem, 0, 6, 0):
+        shooting, values = ShootingSearch().with_data(ForwardMap(problem), start)
+        begun = Point(shooting.scaling.coordinates(start), values)
+        end = iterated(shooting, begun, most=30)
+        dampings = [i.damping for i in end.iterations[:-1]]
+        sums = [sum(dampings[k - CRAWL_STEPS : k]) for k in range(CRAWL_STEPS, len(dampings) + 1)]
+        assert all(part >= CRAWL_PART for part in sums[:-1])
+        if "hardly any" in end.message:
+            given_up += 1
+            assert sums[-1] < CRAWL_PART
+    assert given_up

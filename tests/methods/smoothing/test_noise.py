@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from odefit import InputError
+from odefit.methods.smoothing import noise as noise_module
 from odefit.methods.smoothing import noise_level
 from odefit.problem.arrays import Array
 from tests.methods.smoothing.functions import GRID, LONG, measured
@@ -67,6 +68,24 @@ def test_of_few_points_only_rounding_is_said(n: int) -> None:
 
 def test_zeros_have_no_noise() -> None:
     assert noise_level(GRID, np.zeros(21)) == 0.0
+
+
+def test_of_very_long_series_blocks_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sharp transients, a plateau without noise, and never more points at once than a block."""
+    times = np.linspace(0.0, 10.0, 60_001)
+    rough = np.exp(-50 * times) + np.sin(20 * times)
+    noise = np.random.default_rng(1).normal(0, 1e-3, len(times))
+    noise[times < 5] = 0.0
+    seen = []
+
+    def differences(x: Array, y: Array) -> float:
+        seen.append(len(x))
+        return original(x, y)
+
+    original = noise_module._differences
+    monkeypatch.setattr(noise_module, "_differences", differences)
+    assert noise_level(times, rough + noise) == pytest.approx(1e-3, rel=0.2)
+    assert max(seen) <= 1000
 
 
 def test_times_must_increase() -> None:

@@ -80,6 +80,8 @@ class Algebraic:
         Whether candidates are improved on the true trajectories.
     complete
         Whether all other solutions that agree with the best in every derivative are found too.
+    fallback
+        Whether single shooting from many starts takes over where no solution comes near the data.
     engine
         The integration engine of the trajectories.
     """
@@ -89,6 +91,7 @@ class Algebraic:
     points: int | None = None
     polish: bool = True
     complete: bool = True
+    fallback: bool = True
     engine: EngineName = "auto"
 
     def __post_init__(self) -> None:
@@ -167,8 +170,8 @@ class _Run:
             if any(self._explained(end) for end in ends[:MAX_POLISHED]):
                 break
         best = min((s for s in ends if math.isfinite(s.cost)), key=_cost, default=None)
-        polish = self.method.polish and not self.control.should_stop()
-        if polish and (best is None or self._hopeless(best)):
+        fallback = self.method.polish and self.method.fallback
+        if fallback and not self.control.should_stop() and (best is None or self._hopeless(best)):
             return self._fallback(ends, len(candidates))
         completeness = None
         self.starts = ends

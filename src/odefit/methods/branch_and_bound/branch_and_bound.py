@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.mesh import Mesh, as_mesh
 from odefit.discretisation.schemes import Scheme, as_scheme
@@ -71,6 +73,8 @@ class BranchAndBound:
     starts
         Number of starts of the local search that comes first; None for as many as the evidence
         asks for.
+    start
+        Values of the unknowns, in their order, that take the place of that search; None for none.
     seconds
         Time limit in seconds, where the fit has none of its own.
     engine
@@ -97,6 +101,7 @@ class BranchAndBound:
     degree: int = 2
     bounds: GivenBounds = None
     starts: int | None = None
+    start: tuple[float, ...] | None = None
     seconds: float = 600.0
     engine: EngineName = "auto"
 
@@ -162,6 +167,8 @@ class BranchAndBound:
 
     def _local_search(self, bounded: BoundedProblem) -> LocalAnswer:
         """Return the best local answer that is quickly found."""
+        if self.start is not None:
+            return LocalAnswer(np.array(self.start), None, None, None)
         control = bounded.local_control(LOCAL_SHARE)
         if self.scheme is None:
             found = MultiStart(SingleShooting(engine=self.engine), starts=self.starts)

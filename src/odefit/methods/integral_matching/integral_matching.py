@@ -19,8 +19,9 @@ from odefit.methods.integral_matching.bootstrap import MIN_SAMPLES, MatchErrors,
 from odefit.methods.integral_matching.matching import Match, Matching
 from odefit.methods.integral_matching.separation import Penalty
 from odefit.methods.multi_start import MultiStart
+from odefit.methods.rescue import rescued
 from odefit.methods.shooting.search import ShootingSearch
-from odefit.methods.single_shooting import SingleShooting
+from odefit.methods.single_shooting import START_SEARCH
 from odefit.methods.smoothing import SplineByNoise
 from odefit.methods.smoothing.smoother import Smoother
 from odefit.methods.starts import chosen
@@ -31,7 +32,7 @@ from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines import EngineName
 
-POLISH = SingleShooting(evaluations=300, tolerance=1e-8, step=1e-7, patience=30)
+POLISH = START_SEARCH
 """The local search that improves a match on the true trajectories."""
 
 
@@ -187,6 +188,13 @@ class IntegralMatching:
         penalty = Penalty(self.ridge, self.lasso)
         return Matching(problem, self.smoother, linear, self.separable, penalty, self.engine)
 
+    def prepared(self, forward: ForwardMap) -> Matching:
+        """Return :meth:`matching` of the problem of `forward`, made once for all its starts."""
+        matchings = _matchings.setdefault(forward, {})
+        if self not in matchings:
+            matchings[self] = self.matching(forward.problem)
+        return matchings[self]
+
     def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
         """Carry out one start, which never raises for an integration that fails.
 
@@ -202,16 +210,16 @@ class IntegralMatching:
             Seed, limits and reports of the fit.
         """
         began = time.perf_counter()
-        matchings = _matchings.setdefault(forward, {})
-        if self not in matchings:
-            matchings[self] = self.matching(forward.problem)
-        match = matchings[self].match(start, control.should_stop, forward)
+        match = self.prepared(forward).match(start, control.should_stop, forward)
         seconds = time.perf_counter() - began
         if not math.isfinite(match.cost):
             lost = (math.inf, Status.FAILED, match.message, match.evaluations, seconds, math.inf)
-            return Start(index, start, match.vector, *lost)
+            end = Start(index, start, match.vector, *lost)
+            return rescued(forward, end, [start], control) if control.should_stop() else end
         if self.polish:
             end = self._polished(forward, index, match.vector, control)
+            if end.status is Status.FAILED and control.should_stop():
+                end = rescued(forward, end, [start], control)
             return replace(
                 end,
                 start=start,

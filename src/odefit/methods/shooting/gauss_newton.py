@@ -16,6 +16,13 @@ from odefit.simulation import Failure
 MIN_DAMPING = 1e-4
 """Damping factor below which a step is given up, so that halving does not go on for ever."""
 
+CRAWL_STEPS = 8
+"""Number of steps after which the iteration is given up if they were hardly any."""
+
+CRAWL_PART = 0.1
+"""Part of a full step below which :data:`CRAWL_STEPS` steps together were hardly any: where the
+iteration gets on at all, dampings are mostly above a tenth."""
+
 MAX_CONTRADICTION = 1e-6
 """Part of the equality constraints, relative to the sizes, that no step may satisfy before they
 count as contradictory."""
@@ -136,6 +143,8 @@ def iterate(
             reason = "the steps have become negligible"
         if not reason and len(done) >= max_steps:
             reason = f"stopped after {max_steps} iterations"
+        elif not reason and _crawls(done):
+            reason = f"{CRAWL_STEPS} steps were hardly any"
         taken = None
         if not reason:
             search = _DampingSearch(shooting, problem, at, step, level, equations, inequalities)
@@ -168,6 +177,12 @@ def iterate(
                 at, problem, converged and not impossible, reason, done, bool(impossible)
             )
         at = taken
+
+
+def _crawls(done: list[Iteration]) -> bool:
+    """Return whether the last steps got next to nowhere."""
+    last = [iteration.damping for iteration in done[-CRAWL_STEPS:]]
+    return len(last) == CRAWL_STEPS and sum(last) < CRAWL_PART
 
 
 def _gap(shooting: ShootingProblem, at: Linearisation) -> float:

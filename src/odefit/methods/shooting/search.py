@@ -7,12 +7,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from odefit.methods.control import Control, Progress
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import NodeEvaluator, Start, Status
+from odefit.methods.rescue import rescued, stopped
 from odefit.methods.shooting.constraints import (
     Constraint,
     ParsedConstraint,
@@ -31,10 +33,11 @@ from odefit.methods.shooting.node_evaluation import (
 from odefit.methods.shooting.node_placing import GivenNodes, place_nodes
 from odefit.methods.shooting.relaxation import relax
 from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
-from odefit.methods.single_shooting import SingleShooting
+from odefit.methods.single_shooting import START_SEARCH
 from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.problem.state_guesses import states_from_data
+from odefit.problem.thinning import with_values_by_variation
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines import EngineName
 from odefit.simulation.nodes import Nodes, node_names
@@ -55,7 +58,7 @@ SEEN_SINGULAR_VALUE = 1e-8
 """Singular values of a single integration's scaled Jacobian that count, relative to the largest:
 sensitivities are good to about 1e-9."""
 
-SINGLE_SHOOTING = SingleShooting(evaluations=300, tolerance=1e-8, step=1e-7, patience=30)
+SINGLE_SHOOTING = START_SEARCH
 """How a start that has not converged on its nodes goes on."""
 
 
@@ -108,16 +111,78 @@ class ShootingSearch:
         """
         began = time.perf_counter()
         start = np.clip(start, forward.problem.lower, forward.problem.upper)
+        coarse = self._coarse(forward)
+        if coarse is None:
+            found = self._searched(forward, index, start, control)
+        else:
+            found = self._searched(coarse, index, start, control, sharpen=False)
+            found = self._with_all_data(forward, found, control)
+        return replace(found, start=start, seconds=time.perf_counter() - began)
+
+    def _coarse(self, forward: ForwardMap) -> ForwardMap | None:
+        """Return the problem with fewer data and nodes; None if it needs all, or nodes are given.
+
+        Where trajectories of a long series are found with a part of it, the rest costs time alone.
+        """
+        if self.nodes is not None or self.constraints:
+            return None
+        if forward not in _coarse:
+            fewer = with_values_by_variation(forward.problem)
+            _coarse[forward] = None if fewer is forward.problem else forward.of(fewer)
+        return _coarse[forward]
+
+    def _with_all_data(self, forward: ForwardMap, coarse: Start, control: Control) -> Start:
+        """Return the end of the search with all data, from an end with a part of them."""
+        begun = f"{coarse.message} (a part of the data)"
+        if control.should_stop() or not math.isfinite(coarse.cost):
+            lost = replace(coarse, objective=math.inf, cost=math.inf, nodes=None)
+            return rescued(forward, lost, [coarse.vector, coarse.start], control)
+        if coarse.nodes is None:
+            found = SINGLE_SHOOTING.run(forward, coarse.index, coarse.vector, control)
+            evaluations = coarse.evaluations + found.evaluations
+            message = f"{begun}; then single shooting: {found.message}"
+            return replace(found, message=message, evaluations=evaluations)
+        shooting = shooting_problem(forward, coarse.nodes.times, [], coarse.vector, control.within)
+        values = np.concatenate(list(coarse.nodes.values))
+        point = Point(shooting.scaling.coordinates(coarse.vector), values)
+        end = self._iterate(shooting, [], point, control, coarse.index)
+        found = self._finished(forward, shooting, end, coarse.index, coarse.vector, control)
+        evaluations = coarse.evaluations + found.evaluations
+        return replace(found, message=f"{begun}; {found.message}", evaluations=evaluations)
+
+    def _searched(
+        self,
+        forward: ForwardMap,
+        index: int,
+        start: Array,
+        control: Control,
+        *,
+        sharpen: bool = True,
+    ) -> Start:
+        """Return the end of a start on the data of `forward`."""
         shooting, end = self.iterated(forward, start, control, index)
+        return self._finished(forward, shooting, end, index, start, control, sharpen=sharpen)
+
+    def _finished(
+        self,
+        forward: ForwardMap,
+        shooting: ShootingProblem,
+        end: IterationEnd,
+        index: int,
+        start: Array,
+        control: Control,
+        *,
+        sharpen: bool = True,
+    ) -> Start:
+        """Return the answer that the end of the iteration comes to."""
         found = self._end_on_nodes(shooting, end, index, start, control)
         if not self.constraints:
-            found = self._without_nodes(forward, shooting, found, end, control)
-        return replace(
-            found,
-            start=start,
-            evaluations=found.evaluations + shooting.evaluations,
-            seconds=time.perf_counter() - began,
-        )
+            found = self._without_nodes(forward, shooting, found, end, control, sharpen)
+            if not math.isfinite(found.cost):
+                begun = [i.point.coordinates for i in end.iterations[:1]]
+                known = [found.vector, *map(shooting.scaling.natural, begun), start]
+                found = rescued(forward, found, known, control)
+        return replace(found, start=start, evaluations=found.evaluations + shooting.evaluations)
 
     def with_data(self, forward: ForwardMap, vector: Array) -> tuple[ShootingProblem, Array]:
         """Return the problem on this search's nodes, and their start values, shape (nodes, N)."""
@@ -181,10 +246,10 @@ class ShootingSearch:
         continuous = end.iterations[-1].gap < CONTINUOUS
         if not end.converged and (end.impossible or not continuous):
             # What a discontinuous trajectory fits is no answer, nor what violates a constraint.
-            stopped = control.should_stop() and not end.impossible
-            status = _stopped(control) if stopped else Status.FAILED
+            early = control.should_stop() and not end.impossible
+            status = stopped(control) if early else Status.FAILED
             return Start(index, start, vector, math.inf, status, message, 0, 0.0, math.inf)
-        status = Status.CONVERGED if end.converged else _stopped(control)
+        status = Status.CONVERGED if end.converged else stopped(control)
         evaluation = at.evaluation
         zero = tolerance.zero(shooting.forward.accuracy(evaluation.choice))
         objective, cost = evaluation.objective, evaluation.cost
@@ -200,6 +265,7 @@ class ShootingSearch:
         found: Start,
         end: IterationEnd,
         control: Control,
+        sharpen: bool,
     ) -> Start:
         """Return the answer by a single integration where that follows it, else on nodes.
 
@@ -219,7 +285,7 @@ class ShootingSearch:
             ):
                 best = replace(found, objective=whole.objective, cost=whole.cost, nodes=None)
             else:
-                best = self._sharpened(forward.problem, found, control)
+                best = self._sharpened(forward.problem, found, control) if sharpen else found
             if best.exact or not is_sparse(forward, shooting.nodes):
                 return best
             origin = found.start
@@ -339,7 +405,5 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _stopped(control: Control) -> Status:
-    if control.interrupted.is_set():
-        return Status.INTERRUPTED
-    return Status.TIME_LIMIT if control.out_of_time else Status.NOT_CONVERGED
+_coarse: WeakKeyDictionary[ForwardMap, ForwardMap | None] = WeakKeyDictionary()
+"""Forward maps with a part of the data by those with all, for all starts of a fit."""

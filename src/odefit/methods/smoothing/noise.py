@@ -15,6 +15,10 @@ from odefit.problem.arrays import Array
 MAX_DIFFERENCE_ORDER = 10
 """The highest order of differences that are looked at."""
 
+MAX_POINTS, BLOCKS = 4000, 4
+"""Number of points above which the estimate is the largest of so many blocks of a series, spread
+evenly, of as many points together."""
+
 MIN_POINTS = 5
 """The number of points below which nothing can be said of noise."""
 
@@ -57,6 +61,10 @@ def noise_level(times: Array, values: Array) -> float:
     """
     t, y = np.asarray(times, dtype=float), np.asarray(values, dtype=float)
     check_series(t, y, "noise level", 1)
+    if len(t) > MAX_POINTS:
+        size = MAX_POINTS // BLOCKS
+        first = np.linspace(0, len(t) - size, BLOCKS).astype(int)
+        return max(noise_level(t[i : i + size], y[i : i + size]) for i in first)
     scale = float(np.abs(y).max())
     if len(t) < MIN_POINTS or scale == 0:
         return EPS * scale

@@ -26,7 +26,8 @@ from odefit.discretisation.schemes import Scheme
 from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Agreement, Start, Status
-from odefit.methods.single_shooting import SingleShooting
+from odefit.methods.rescue import rescued
+from odefit.methods.single_shooting import START_SEARCH
 from odefit.methods.solvers.agreement import measure_agreement
 from odefit.methods.solvers.nlpsol import WARM_START_IPOPT, Ipopt
 from odefit.methods.solvers.solver import Answer, Limits, Solver
@@ -52,7 +53,7 @@ NO_FIT_RATIO = 0.5
 ZERO_RESIDUAL = 1e-4
 """Residuals this small, relative to the data, count as zero where nothing is polished."""
 
-POLISHING = SingleShooting(evaluations=300, tolerance=1e-8, step=1e-7, patience=30)
+POLISHING = START_SEARCH
 """The search on the integrated trajectories that improves the answer on the mesh."""
 
 
@@ -224,7 +225,9 @@ def as_start(
     if answer.unknowns is None or not (polish or answer.success):
         seconds = time.perf_counter() - began
         lost = (math.inf, Status.FAILED, message, iterations, seconds, math.inf)
-        return Start(index, start, vector, *lost)
+        end = Start(index, start, vector, *lost)
+        early = polish and control.should_stop()
+        return rescued(forward, end, [vector, start], control) if early else end
     if not polish:
         assert answer.values is not None
         cost = 0.5 * answer.objective
@@ -242,6 +245,8 @@ def as_start(
             cost <= CostTolerance.of(forward).zero(ZERO_RESIDUAL),
         )
     end = POLISHING.run(forward, index, vector, control)
+    if end.status is Status.FAILED and control.should_stop():
+        end = rescued(forward, end, [start], control)
     return replace(
         end,
         start=start,

@@ -84,6 +84,11 @@ class Ipopt:
             # Ordering that looks for dense rows, which the unknowns make: 4 times faster at
             # 36,900 points.
             "mumps_pivot_order": 6,
+            # The scaling that MUMPS chooses by itself may leave pivots so small that they are put
+            # off until the matrix is dense. A factorisation then takes minutes, and no time limit
+            # is looked at within one: 48 s instead of 1.7 s on a Lotka-Volterra system with
+            # 1,501 measurements, where the usual problems are as fast with either.
+            "mumps_scaling": 8,
             **self.options,
         }
         if limits.seconds is not None:

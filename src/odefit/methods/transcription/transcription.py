@@ -146,12 +146,12 @@ class Transcription:
         absent = local.solver.missing()
         if absent is not None:
             raise InputError(absent)
-        first = None if self.start is None else tuple(chosen(problem, self.start).tolist())
+        first = self._first(problem)
         if local.solver.scope == "global":
             limits = self.seconds, self.gap, self.absolute_gap
             found = GlobalSearch(local, self.starts, self.screening, first, *limits)
             return found.solve(problem, control)
-        search = MultiStart(local, starts=self.starts, screening=self.screening, first=first)
+        search = self.search(problem)
         estimate = search.solve(problem, control)
         best = estimate.best
         if best is None or control.interrupted.is_set():
@@ -159,6 +159,19 @@ class Transcription:
         with interruptible(control):
             agreement = local.agreement_near(search.forward(problem), best.vector, control)
         return replace(estimate, agreement=agreement)
+
+    def search(self, problem: Problem) -> MultiStart:
+        """Return the search from many starts that this method is, with a local solver."""
+        return MultiStart(
+            self._local,
+            starts=self.starts,
+            screening=self.screening,
+            first=self._first(problem),
+        )
+
+    def _first(self, problem: Problem) -> tuple[float, ...] | None:
+        """Return the start values that were given, n values."""
+        return None if self.start is None else tuple(chosen(problem, self.start).tolist())
 
     @property
     def _local(self) -> LocalSearch:

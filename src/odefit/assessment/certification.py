@@ -1,0 +1,57 @@
+"""A certificate for the answer of any method, by branch and bound."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from odefit.methods.control import Control
+from odefit.methods.estimate import Estimate, Start
+from odefit.problem.errors import InputError
+from odefit.problem.problem import Problem
+
+CERTIFY_SECONDS = 60.0
+"""Time limit of a certificate where the fit has none."""
+
+MAX_CERTIFIED = 12
+"""Largest number of unknowns for which a certificate is tried."""
+
+
+def certify_answer(problem: Problem, start: Start, control: Control) -> tuple[Estimate | None, str]:
+    """Prove how much better any other values of the unknowns could be.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    start
+        The answer, from which the upper bound begins.
+    control
+        Limits of the fit.
+
+    Returns
+    -------
+    estimate
+        What branch and bound found, with its certificate; None if there is none.
+    reason
+        A sentence on why there is none.
+    """
+    count = len(start.vector)
+    if start.nodes is not None:
+        return None, "No certificate: the answer has no single trajectory from the initial values"
+    if count > MAX_CERTIFIED:
+        return None, (
+            f"No certificate: branch and bound does not get far with more than {MAX_CERTIFIED} "
+            f"unknowns, and there are {count}"
+        )
+    if control.should_stop():
+        return None, "No certificate: no time was left for it"
+    from odefit.methods.branch_and_bound import BranchAndBound  # the enclosures come along
+
+    method = BranchAndBound(start=tuple(map(float, start.vector)), seconds=CERTIFY_SECONDS)
+    try:
+        estimate = method.solve(problem, replace(control, checkpoint=None))
+    except InputError as error:
+        return None, f"No certificate: {error}"
+    if estimate.certificate is None:
+        return None, f"No certificate: {estimate.message}"
+    return estimate, ""

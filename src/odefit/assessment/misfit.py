@@ -1,0 +1,176 @@
+"""Does the answer describe the data? A local optimum may be far from doing so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.methods.cost_tolerance import NEGLIGIBLE_RESIDUAL, CostTolerance
+from odefit.problem.arrays import Array
+from odefit.problem.condition import Series
+from odefit.problem.noise import Noise
+from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.noise import SeriesResiduals, known_sds
+from odefit.simulation.trajectory import Trajectory
+
+MAX_UNFIT_SHARE = 0.05
+"""Sum of squared residuals over that of the data about their means above which an answer does not
+describe the data, unless their noise is as large."""
+
+MAX_NOISE_RATIO = 2.0
+"""Root mean square of the residuals over the noise that is given up to which it explains them."""
+
+MAX_ESTIMATED_RATIO = 4.0
+"""The same ratio to the noise that is estimated from the data: real residuals are seldom
+independent, and a model of real data seldom exact."""
+
+MAX_SYSTEMATIC_RATIO = 10.0
+"""The same ratio from which on an answer does not describe the data, however small its residuals
+are beside these."""
+
+MAX_CORROBORATED_SHARE = 0.25
+"""Share of the sum of squares that residuals may have where several independent methods have ended
+at the same optimum: then it is rather the model that is not that of the data."""
+
+MIN_POINTS = 16
+"""Points of a series below which nothing is said of its noise unless it is given."""
+
+MAX_CHANCE_DEVIATIONS = 6.0
+"""Standard deviations by which chi-square may exceed its mean."""
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """An answer whose residuals are more than noise.
+
+    Attributes
+    ----------
+    ratio
+        Root mean square of the residuals over the noise of the data.
+    share
+        Sum of squared residuals over that of the data about their means, weighted.
+    sentence
+        All this in words.
+    short
+        The same without the ratio.
+    """
+
+    ratio: float
+    share: float
+    sentence: str
+    short: str
+
+    def unfit(self, corroborated: bool) -> bool:
+        """Say whether the answer is none: it does not describe the data.
+
+        Parameters
+        ----------
+        corroborated
+            Whether several methods have ended there.
+        """
+        if corroborated and self.share <= MAX_CORROBORATED_SHARE:
+            return False
+        return self.share > MAX_UNFIT_SHARE or self.ratio > MAX_SYSTEMATIC_RATIO
+
+
+def assess_misfit(forward: ForwardMap, vector: Array, evaluation: Evaluation) -> Misfit | None:
+    """Return what speaks against the answer at `vector`; None if noise may explain its residuals.
+
+    Where noise is given, they are compared with it, elsewhere with an estimate of the noise from
+    the data alone, which takes what is not smooth for noise.
+    """
+    tolerance = CostTolerance.of(forward)
+    if tolerance.squares is not None and evaluation.cost <= tolerance.absolute:
+        return None
+    found = forward.trajectories(vector, evaluation.choice)
+    if isinstance(found, Failure):
+        return None
+    series = _measured(forward, vector, found)
+    if series is None:
+        return None
+    given = forward.given_noise and not forward.likelihood
+    left = sum(float(np.sum(s.weighted**2)) for s in series)
+    about_means = sum(float(np.sum((s.values - s.values.mean()) ** 2 / s.sds**2)) for s in series)
+    share = left / about_means if about_means > 0 else math.inf
+    if given:
+        count = sum(len(s.values) for s in series)
+        spare = max(count - len(vector), 1)
+        chance = spare + MAX_CHANCE_DEVIATIONS * math.sqrt(2 * spare)
+        if left <= max(MAX_NOISE_RATIO**2 * spare, chance):
+            return None
+        ratio = math.sqrt(left / spare)
+        noise = "the noise that is given"
+    else:
+        if any(len(s.times) < MIN_POINTS for s in series):
+            return None
+        from odefit.methods.smoothing.noise import noise_level  # SciPy comes along
+
+        expected = sum(
+            len(s.values) * noise_level(s.times, s.means) ** 2 / float(np.mean(s.sds**2))
+            for s in series
+        )
+        # The integration cannot do better than that either.
+        size = sum(float(s.values @ s.values) for s in series)
+        expected = max(expected, NEGLIGIBLE_RESIDUAL**2 * size)
+        ratio = math.sqrt(left / expected) if expected > 0 else 0.0
+        least = MAX_ESTIMATED_RATIO if share > MAX_UNFIT_SHARE else MAX_SYSTEMATIC_RATIO
+        if ratio <= least or (forward.likelihood and share <= MAX_UNFIT_SHARE):
+            return None  # a noise that is estimated may stand for what the model leaves out
+        noise = "the noise of the data"
+    unfit = share > MAX_UNFIT_SHARE
+    large = f"residuals are {ratio:.2g} times as large as {noise}"
+    cause = "a better one exists elsewhere, or the model is not that of the data"
+    fits = "does not describe the data" if unfit else "describes the data, but not up to its noise"
+    return Misfit(
+        ratio, share, f"the answer {fits}: {large}; {cause}", f"the answer {fits}: {cause}"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """A series on the scale of its noise model.
+
+    Attributes
+    ----------
+    times, means
+        Distinct times, and the mean of what was measured then.
+    values, sds, weighted
+        Measured values, standard deviations (1 where they are unknown), and residuals over these.
+    """
+
+    times: Array
+    means: Array
+    values: Array
+    sds: Array
+    weighted: Array
+
+
+def _measured(
+    forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory]
+) -> list[_Measured] | None:
+    blocks = forward.series_residuals(vector, trajectories)
+    found = []
+    for condition in forward.problem.conditions:
+        for name, series in condition.series.items():
+            block = next(blocks)
+            if isinstance(block, Failure):
+                return None
+            noise = forward.problem.noise.get(name, Noise())
+            found.append(_of_series(series, noise, block, condition.times[series.rows]))
+    return found
+
+
+def _of_series(series: Series, noise: Noise, block: SeriesResiduals, times: Array) -> _Measured:
+    values = series.values
+    if noise.transform is not None:
+        values = np.log(values) if noise.transform == "log" else np.log10(values)
+    known = known_sds(noise, series)
+    n = len(values)
+    difference = block.residuals.array(n) * block.sd.array(n)
+    sds = np.ones(n) if known is None else np.where(known > 0, known, math.inf)
+    at, which = np.unique(times, return_inverse=True)
+    means = np.bincount(which, values) / np.bincount(which)
+    return _Measured(at, means, values, sds, difference / sds)

@@ -1,0 +1,390 @@
+"""The automatic method: cheap routes first, others as the evidence asks for them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+
+from odefit.methods.automatic.algebraic_route import AlgebraicRoute
+from odefit.methods.automatic.evidence import Evidence, reaches
+from odefit.methods.automatic.message import message_of
+from odefit.methods.automatic.noise_fit import NoiseFit, NoiseLevels
+from odefit.methods.automatic.routes import (
+    MATCHING,
+    MULTIPLE,
+    SHOOTING,
+    TRANSCRIPTION,
+    SearchRoute,
+    search_routes,
+)
+from odefit.methods.checkpoint import Checkpoint, fingerprint
+from odefit.methods.control import Control, Progress, interruptible
+from odefit.methods.cost_tolerance import CostTolerance
+from odefit.methods.estimate import Estimate, Route, Start, Status
+from odefit.methods.multi_start import MultiStart
+from odefit.methods.rescue import stopped
+from odefit.methods.single_shooting import SingleShooting
+from odefit.methods.start_pool import Task, run_starts
+from odefit.methods.starts import guess, sample
+from odefit.methods.workers import Workers
+from odefit.problem.arrays import Array
+from odefit.problem.option_checks import whole
+from odefit.problem.problem import Problem
+from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.nodes import Nodes
+
+MAX_BATCH = 8
+"""Largest number of starts that are planned before the ends of the last ones are looked at."""
+
+POINTS_WITHOUT_TIME = 8
+"""Number of start values of which the first that can be integrated is the answer of a search that
+was ended before it had any."""
+
+TIME_SHARE = 0.5
+"""Share of the time that is left which one start may take."""
+
+MAX_INTEGRATION_ERROR = 1e-4
+"""Residuals, relative to the data, up to which the accuracy of the search may be the cause."""
+
+SHARPENING = SingleShooting(evaluations=100, tolerance=1e-8, step=1e-9, patience=20)
+"""The search at full accuracy that shows whether it is."""
+
+SHARPENED = 0.99
+"""Cost over that before, both at full accuracy, up to which it was."""
+
+AFTER_STARTS = {
+    MATCHING: (0, 0),
+    SHOOTING: (0, 0),
+    MULTIPLE: (3, 12),
+    TRANSCRIPTION: (16, 40),
+}
+"""Number of starts after which a route is open: where the best answer is known to be none, and
+where that is not known."""
+
+AFTER_STARTS_IF_SLOW = (20, 40)
+"""The same for multiple shooting where it is slow: few data, or stiff equations."""
+
+ALGEBRAIC_AFTER = 16
+"""Number of starts without an answer after which the polynomial system is solved."""
+
+
+@dataclass(frozen=True)
+class Automatic:
+    """All methods together: their answers are compared, and the search ends when that suffices.
+
+    Integral matching comes first where it applies, then single shooting over growing horizons,
+    then, while the best answer is not as good as the noise of the data says, multiple shooting,
+    the algebraic method and direct transcription. Each route has a share of the work, counted in
+    evaluations and not in seconds, so that the same seed gives the same result.
+
+    The search ends
+
+    - when an answer that cannot be beaten, since it reproduces the data to rounding or leaves no
+      more than their noise, has been reached `certain_hits` times,
+    - otherwise when the lowest cost has been reached `hits` times, from which follows that a better
+      local optimum with as large a basin of attraction remains unseen with a probability below
+      exp(-hits), and the next start finds a better one with a probability below `chance` (Good
+      and Turing); where the answer does not explain the data though their noise is known, it has
+      to be reached `doubtful_hits` times, and all routes have been tried,
+    - or after `most` starts.
+
+    Attributes
+    ----------
+    starts
+        Number of starts, all routes together; None for as many as the evidence asks for.
+    hits, certain_hits, doubtful_hits, chance
+        See above.
+    most
+        The largest number of starts, all routes together.
+
+    Examples
+    --------
+    >>> import odefit
+    >>> result = odefit.fit(odefit.library.load("harmonic"), odefit.Automatic())
+    >>> result.status.value
+    'converged'
+    """
+
+    starts: int | None = None
+    hits: int = 5
+    certain_hits: int = 2
+    doubtful_hits: int = 15
+    chance: float = 0.02
+    most: int = 500
+
+    def __post_init__(self) -> None:
+        if self.starts is not None:
+            whole(self.starts, "Automatic, starts")
+        whole(self.hits, "Automatic, hits")
+        whole(self.certain_hits, "Automatic, certain_hits")
+        whole(self.doubtful_hits, "Automatic, doubtful_hits")
+        whole(self.most, "Automatic, most")
+
+    @property
+    def name(self) -> str:
+        """The method's name in results."""
+        return "Automatic"
+
+    @property
+    def examines_structure(self) -> bool:
+        """Whether :func:`odefit.fit` counts the solutions with the outputs of the answer."""
+        return True
+
+    def solve(self, problem: Problem, control: Control) -> Estimate:
+        """Return the estimate, which depends on the seed, never on the number of workers."""
+        with interruptible(control), Workers(control) as workers:
+            return _Run(self, problem, control, workers).estimate()
+
+
+class _Run:
+    """One estimation by the automatic method."""
+
+    def __init__(
+        self, method: Automatic, problem: Problem, control: Control, workers: Workers
+    ) -> None:
+        self.method, self.problem, self.control, self.workers = method, problem, control, workers
+        self.forward = MultiStart().forward(problem)
+        self.tolerance = CostTolerance.of(self.forward)
+        # Errors of the integration are not to be taken for a misfit.
+        self.accurate = ForwardMap(problem)
+        self.levels = NoiseLevels(self.accurate)
+        self.routes = search_routes(self.forward)
+        self.algebraic = AlgebraicRoute(problem)
+        self.ends: list[Start] = []
+        self._judged: tuple[Start, NoiseFit] | None = None
+        self._weighed: tuple[Start | None, Evidence] | None = None
+        self.checkpoint: Checkpoint | None = None
+        if control.checkpoint is not None:
+            own = asdict(method)
+            del own["starts"]  # more starts of the same kind go on from fewer
+            options = {"method": own, "seed": control.seed}
+            self.checkpoint = Checkpoint(control.checkpoint, fingerprint(problem, options))
+
+    @property
+    def _most(self) -> int:
+        return self.method.most if self.method.starts is None else self.method.starts
+
+    # The search -----------------------------------------------------------------------------------
+
+    def estimate(self) -> Estimate:
+        """Search until the evidence suffices, and return all that was found."""
+        enough = False
+        while not enough and len(self.ends) < self._most and not self.control.should_stop():
+            if self._wants_algebra():
+                self._add_all(self.algebraic.solve(self.control, len(self.ends)))
+                enough = self._enough()
+                continue
+            batch = self._plan()
+            if not batch:
+                break
+            for start in self._in_order(batch):
+                self.ends.append(start)
+                self._sharpen()
+                self._report()
+                if enough := self._enough():
+                    break
+        if self.control.should_stop() and self.evidence().best is None:
+            self._evaluate_points()
+        return self._estimate(enough)
+
+    def _evaluate_points(self) -> None:
+        """Add a point without any search, so that a search without time has an answer as well."""
+        began = time.perf_counter()
+        points = sample(self.problem, 0, POINTS_WITHOUT_TIME, self.control.seed)
+        given = guess(self.problem)
+        for point in points if given is None else [given, *points]:
+            vector = np.clip(point, self.problem.lower, self.problem.upper)
+            evaluation = self.forward.evaluate_cost(vector)
+            if not isinstance(evaluation, Failure):
+                break
+        else:
+            return
+        message, seconds = "a start value, without any search", time.perf_counter() - began
+        objective, cost = evaluation.objective, evaluation.cost
+        index = len(self.ends)
+        end = Start(
+            index, vector, vector, objective, stopped(self.control), message, 1, seconds, cost
+        )
+        self.ends.append(end)
+        next(r for r in self.routes if r.name == SHOOTING).starts.append(end)
+
+    def _enough(self) -> bool:
+        if self.method.starts is not None:
+            return len(self.ends) >= self.method.starts
+        return self.evidence().enough
+
+    def evidence(self) -> Evidence:
+        """Return what the ends so far say of the best among them; they are weighed once."""
+        last = self.ends[-1] if self.ends else None
+        if self._weighed is None or self._weighed[0] is not last:
+            found = Evidence.of(self.method, self.ends, self.tolerance, self._judge, self._untried)
+            self._weighed = (last, found)
+        return self._weighed[1]
+
+    def _untried(self) -> bool:
+        """Return whether there is a route that may find what the others have not."""
+        return any(not r.closed and not r.starts for r in self.routes if r.name != TRANSCRIPTION)
+
+    def _judge(self, best: Start) -> NoiseFit:
+        """Compare the best end with the noise; it is looked at once."""
+        if self._judged is None or self._judged[0] is not best:
+            self._judged = (best, self.levels.fit(best))
+        return self._judged[1]
+
+    def _sharpen(self) -> None:
+        """Improve the best end at full accuracy where its residuals may be errors of integration.
+
+        Of data with little noise or none the search leaves what its own accuracy is; without this
+        step it would look for a better answer, which is there already.
+        """
+        best, _ = self.tolerance.best(self.ends)
+        if best is None or best is not self.ends[-1] or best.exact or best.nodes is not None:
+            return
+        fit = self._judge(best)
+        if fit.explained is not False or not fit.relative < MAX_INTEGRATION_ERROR:
+            return
+        end = SHARPENING.run(self.accurate, best.index, best.vector, self._limited())
+        if end.cost < SHARPENED * self.accurate.cost(best.vector):
+            total = best.evaluations + end.evaluations
+            sharper = replace(end, start=best.start, evaluations=total)
+            self.ends[-1] = sharper
+            for route in self.routes:
+                route.starts = [sharper if s is best else s for s in route.starts]
+
+    def _plan(self) -> list[tuple[SearchRoute, int]]:
+        """Return the next starts, which depend on those that have ended alone."""
+        count = len(self.ends)
+        size = max(1, min(MAX_BATCH, count // 2, self._most - count))
+        evidence = self.evidence()
+        batch = []
+        for _ in range(size):
+            usable = [r for r in self.routes if count >= self._opens(r, evidence) and not r.closed]
+            route = min(usable, key=lambda r: r.work, default=None)
+            if route is None:
+                break
+            batch.append((route, route.planned))
+            route.planned += 1
+        return batch
+
+    def _opens(self, route: SearchRoute, evidence: Evidence) -> int:
+        """Return the number of starts after which a route is open."""
+        after = AFTER_STARTS[route.name]
+        if route.name == MULTIPLE and (evidence.fit.stiff or route.sparse):
+            after = AFTER_STARTS_IF_SLOW
+        return after[0 if evidence.unexplained else 1]
+
+    def _in_order(self, batch: list[tuple[SearchRoute, int]]) -> Iterator[Start]:
+        """Yield the ends of a batch in its order; what was stored is not computed again."""
+        first = len(self.ends)
+        stored = self.checkpoint.starts if self.checkpoint is not None else {}
+        todo = [k for k in range(len(batch)) if first + k not in stored]
+        computed = run_starts(self._tasks(batch, todo), self.forward, self.workers, self.control)
+        waiting = {k: stored[first + k] for k in range(len(batch)) if first + k in stored}
+        for k, (route, _) in enumerate(batch):
+            while k not in waiting:
+                found = next(computed, None)
+                if found is None:
+                    return
+                position, end = found
+                waiting[todo[position]] = self._kept(replace(end, index=first + todo[position]))
+            route.starts.append(waiting[k])
+            yield waiting[k]
+
+    def _tasks(self, batch: list[tuple[SearchRoute, int]], todo: list[int]) -> Iterator[Task]:
+        for k in todo:
+            route, index = batch[k]
+            assert route.search is not None, "routes that are closed are not planned"
+            yield route.search, index, self._limited()
+
+    def _limited(self) -> Control:
+        """Return the control of one start, which is not to take all the time that is left."""
+        deadline = self.control.deadline
+        if deadline is None:
+            return self.control
+        now = time.time()
+        return replace(self.control, deadline=now + TIME_SHARE * max(deadline - now, 0.0))
+
+    def _kept(self, end: Start) -> Start:
+        """Store a start that was finished, and return it."""
+        cut = end.status in (Status.TIME_LIMIT, Status.INTERRUPTED)
+        if self.checkpoint is not None and not (cut or self.control.should_stop()):
+            self.checkpoint.add(end)
+        return end
+
+    def _wants_algebra(self) -> bool:
+        evidence = self.evidence()
+        return (
+            not self.algebraic.done and evidence.unexplained and len(self.ends) >= ALGEBRAIC_AFTER
+        )
+
+    def _add_all(self, ends: list[Start]) -> None:
+        self.ends.extend(ends)
+        self._report()
+
+    def _report(self) -> None:
+        if self.control.report is None:
+            return
+        failed = sum(s.status is Status.FAILED for s in self.ends)
+        objective = min((s.objective for s in self.ends), default=math.inf)
+        last = next((r.name for r in self.routes if self.ends[-1] in r.starts), "algebraic method")
+        self.control.report(Progress(len(self.ends), failed, objective, self.evidence().hits, last))
+
+    # The answer -----------------------------------------------------------------------------------
+
+    def _estimate(self, enough: bool) -> Estimate:
+        evidence = self.evidence()
+        routes = self._routes(evidence)
+        return Estimate(
+            tuple(self.ends),
+            evidence.status(self.control, enough),
+            message_of(evidence, routes, self.control),
+            completeness=self.algebraic.completeness_of(evidence.best),
+            evaluate_nodes=_evaluate_nodes,
+            routes=tuple(routes),
+        )
+
+    def _routes(self, evidence: Evidence) -> list[Route]:
+        routes = [
+            _route(r.name, r.starts, evidence, self.tolerance, r.reason or "not needed")
+            for r in self.routes
+        ]
+        if self.algebraic.done:
+            name, ends = "algebraic method", self.algebraic.starts
+            found = _route(name, ends, evidence, self.tolerance, "")
+            message, seconds = self.algebraic.message, self.algebraic.seconds
+            routes.append(replace(found, seconds=seconds, message=message))
+        return routes
+
+
+def _evaluate_nodes(
+    problem: Problem, vector: Array, nodes: Nodes
+) -> tuple[Evaluation, float] | Failure:
+    """Evaluate an end of multiple shooting; nothing is imported before there is one."""
+    from odefit.methods.shooting.node_evaluation import evaluate_nodes
+
+    return evaluate_nodes(problem, vector, nodes)
+
+
+def _route(
+    name: str,
+    starts: list[Start],
+    evidence: Evidence,
+    tolerance: CostTolerance,
+    otherwise: str,
+) -> Route:
+    """Return what a route has found; `otherwise` says why it has no start."""
+    best = evidence.best
+    lowest = min(starts, key=lambda s: s.cost, default=None)
+    return Route(
+        name,
+        len(starts),
+        sum(s.status is Status.FAILED for s in starts),
+        0 if best is None else sum(reaches(s, best, tolerance) for s in starts),
+        math.inf if lowest is None else lowest.objective,
+        sum(s.seconds for s in starts),
+        otherwise if lowest is None else lowest.message,
+    )

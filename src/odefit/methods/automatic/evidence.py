@@ -1,0 +1,132 @@
+"""What the ends of all starts say of the best among them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from odefit.methods.automatic.noise_fit import NoiseFit
+from odefit.methods.control import Control
+from odefit.methods.cost_tolerance import CostTolerance, same_values
+from odefit.methods.estimate import Start, Status
+
+MIN_FREEDOM = 50
+"""Degrees of freedom from which noise alone does not hide a worse local optimum."""
+
+FEW_VALUES_HITS, FEW_VALUES_CHANCE = 3, 0.1
+"""Hits and chance of a better optimum at which a fit with fewer degrees of freedom suffices."""
+
+
+def reaches(end: Start, best: Start, tolerance: CostTolerance) -> bool:
+    """Return whether a start ended at the optimum of the best, by its cost or by its values."""
+    if not math.isfinite(end.cost):
+        return False
+    if tolerance.same(end, best):
+        return True
+    return end.status is Status.CONVERGED and same_values(end, best)
+
+
+class Rules(Protocol):
+    """The numbers of :class:`odefit.Automatic` that say when to end."""
+
+    @property
+    def hits(self) -> int: ...
+    @property
+    def certain_hits(self) -> int: ...
+    @property
+    def doubtful_hits(self) -> int: ...
+    @property
+    def chance(self) -> float: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The evidence for the best end.
+
+    Attributes
+    ----------
+    best
+        The end with the lowest cost; None if there is no usable one.
+    hits
+        The number of ends at an equal cost.
+    fit
+        How its residuals compare with the noise.
+    enough
+        Whether the search may end.
+    count
+        The number of ends.
+    converged
+        Whether one of the ends at the lowest cost has converged.
+    """
+
+    best: Start | None
+    hits: int
+    fit: NoiseFit
+    enough: bool
+    count: int
+    converged: bool
+
+    @classmethod
+    def of(
+        cls,
+        rules: Rules,
+        ends: Sequence[Start],
+        tolerance: CostTolerance,
+        judge: Callable[[Start], NoiseFit],
+        untried: Callable[[], bool],
+    ) -> Evidence:
+        """Weigh the ends.
+
+        Parameters
+        ----------
+        rules
+            When to end.
+        ends
+            All ends so far.
+        tolerance
+            Which costs are equal.
+        judge
+            Compares an end with the noise.
+        untried
+            Tells whether there are routes without any start.
+        """
+        best, _ = tolerance.best(ends)
+        if best is None:
+            return cls(None, 0, NoiseFit(None), False, len(ends), False)
+        alike = [s for s in ends if reaches(s, best, tolerance)]
+        hits, converged = len(alike), any(s.status is Status.CONVERGED for s in alike)
+        fit = NoiseFit(True) if best.exact else judge(best)
+        freedom = math.inf if best.exact else fit.freedom
+        if fit.explained and freedom >= MIN_FREEDOM:
+            enough = hits >= rules.certain_hits
+        elif fit.explained:
+            enough = hits >= FEW_VALUES_HITS
+            enough = enough and tolerance.chance_of_better(ends) < FEW_VALUES_CHANCE
+        else:
+            needed = rules.doubtful_hits if fit.explained is False else rules.hits
+            enough = hits >= needed and tolerance.chance_of_better(ends) < rules.chance
+            enough = enough and not (fit.explained is False and untried())
+        # Along flat valleys starts stop before they converge; polishing takes the answer further.
+        settled = converged or (fit.explained is True and hits >= FEW_VALUES_HITS)
+        return cls(best, hits, fit, enough and settled, len(ends), converged)
+
+    @property
+    def unexplained(self) -> bool:
+        """Whether the best end is known to be no fit, or there is none."""
+        return self.best is None or self.fit.explained is False
+
+    def status(self, control: Control, enough: bool) -> Status:
+        """Return how the fit ended."""
+        if self.best is None:
+            if control.interrupted.is_set():
+                return Status.INTERRUPTED
+            return Status.TIME_LIMIT if control.out_of_time else Status.FAILED
+        if self.converged and (enough or self.fit.explained):
+            return Status.CONVERGED
+        if control.interrupted.is_set():
+            return Status.INTERRUPTED
+        if control.out_of_time:
+            return Status.TIME_LIMIT
+        return Status.CONVERGED if self.converged else Status.NOT_CONVERGED

@@ -1,0 +1,56 @@
+"""Integral matching as the beginning of a start of single shooting."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field, replace
+
+from odefit.methods.control import Control
+from odefit.methods.estimate import Start
+from odefit.methods.incremental_shooting import FINAL
+from odefit.methods.integral_matching import IntegralMatching
+from odefit.methods.single_shooting import SingleShooting
+from odefit.problem.arrays import Array
+from odefit.simulation import ForwardMap
+from odefit.simulation.engines import EngineName
+
+
+@dataclass(frozen=True)
+class MatchedShooting:
+    """Integral matching, then single shooting from the match: a local method for many starts.
+
+    Attributes
+    ----------
+    matching
+        How the match is made.
+    final
+        The local search on the integrated trajectories.
+    """
+
+    matching: IntegralMatching = field(default_factory=lambda: IntegralMatching(polish=False))
+    final: SingleShooting = field(default=FINAL)
+
+    @property
+    def name(self) -> str:
+        """The name that results show."""
+        return self.matching.name
+
+    @property
+    def engine(self) -> EngineName:
+        """The engine of the forward map."""
+        return self.final.engine
+
+    def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
+        """Run one start; a match that fails leaves the start where it was."""
+        began = time.perf_counter()
+        match = self.matching.prepared(forward).match(start, control.should_stop, forward)
+        matched = math.isfinite(match.cost)
+        end = self.final.run(forward, index, match.vector if matched else start, control)
+        return replace(
+            end,
+            start=start,
+            message=f"{match.message}; then {end.message}",
+            evaluations=end.evaluations + match.evaluations,
+            seconds=time.perf_counter() - began,
+        )

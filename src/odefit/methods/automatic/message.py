@@ -1,0 +1,81 @@
+"""The reasoning of the automatic method in two or three sentences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from odefit.methods.automatic.evidence import Evidence
+from odefit.methods.control import Control
+from odefit.methods.estimate import Route
+
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+"""Small numbers in words."""
+
+MIN_STARTS_TO_DISAGREE = 2
+"""Number of usable starts of a route, none of them at the lowest cost, that is worth a word."""
+
+
+def message_of(evidence: Evidence, routes: Sequence[Route], control: Control) -> str:
+    """Return why the answer is, or is not, to be believed.
+
+    Parameters
+    ----------
+    evidence
+        What the ends say of the best one.
+    routes
+        What each route has found.
+    control
+        Tells whether the search was ended early.
+    """
+    if evidence.best is None:
+        return _nothing(evidence, routes, control)
+    said = []
+    missed = [r for r in routes if not r.hits and r.starts - r.failed >= MIN_STARTS_TO_DISAGREE]
+    reached = [r for r in routes if r.hits]
+    if missed:
+        names = _listed([r.name for r in missed])
+        found = _listed([r.name for r in reached])
+        said.append(f"the routes disagree: {found} found a lower objective than {names}")
+    parts = [
+        r.name
+        if r.hits == r.starts == 1
+        else f"{_number(r.hits)} of {_starts(r.starts)} of {r.name}"
+        for r in reached
+    ]
+    several = sum(r.hits for r in reached) > 1
+    said.append(
+        f"{_listed(parts)} end{'' if several else 's'} at the {'same' if several else 'lowest'} "
+        f"optimum" + ("" if several else ", which no other start has reached")
+    )
+    if evidence.best.exact:
+        said.append("the data are reproduced to rounding, which cannot be beaten")
+    elif evidence.fit.sentence:
+        said.append(evidence.fit.sentence)
+    if not evidence.enough and control.should_stop():
+        cause = "Ctrl-C" if control.interrupted.is_set() else "the time limit"
+        said.append(f"{cause} ended the search before the evidence was complete")
+    return ". ".join(s[0].upper() + s[1:] if i else s for i, s in enumerate(said))
+
+
+def _nothing(evidence: Evidence, routes: Sequence[Route], control: Control) -> str:
+    if not evidence.count:
+        return "stopped before the first start was finished"
+    reasons = Counter(r.message for r in routes if r.starts)
+    listed = "; ".join(reason for reason, _ in reasons.most_common(3))
+    return (
+        f"all {evidence.count} starts failed: {listed}. Give narrower bounds or a guess near which "
+        "the model can be integrated"
+    )
+
+
+def _number(n: int) -> str:
+    return NUMBERS[n] if n < len(NUMBERS) else str(n)
+
+
+def _starts(n: int) -> str:
+    return f"{_number(n)} start{'' if n == 1 else 's'}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,0 +1,194 @@
+"""The routes that the automatic method takes: what they are for, and what each has found so far."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from odefit.methods.control import Control
+from odefit.methods.estimate import Start, Status
+from odefit.methods.incremental_shooting import IncrementalShooting
+from odefit.methods.multi_start import MultiStart
+from odefit.problem.errors import InputError
+from odefit.problem.problem import Problem
+from odefit.simulation import ForwardMap
+
+SHOOTING, MATCHING, MULTIPLE, TRANSCRIPTION = (
+    "single shooting",
+    "integral matching",
+    "multiple shooting",
+    "direct transcription",
+)
+"""The names of the routes that are searches from many starts."""
+
+SHARES = {MATCHING: 0.2, SHOOTING: 1.0, MULTIPLE: 0.3, TRANSCRIPTION: 0.1}
+"""The work that each route may do, relative to the others."""
+
+SCREENED_POINTS = (64, 8)
+"""Numbers of points of which starts of single shooting take the best, in turns. The best of many is
+a good beginning, unless it is a point where nothing happens; the best of few is another more often.
+"""
+
+WORK_PER_EVALUATION = {MATCHING: 1.0, SHOOTING: 1.0, MULTIPLE: 8.0, TRANSCRIPTION: 30.0}
+"""Work of what a route counts as an evaluation, relative to one of residuals and Jacobian."""
+
+WORK_PER_POINT = 0.3
+"""Work of screening one point, relative to an evaluation of residuals and Jacobian."""
+
+USUAL_WORK = 60.0
+"""Work that a start is expected to need before the first has shown it."""
+
+MAX_MESH_VALUES = 2000
+"""Largest number of values of states at the data times with which the problem is discretised."""
+
+MAX_REFUSALS = 2
+"""Number of failed starts without a single evaluation after which a route is closed."""
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A search that tells as a failed start that it is of no use for a problem.
+
+    Attributes
+    ----------
+    search
+        The search from many starts.
+    """
+
+    search: MultiStart
+
+    @property
+    def method(self) -> object:
+        """The local method of the search."""
+        return self.search.method
+
+    def forward(self, problem: Problem) -> ForwardMap:
+        """Return the forward map of the search."""
+        return self.search.forward(problem)
+
+    def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
+        """Return the end of start number `index`."""
+        try:
+            return self.search.run(forward, index, control)
+        except InputError as error:
+            nothing = np.full(len(forward.problem.unknowns), math.nan)
+            lost = (math.inf, Status.FAILED, str(error), 0, 0.0, math.inf)
+            return Start(index, nothing, nothing, *lost)
+
+
+class SearchRoute:
+    """A search from many starts, and what it has found.
+
+    Parameters
+    ----------
+    name
+        One of the names above.
+    forward
+        The forward map of all searches.
+
+    Attributes
+    ----------
+    starts
+        The ends of its starts, in their order.
+    planned
+        The number of its starts that were made or are under way.
+    reason
+        Why it is not taken; empty if it is.
+    """
+
+    def __init__(self, name: str, forward: ForwardMap) -> None:
+        self.name = name
+        self.starts: list[Start] = []
+        self.planned = 0
+        self.reason = ""
+        self._forward = forward
+        self._most = math.inf
+        self._screened = 0
+
+    @cached_property
+    def search(self) -> MultiStart | Guarded | None:
+        """The search; None where it does not apply. It is made, and imported, when it is needed.
+
+        What single shooting refuses, such as a missing engine, is refused by all.
+        """
+        try:
+            found = _MAKERS[self.name](self._forward)
+        except InputError as error:
+            found = str(error)
+        if isinstance(found, str):
+            self.reason = f"not taken: {found}"
+            return None
+        if found.starts is not None:
+            self._most = found.starts
+        self._screened = found.most_screened
+        return found if self.name == SHOOTING else Guarded(found)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether there are fewer measurements than values of nodes, so that it screens points."""
+        return self.search is not None and self._screened > 1
+
+    @property
+    def closed(self) -> bool:
+        """Whether there is nothing more to be had from it."""
+        refused = sum(s.status is Status.FAILED and s.evaluations == 0 for s in self.starts)
+        return (
+            self.search is None
+            or self.planned >= self._most
+            or 0 < len(self.starts) == refused >= MAX_REFUSALS
+        )
+
+    @property
+    def work(self) -> float:
+        """The work of its starts, those under way included, over its share."""
+        own = sum(s.evaluations for s in self.starts) * WORK_PER_EVALUATION[self.name]
+        done = own + WORK_PER_POINT * self._screened * len(self.starts)
+        mean = done / len(self.starts) if self.starts else USUAL_WORK
+        return (done + mean * (self.planned - len(self.starts))) / SHARES[self.name]
+
+
+def _matching(forward: ForwardMap) -> MultiStart | str:
+    from odefit.methods.automatic.matched_shooting import MatchedShooting
+
+    local = MatchedShooting()
+    matching = local.matching.prepared(forward)
+    if matching.route == "assimilation":
+        return "some states are not measured"
+    return MultiStart(local, starts=None if matching.nonlinear else 1, screening=1)
+
+
+def _shooting(forward: ForwardMap) -> MultiStart | str:
+    return MultiStart(IncrementalShooting(), screening=SCREENED_POINTS)
+
+
+def _multiple(forward: ForwardMap) -> MultiStart | str:
+    from odefit.methods.multiple_shooting import MultipleShooting
+
+    return MultipleShooting().search(forward.problem)
+
+
+def _transcription(forward: ForwardMap) -> MultiStart | str:
+    points = sum(len(c.times) for c in forward.problem.conditions)
+    if points * len(forward.problem.model.states) > MAX_MESH_VALUES:
+        return "the discretised problem would be large"
+    from odefit.methods.transcription import Transcription
+
+    return Transcription(shooting=False).search(forward.problem)
+
+
+_MAKERS: Mapping[str, Callable[[ForwardMap], MultiStart | str]] = {
+    MATCHING: _matching,
+    SHOOTING: _shooting,
+    MULTIPLE: _multiple,
+    TRANSCRIPTION: _transcription,
+}
+"""Makers of the searches, in the order in which routes begin; a text says why one is not taken."""
+
+
+def search_routes(forward: ForwardMap) -> list[SearchRoute]:
+    """Return the routes that are searches, those that begin first in front."""
+    return [SearchRoute(name, forward) for name in _MAKERS]

@@ -1,0 +1,130 @@
+"""Incremental single shooting: the first part of the data is fitted first, then ever more of it.
+
+Over many periods of an oscillation the cost of single shooting has a local optimum for nearly every
+start, since a small error of a rate becomes a large one of the phase. Over the first period it has
+few. Its optimum there is near enough for twice the time, and so on until the horizon is the whole
+time span (C. Michalik, R. Hannemann and W. Marquardt, Incremental single shooting - a robust method
+for the estimation of parameters in dynamical systems, 2009).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
+
+from odefit.methods.control import Control
+from odefit.methods.estimate import Start, Status
+from odefit.methods.single_shooting import START_SEARCH, SingleShooting
+from odefit.problem.arrays import Array
+from odefit.problem.horizon import with_horizon
+from odefit.simulation import ForwardMap
+from odefit.simulation.engines import EngineName
+
+HORIZONS = (
+    (1 / 16, 1 / 8, 1 / 4, 1 / 2),
+    (1 / 8,),
+    (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2),
+    (),
+)
+"""Parts of the time span that starts fit before the whole, in turns.
+
+No single choice is best: a short first part may not determine the unknowns, a long one has more
+local optima."""
+
+MIN_VALUES_PER_UNKNOWN = 3
+"""Number of measured values for each unknown below which a part of the time span is left out."""
+
+INTERMEDIATE = SingleShooting(evaluations=100, tolerance=1e-4, step=1e-5, patience=20)
+"""The local search on a part of the time span."""
+
+FINAL = START_SEARCH
+"""The local search on the whole time span."""
+
+
+@dataclass(frozen=True)
+class IncrementalShooting:
+    """Single shooting over growing horizons, a local method for :class:`MultiStart`.
+
+    Attributes
+    ----------
+    horizons
+        Parts of the time span that are fitted before the whole, in (0, 1) and increasing; start
+        number i takes ``horizons[i % len(horizons)]``. Parts with too few measurements are left
+        out.
+    intermediate, final
+        The local searches on a part and on the whole.
+    """
+
+    horizons: tuple[tuple[float, ...], ...] = HORIZONS
+    intermediate: SingleShooting = field(default=INTERMEDIATE)
+    final: SingleShooting = field(default=FINAL)
+
+    @property
+    def name(self) -> str:
+        """The name that results show."""
+        return "IncrementalShooting"
+
+    @property
+    def engine(self) -> EngineName:
+        """The engine of the forward map."""
+        return self.final.engine
+
+    @property
+    def eliminate(self) -> bool:
+        """Whether unknowns of the observation alone are eliminated, see :class:`SingleShooting`."""
+        return self.final.eliminate
+
+    def screening_map(self, forward: ForwardMap, index: int) -> ForwardMap:
+        """Return the forward map on which points for start number `index` are compared."""
+        return next(iter(self.parts(forward, index)), forward)
+
+    def parts(self, forward: ForwardMap, index: int) -> list[ForwardMap]:
+        """Return the forward maps of the parts that start number `index` fits before the whole."""
+        wanted = self.horizons[index % len(self.horizons)]
+        made = _parts.setdefault(forward, {})
+        for fraction in wanted:
+            if fraction not in made:
+                part = with_horizon(forward.problem, fraction)
+                made[fraction] = forward.of(part)
+        least = MIN_VALUES_PER_UNKNOWN * len(forward.problem.unknowns)
+        return [made[f] for f in wanted if made[f].problem.size >= least]
+
+    def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
+        """Run one start; a failed integration is counted, never raised.
+
+        Parameters
+        ----------
+        forward
+            The problem's forward map.
+        index
+            The number of the start.
+        start
+            Start values in natural units, shape (n,).
+        """
+        vector, evaluations, seconds = start, 0, 0.0
+        failures: Counter[str] = Counter()
+        for part in self.parts(forward, index):
+            if control.should_stop():
+                break
+            found = self.intermediate.run(part, index, vector, control)
+            evaluations += found.evaluations
+            seconds += found.seconds
+            failures.update(found.failures)
+            if found.status is Status.FAILED or not math.isfinite(found.cost):
+                break
+            vector = found.vector
+        # A search that is told to stop still evaluates where it is: that is the best so far.
+        end = self.final.run(forward, index, vector, control)
+        return replace(
+            end,
+            start=start,
+            evaluations=end.evaluations + evaluations,
+            seconds=end.seconds + seconds,
+            failures=failures + Counter(end.failures),
+        )
+
+
+_parts: WeakKeyDictionary[ForwardMap, dict[float, ForwardMap]] = WeakKeyDictionary()
+"""Forward maps of the parts by that of the whole, so that every start of a fit uses the same."""

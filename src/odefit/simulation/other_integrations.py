@@ -1,0 +1,57 @@
+"""What integrates where the usual engines at their usual tolerances do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from odefit.problem.arrays import Array
+from odefit.problem.errors import InputError
+from odefit.problem.problem import Problem
+from odefit.simulation.engines import EngineName
+from odefit.simulation.failure import Failure
+from odefit.simulation.forward import ForwardMap
+from odefit.simulation.nodes import Nodes
+
+OTHER_INTEGRATIONS: tuple[tuple[EngineName, float | None], ...] = (
+    ("bdf", None),
+    ("heyoka", None),
+    ("auto", 1e-6),
+    ("bdf", 1e-6),
+    ("bdf", 1e-4),
+    ("local-linearization", None),
+)
+"""Engines and relative tolerances that are tried, in their order; None for an engine's own."""
+
+
+def other_integrations(problem: Problem, vector: Array) -> Iterator[tuple[ForwardMap, str]]:
+    """Yield forward maps that can integrate a problem at `vector`, and how, in words."""
+    for engine, tolerance in OTHER_INTEGRATIONS:
+        try:
+            forward = ForwardMap(problem, engine, tolerance)
+            found = forward.trajectories(vector, sensitivities=False)
+        except InputError:
+            continue  # the engine cannot integrate such equations, or is not installed
+        if not isinstance(found, Failure):
+            how = "the usual engines" if engine == "auto" else f"the engine {engine}"
+            yield (
+                forward,
+                how if tolerance is None else f"{how} at a relative tolerance of {tolerance:g}",
+            )
+
+
+def able_to_integrate(problem: Problem, vector: Array, nodes: Nodes | None = None) -> ForwardMap:
+    """Return a forward map that can integrate a problem at `vector`, the usual one if possible.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    vector
+        Unknowns, shape (n,).
+    nodes
+        Nodes at which trajectories begin anew; None for a single integration.
+    """
+    usual = ForwardMap(problem, nodes=nodes)
+    if nodes is None and isinstance(usual.trajectories(vector, sensitivities=False), Failure):
+        return next((forward for forward, _ in other_integrations(problem, vector)), usual)
+    return usual

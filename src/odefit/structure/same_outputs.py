@@ -1,0 +1,153 @@
+"""Other values of the unknowns with the outputs of an answer, counted and found in little time.
+
+The exact count takes milliseconds for most models, and where it is 1, there is nothing to look
+for. Otherwise the solutions at a random point, which belong to the equations alone and are kept on
+disk, are carried to the answer, one path for each.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.problem.arrays import Array
+from odefit.problem.problem import Problem
+from odefit.structure.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
+from odefit.structure.exact.count import exact_count
+from odefit.structure.identifiability import acting_on_noise
+from odefit.structure.indistinguishable import carried
+from odefit.structure.square import SquareSystem
+from odefit.structure.storage import stored_indistinguishable
+
+REAL_TOLERANCE = 1e-6
+"""Relative imaginary part up to which a solution counts as real."""
+
+OPERATIONS_PER_SECOND = 5e7
+"""Operations on Taylor coefficients a second, as far as they can be foreseen."""
+
+TERMS_PER_SECOND = 5e3
+"""Right-hand sides times unknowns that are differentiated a second."""
+
+
+@dataclass(frozen=True, eq=False)
+class SameOutputs:
+    """The values of the unknowns that no measurement of the outputs can tell from given ones.
+
+    Attributes
+    ----------
+    possible
+        Their number, the given and complex ones included.
+    found
+        How many of them were found, the given ones included.
+    real
+        The real ones among those found without the given ones, shape (m, n).
+    """
+
+    possible: int
+    found: int
+    real: Array
+
+
+def same_outputs(
+    problem: Problem,
+    vector: Array,
+    seconds: float,
+    search_seconds: float | None = None,
+    *,
+    seed: int = 0,
+    stop: Callable[[], bool] = lambda: False,
+) -> SameOutputs | None:
+    """Count and find the values of the unknowns with the same outputs as `vector`.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    vector
+        Unknowns, shape (n,).
+    seconds
+        Seconds that the count may take.
+    search_seconds
+        Seconds that count and search may take, if there is something to search for; None for
+        `seconds`.
+    seed
+        Seed of the random points.
+    stop
+        Called now and then; True ends early.
+
+    Returns
+    -------
+    SameOutputs or None
+        None where nothing is known: the time did not suffice, the equations have inputs or no
+        Taylor series, there are infinitely many solutions, or some unknowns do not act before the
+        first event.
+    """
+    began = time.monotonic()
+    end = began + seconds
+    size = len(problem.conditions) * len(problem.model.states) * len(problem.unknowns)
+    if problem.model.inputs or size > TERMS_PER_SECOND * seconds:
+        return None  # the exact count takes inputs for functions that vary in every way
+
+    def late() -> bool:
+        return time.monotonic() >= end or stop()
+
+    try:
+        system = DifferentiatedSystem(problem, free_states=False)
+    except NoTaylorSeriesError:
+        return None
+    if operations(system) > OPERATIONS_PER_SECOND * seconds or not _covers(system):
+        return None
+    square = SquareSystem(system, seed)
+    if len(square.held) or not square.size or late():
+        return None
+    left = max(end - time.monotonic(), 0.0)
+    counted = exact_count(square, structural=True, time_limit=left, seed=seed, stop=stop)
+    nothing = np.empty((0, len(vector)))
+    if counted is None:
+        return None
+    if counted.total == 1:
+        return SameOutputs(1, 1, nothing)
+    if problem.model.algebraic or any(e.lifting.definitions for e in system.expansions):
+        return None  # solutions may differ in auxiliary variables alone
+    end = max(end, began + (search_seconds or 0.0))
+    known = stored_indistinguishable(square, counted.total, seed, late)
+    if known is None:
+        return SameOutputs(counted.total, 1, nothing)
+    place = {name: i for i, name in enumerate(system.names)}
+    at = np.zeros(len(system.names), dtype=complex)
+    columns = [(i, place[key]) for i, key in enumerate(problem.keys) if key in place]
+    for i, column in columns:
+        at[column] = vector[i]
+    points = [e.expansion_point(e.condition.t0, square.order) for e in system.expansions]
+    parameters = square.pack(np.zeros(square.size, dtype=complex), at[square.held], points)
+    point = at[square.solved]
+    with np.errstate(all="ignore"):
+        parameters[: square.size] = square.values(point[None], parameters[None], False)[0][0]
+        others = carried(square, known, point, parameters, np.random.default_rng([seed, 5]), late)
+    unknowns = square.all_unknowns(others, parameters)
+    size_of = np.abs(unknowns) + 1e-9 * np.abs(unknowns).max(axis=1, initial=0.0, keepdims=True)
+    real = unknowns[(np.abs(unknowns.imag) <= REAL_TOLERANCE * size_of).all(axis=1)].real
+    vectors = np.tile(vector, (len(real), 1))
+    for i, column in columns:
+        vectors[:, i] = real[:, column]
+    return SameOutputs(counted.total, 1 + len(others), vectors)
+
+
+def operations(system: DifferentiatedSystem) -> float:
+    """Return how many operations on Taylor coefficients the analysis takes, about."""
+    entries = sum(len(e.program.equations.tape.entries) for e in system.expansions)
+    widest = max((len(c) for c in system.columns), default=0)
+    return float(entries) * system.sufficient_order**2 * widest
+
+
+def _covers(system: DifferentiatedSystem) -> bool:
+    """Return whether all unknowns but those of the noise are in the equations."""
+    problem = system.problem
+    noise = acting_on_noise(problem)
+    return all(
+        u.key in system.names or u.kind == "noise" or i in noise
+        for i, u in enumerate(problem.unknowns)
+    )

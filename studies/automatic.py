@@ -1,0 +1,35 @@
+"""The campaign `automatic`: the default method beside every single method and other programs.
+
+Four parts are fits: dense series of systems from textbooks, the library, published problems, a
+cascade of thirty states; one breaks fits off at random moments. The parts: `automatic_plan` (what
+is run), `dense_systems`, `dense_data` and `cascade` (the problems that no one else has),
+`automatic_runs` and `automatic_interrupts` (what is measured), `automatic_peers`,
+`automatic_scipy` and `automatic_copasi` (other programs), `automatic_judge` (when a fit is
+right), `automatic_tables` and `automatic_page` (what is told).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from studies.automatic_plan import OPTIONS, Setting
+from studies.automatic_runs import run
+from studies.automatic_tables import tables
+from studies.campaign import Campaign, Task
+
+
+def tasks(options: Mapping[str, str] | None = None) -> Sequence[Task]:
+    """Return the tasks of all parts; the default method comes first."""
+    return list(Setting().with_options(options or {}).tasks())
+
+
+AUTOMATIC = Campaign(
+    "automatic",
+    "the default method beside all others, COPASI and SciPy: dense series, library, published",
+    tasks,
+    run,
+    tables,
+    seconds=600.0,
+    options=OPTIONS,
+)
+"""The campaign that measures the default method; `--set` chooses parts of it."""

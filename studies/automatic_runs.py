@@ -1,0 +1,226 @@
+"""What the campaign `automatic` measures of one fit.
+
+Each fit has one process to itself, which has imported and compiled what does not belong to the
+problem. After the fit, and beside its time, a search from the truth (or from the published values)
+gives the objective that can be had.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from studies.automatic_plan import DEFAULT, PEERS
+from studies.campaign import Task
+
+if TYPE_CHECKING:
+    from odefit.problem.arrays import Array
+    from odefit.problem.problem import Problem
+    from odefit.result import Result
+
+
+def run(task: Task) -> Mapping[str, Any]:
+    """Run a fit, or one that is broken off.
+
+    Returns
+    -------
+    dict
+        What :func:`fitted` returns, or of a fit that is broken off
+        :func:`studies.automatic_interrupts.broken_off`.
+    """
+    warm_up()
+    if task["part"] == "interrupts":
+        from studies.automatic_interrupts import broken_off
+
+        return broken_off(task)
+    return fitted(task)
+
+
+_warm: list[bool] = []
+"""Not empty when this process has imported and compiled what all fits share."""
+
+
+def warm_up() -> None:
+    """Import packages and load compiled kernels, once in a process."""
+    if _warm:
+        return
+    from odefit import library
+    from odefit.fit import fit
+    from odefit.simulation import ForwardMap
+
+    problem = library.load("harmonic")
+    fit(problem, jobs=1)
+    ForwardMap(problem, "bdf").evaluate(np.ones(len(problem.unknowns)))
+    _warm.append(True)
+
+
+def fitted(task: Task) -> dict[str, Any]:
+    """Return what a fit found, beside what is known.
+
+    Returns
+    -------
+    dict
+        ``objective``, ``log_likelihood`` (None where there is none), ``status``, ``message``,
+        ``seconds`` (wall time), ``processor`` (seconds of the processor), ``starts``,
+        ``routes``; ``possible``, ``found``: solutions, where they were counted; ``known``: the
+        objective of a search from the truth, or that of the library's reference;
+        ``known_log_likelihood`` at the published values; ``size``, ``squares``: number and
+        sum of squares of the measurements.
+    """
+    problem, truth = subject(task)
+    began, processor = time.perf_counter(), time.process_time()
+    result = peer(task, problem) if task["method"] in PEERS else own(task, problem)
+    result["seconds"] = time.perf_counter() - began
+    result["processor"] = time.process_time() - processor
+    return result | known(task, problem, truth) | extent(problem)
+
+
+def subject(task: Task) -> tuple[Problem, Array | None]:
+    """Return the problem of a task, without guesses, and the truth or the published values."""
+    from odefit import library
+
+    part, name = task["part"], task["problem"]
+    if part == "dense":
+        from studies.dense_data import dense_problem
+
+        problem, values = dense_problem(name, task["noise"], task["seed"])
+        return problem, problem.vector(values)
+    if part == "cascade":
+        from studies.cascade import cascade_problem
+
+        problem, values = cascade_problem(0)
+        return problem, problem.vector(values)
+    if part == "library":
+        return library.load(name), None
+    return published(Path(task["folder"]) / f"{name}.json")
+
+
+def published(file: Path) -> tuple[Problem, Array]:
+    """Return a published problem without its guesses, and these."""
+    from odefit.problem import problem_from_mapping
+
+    raw = json.loads(file.read_text(encoding="utf-8"))
+    with_guesses = problem_from_mapping(raw)
+    nominal = np.array([u.parameter.guess for u in with_guesses.unknowns], dtype=float)
+    sections = [raw["parameters"], raw["initial"], *(e["initial"] for e in raw["experiment"])]
+    for section in sections:
+        for given in section.values():
+            if isinstance(given, dict):
+                given.pop("guess", None)
+    return problem_from_mapping(raw), nominal
+
+
+def own(task: Task, problem: Problem) -> dict[str, Any]:
+    """Return what a method of the package found."""
+    from odefit.fit import fit
+    from odefit.methods.registry import make_method
+    from odefit.problem.errors import InputError
+
+    method = None if task["method"] == DEFAULT else make_method(task["method"])
+    try:
+        result = fit(problem, method, seed=task["seed"], jobs=1, time_limit=task["limit"])
+    except InputError as error:
+        return _nothing("not applicable", str(error))
+    return told(result)
+
+
+def told(result: Result) -> dict[str, Any]:
+    """Return what the campaign keeps of a result."""
+    complete = result.assessment.complete
+    return {
+        "objective": result.objective if result.solutions else math.inf,
+        "log_likelihood": result.log_likelihood if result.solutions else None,
+        "status": result.status.value,
+        "message": result.message,
+        "starts": len(result.starts),
+        "routes": [
+            {
+                "name": route.name,
+                "starts": route.starts,
+                "hits": route.hits,
+                "objective": route.objective,
+                "seconds": route.seconds,
+                "message": route.message,
+            }
+            for route in result.routes
+        ],
+        "possible": complete.possible if complete is not None and complete.known else None,
+        "found": None if complete is None else complete.found,
+    }
+
+
+def peer(task: Task, problem: Problem) -> dict[str, Any]:
+    """Return what another program found; its answer is judged by odefit's own objective."""
+    from odefit.problem.errors import InputError
+
+    try:
+        if task["method"] == "copasi":
+            from studies.automatic_copasi import copasi as solve
+        else:
+            from studies.automatic_scipy import by_hand as solve
+        found = solve(problem, task["seed"], task["limit"])
+    except InputError as error:
+        return _nothing("not applicable", str(error))
+    objective, log_likelihood = value_at(problem, found.vector)
+    return {
+        "objective": objective,
+        "log_likelihood": log_likelihood,
+        "status": "time limit" if found.late else "done",
+        "message": found.message,
+        "starts": found.starts,
+        "routes": [],
+        "possible": None,
+        "found": None,
+    }
+
+
+def _nothing(status: str, message: str) -> dict[str, Any]:
+    return {
+        "objective": math.inf,
+        "log_likelihood": None,
+        "status": status,
+        "message": message,
+        "starts": 0,
+        "routes": [],
+        "possible": None,
+        "found": None,
+    }
+
+
+def value_at(problem: Problem, vector: Array | None) -> tuple[float, float | None]:
+    """Return objective and log-likelihood at a vector; infinite where it cannot be integrated."""
+    from odefit.simulation import Evaluation, ForwardMap
+
+    if vector is None:
+        return math.inf, None
+    found = ForwardMap(problem).evaluate(np.clip(vector, problem.lower, problem.upper))
+    if not isinstance(found, Evaluation):
+        return math.inf, None
+    return found.objective, found.log_likelihood
+
+
+def known(task: Task, problem: Problem, truth: Array | None) -> dict[str, Any]:
+    """Return what can be had: the reference's objective, or that of a search from the truth."""
+    from odefit import Control, ForwardMap, SingleShooting, library
+
+    if truth is None:
+        reference = library.reference(task["problem"])
+        best = reference.objective if reference.best_known is None else reference.best_known
+        return {"known": best, "known_log_likelihood": None}
+    if task["part"] == "published":
+        objective, log_likelihood = value_at(problem, truth)
+        return {"known": objective, "known_log_likelihood": log_likelihood}
+    search = SingleShooting().run(ForwardMap(problem), 0, truth, Control(0))
+    return {"known": search.objective, "known_log_likelihood": None}
+
+
+def extent(problem: Problem) -> dict[str, float]:
+    """Return the number of measurements, and the sum of their squares."""
+    series = [s.values for c in problem.conditions for s in c.series.values()]
+    return {"size": problem.size, "squares": float(sum(v @ v for v in series))}

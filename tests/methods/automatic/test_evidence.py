@@ -1,0 +1,119 @@
+"""Tests of when the ends of starts suffice."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from odefit import Automatic, Control, Start, Status
+from odefit.methods.automatic.evidence import Evidence, reaches
+from odefit.methods.automatic.noise_fit import NoiseFit
+from odefit.methods.cost_tolerance import CostTolerance
+
+TOLERANCE = CostTolerance(None, 1e-4, 0.0)
+EXPLAINED, UNKNOWN, WRONG = (
+    NoiseFit(True, freedom=100.0),
+    NoiseFit(None),
+    NoiseFit(False, freedom=100.0),
+)
+
+
+def start(
+    cost: float, value: float = 1.0, status: Status = Status.CONVERGED, exact: bool = False
+) -> Start:
+    vector = np.array([value])
+    return Start(0, vector, vector, 2 * cost, status, "", 1, 0.0, cost, {}, exact)
+
+
+def evidence(costs: Sequence[float], fit: NoiseFit, untried: bool = False) -> Evidence:
+    """Return the evidence of converged ends, each at a value of its own."""
+    ends = [start(cost, 1.0 + k) for k, cost in enumerate(costs)]
+    return Evidence.of(Automatic(), ends, TOLERANCE, lambda _: fit, lambda: untried)
+
+
+@pytest.mark.parametrize(
+    ("costs", "fit", "enough"),
+    [
+        ([50.0], EXPLAINED, False),
+        ([50.0, 50.0], EXPLAINED, True),
+        ([50.0, 60.0], EXPLAINED, False),
+        ([50.0, 50.0], NoiseFit(True, freedom=10.0), False),
+        ([50.0] * 3, NoiseFit(True, freedom=10.0), True),
+        ([50.0] * 4, UNKNOWN, False),
+        ([50.0] * 5, UNKNOWN, True),
+        ([50.0] * 5 + [60.0, 70.0], UNKNOWN, False),
+        ([50.0] * 14, WRONG, False),
+        ([50.0] * 15, WRONG, True),
+        ([], EXPLAINED, False),
+    ],
+)
+def test_what_suffices_depends_on_the_fit(
+    costs: Sequence[float], fit: NoiseFit, enough: bool
+) -> None:
+    assert evidence(costs, fit).enough is enough
+
+
+def test_no_route_is_left_out_while_the_data_are_not_explained() -> None:
+    assert not evidence([50.0] * 15, WRONG, untried=True).enough
+    assert evidence([50.0] * 5, UNKNOWN, untried=True).enough
+
+
+def test_data_that_are_reproduced_need_no_comparison_with_noise() -> None:
+    def refuse(_: Start) -> NoiseFit:
+        raise AssertionError
+
+    ends = [start(1e-30, exact=True), start(1e-31, 2.0, exact=True)]
+    assert Evidence.of(Automatic(), ends, TOLERANCE, refuse, lambda: True).enough
+
+
+def test_an_optimum_nobody_has_converged_to_needs_another_start() -> None:
+    ends = [start(50.0, k, Status.NOT_CONVERGED) for k in (1.0, 2.0, 3.0)]
+
+    def weighed(count: int, fit: NoiseFit) -> Evidence:
+        return Evidence.of(Automatic(), ends[:count], TOLERANCE, lambda _: fit, lambda: False)
+
+    assert not weighed(2, EXPLAINED).enough
+    found = weighed(3, EXPLAINED)
+    assert found.enough
+    assert found.status(Control(), True) is Status.NOT_CONVERGED  # polishing may change that
+    assert not weighed(3, WRONG).enough
+
+
+class TestReaching:
+    def test_equal_costs_do(self) -> None:
+        assert reaches(start(50.0, 2.0), start(50.001), TOLERANCE)
+        assert not reaches(start(51.0, 2.0), start(50.0), TOLERANCE)
+
+    def test_equal_values_do_whatever_the_accuracy_of_their_costs(self) -> None:
+        sharp = start(1e-19, 1.0)
+        assert reaches(start(1e-8, 1.0 + 1e-6), sharp, TOLERANCE)
+        assert not reaches(start(1e-8, 1.001), sharp, TOLERANCE)
+
+    def test_a_failure_does_not(self) -> None:
+        failed = start(math.inf, 1.0, Status.FAILED)
+        assert not reaches(failed, start(1.0, 1.0), TOLERANCE)
+
+
+class TestStatus:
+    @pytest.fixture
+    def stopped(self) -> Control:
+        return Control(deadline=0.0)
+
+    def test_a_time_limit_that_cut_the_search(self, stopped: Control) -> None:
+        assert evidence([50.0], UNKNOWN).status(stopped, False) is Status.TIME_LIMIT
+        assert evidence([], UNKNOWN).status(stopped, False) is Status.TIME_LIMIT
+
+    def test_a_time_limit_does_not_unmake_a_fit_as_good_as_the_noise(
+        self, stopped: Control
+    ) -> None:
+        assert evidence([50.0], EXPLAINED).status(stopped, False) is Status.CONVERGED
+
+    def test_an_interruption(self) -> None:
+        control = Control()
+        control.interrupted.set()
+        assert evidence([50.0], UNKNOWN).status(control, False) is Status.INTERRUPTED
+
+    def test_nothing_found(self) -> None:
+        assert evidence([], UNKNOWN).status(Control(), False) is Status.FAILED
+        assert evidence([math.inf], UNKNOWN).status(Control(), False) is Status.FAILED

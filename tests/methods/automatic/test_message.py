@@ -1,0 +1,61 @@
+"""Tests of the reasoning of the automatic method in words."""
+
+import math
+
+import numpy as np
+
+from odefit import Control, Start, Status
+from odefit.methods.automatic.evidence import Evidence
+from odefit.methods.automatic.message import message_of
+from odefit.methods.automatic.noise_fit import NoiseFit
+from odefit.methods.estimate import Route
+
+BEST = Start(0, np.ones(1), np.ones(1), 2.0, Status.CONVERGED, "", 1, 0.0, 1.0)
+MATCHING = Route("integral matching", 1, 0, 1, 2.0, 0.1, "")
+SHOOTING = Route("single shooting", 4, 0, 3, 2.0, 0.1, "")
+AS_NOISE = NoiseFit(True, 1536.0, 1501, freedom=1495.0)
+
+
+def found(fit: NoiseFit = AS_NOISE, enough: bool = True, hits: int = 4) -> Evidence:
+    return Evidence(BEST, hits, fit, enough, 5, True)
+
+
+def test_routes_that_agree_and_the_noise() -> None:
+    assert message_of(found(), [MATCHING, SHOOTING], Control()) == (
+        "integral matching and three of four starts of single shooting end at the same optimum. "
+        "Chi-square is 1536 for 1501 values, as the noise says"
+    )
+
+
+def test_routes_that_disagree_come_first() -> None:
+    lost = Route("multiple shooting", 3, 0, 0, 70.0, 0.1, "")
+    said = message_of(found(), [SHOOTING, lost], Control())
+    assert said.startswith(
+        "the routes disagree: single shooting found a lower objective than multiple shooting. "
+    )
+
+
+def test_an_optimum_that_was_reached_once() -> None:
+    alone = Route("single shooting", 4, 1, 1, 2.0, 0.1, "")
+    said = message_of(found(NoiseFit(None), False, 1), [alone], Control())
+    assert said == (
+        "one of four starts of single shooting ends at the lowest optimum, "
+        "which no other start has reached"
+    )
+
+
+def test_a_search_that_was_ended_early_says_by_what() -> None:
+    late = message_of(found(enough=False), [SHOOTING], Control(deadline=0.0))
+    assert "The time limit ended the search" in late
+    control = Control()
+    control.interrupted.set()
+    assert "Ctrl-C ended the search" in message_of(found(enough=False), [SHOOTING], control)
+
+
+def test_no_usable_start_says_why() -> None:
+    nothing = Evidence(None, 0, NoiseFit(None), False, 6, False)
+    failed = Route("single shooting", 6, 6, 0, math.inf, 0.1, "the solution blows up at t = 2")
+    said = message_of(nothing, [failed], Control())
+    assert said.startswith("all 6 starts failed: the solution blows up at t = 2.")
+    none = Evidence(None, 0, NoiseFit(None), False, 0, False)
+    assert message_of(none, [], Control()) == "stopped before the first start was finished"

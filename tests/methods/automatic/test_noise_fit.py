@@ -1,0 +1,128 @@
+"""Tests of the comparison of residuals with the noise of the data."""
+
+import numpy as np
+import pytest
+from scipy.fft import dct
+
+from odefit import ForwardMap, Model, Noise, Problem, Start, Status
+from odefit.methods.automatic.noise_fit import (
+    MAX_PATTERN,
+    NoiseFit,
+    NoiseLevels,
+    most_chi_square,
+    slow_excess,
+    slow_parts,
+)
+from odefit.problem.arrays import Array
+
+TIMES = np.linspace(0.0, 6.0, 301)
+TRUE = np.array([0.5])
+
+
+def decay(
+    sd: float | None, given: bool = True, times: Array = TIMES, noise: Noise | None = None
+) -> Problem:
+    """Return an exponential decay at rate 0.5 with noise, which is given or not."""
+    values = np.exp(-0.5 * times)
+    if sd is not None:
+        values = values + sd * np.random.default_rng(1).standard_normal(len(times))
+    model = Model(ode={"x": "-k*x"})
+    known = {"x": noise or Noise(sd=sd)} if given and sd is not None else None
+    return Problem(model, {"t": times, "x": values}, {"k": {"lower": 0.0}}, {"x": 1.0}, noise=known)
+
+
+def end(vector: Array) -> Start:
+    return Start(0, vector, vector, 0.0, Status.CONVERGED, "", 1, 0.0, 0.0)
+
+
+def judged(problem: Problem, k: float) -> NoiseFit:
+    return NoiseLevels(ForwardMap(problem)).fit(end(np.array([k])))
+
+
+class TestGivenNoise:
+    def test_the_truth_is_explained(self) -> None:
+        fit = judged(decay(0.01), 0.5)
+        assert fit.explained is True
+        assert fit.values == 301
+        assert fit.chi_square == pytest.approx(301, abs=75)
+        assert fit.freedom == 300
+        assert "as the noise says" in fit.sentence
+
+    def test_other_values_are_not(self) -> None:
+        fit = judged(decay(0.01), 0.6)
+        assert fit.explained is False
+        assert "more than the noise explains" in fit.sentence
+
+    def test_a_slow_misfit_below_the_spread_of_chi_square_is_seen(self) -> None:
+        """Its chi-square is as the noise says, but the residuals have a pattern."""
+        fit = judged(decay(0.01), 0.5125)
+        assert fit.chi_square < most_chi_square(301)
+        assert fit.pattern > MAX_PATTERN
+        assert fit.explained is False
+        assert "slow pattern" in fit.sentence
+
+
+class TestEstimatedNoise:
+    @pytest.mark.parametrize("noise", [Noise(sd="estimate"), None])
+    def test_the_scatter_of_the_data_is_the_measure(self, noise: Noise | None) -> None:
+        problem = decay(0.01, noise is not None, noise=noise)
+        vector = [0.5] if noise is None else [0.5, 0.02]
+        levels = NoiseLevels(ForwardMap(problem))
+        assert levels.fit(end(np.array(vector))).explained is True
+        wrong = levels.fit(end(np.array([0.6, *vector[1:]])))
+        assert wrong.explained is False
+        assert "times the scatter of the data" in wrong.sentence
+
+    def test_few_times_say_nothing(self) -> None:
+        fit = judged(decay(0.01, False, np.linspace(0.0, 6.0, 12)), 0.6)
+        assert fit.explained is None
+        assert not fit.sentence
+
+    def test_a_signal_that_is_not_resolved_says_nothing(self) -> None:
+        problem = decay(None, False)
+        rough = np.sign(np.sin(100.0 * TIMES**2))
+        assert judged(problem.with_data({"data": {"t": TIMES, "x": rough}}), 0.5).explained is None
+
+    def test_data_without_noise(self) -> None:
+        assert judged(decay(None), 0.5).explained is True
+        slightly_off = judged(decay(None), 0.5 + 1e-6)
+        assert slightly_off.explained is False
+        assert 1e-8 < slightly_off.relative < 1e-5
+
+
+def test_no_trajectory_says_nothing() -> None:
+    """The solution of x' = k x^2 from 1 ends at 1/k."""
+    model = Model(ode={"x": "k*x^2"})
+    data = {"t": [0.0, 1.0, 2.0], "x": [1.0, 1.0, 1.0]}
+    problem = Problem(model, data, {"k": {"lower": 0.0}}, {"x": 1.0})
+    assert judged(problem, 1.0) == NoiseFit(None)
+
+
+class TestSlowExcess:
+    @pytest.mark.parametrize("n", [100, 101, 1000])
+    def test_parts_are_those_of_the_cosine_transform(self, n: int) -> None:
+        residuals = np.random.default_rng(n).standard_normal(n)
+        squares = dct(residuals, norm="ortho") ** 2
+        squares /= squares[n // 2 :].mean()
+        expected = [squares[:k].sum() - k if 4 * k <= n else np.nan for k in (4, 10, 25, 60)]
+        np.testing.assert_allclose(slow_parts(residuals), expected, rtol=1e-9)
+
+    def test_noise_has_none(self) -> None:
+        rng = np.random.default_rng(2)
+        found = [slow_excess([slow_parts(rng.standard_normal(400), 1.0)]) for _ in range(500)]
+        assert np.mean(np.array(found) > MAX_PATTERN) < 0.03
+
+    def test_a_wave_has(self) -> None:
+        noise = np.random.default_rng(3).standard_normal(1000)
+        wave = 0.35 * np.sin(np.linspace(0.0, 20.0, 1000))
+        assert slow_excess([slow_parts(noise + wave)]) > MAX_PATTERN
+
+    def test_what_no_series_shows_alone_all_may_show_together(self) -> None:
+        one = np.array([4.0, 3.0, 0.0, -2.0])  # 1.4 standard deviations of the sum of four
+        assert slow_excess([one]) == pytest.approx(4 / np.sqrt(8))
+        assert slow_excess([one] * 9) == pytest.approx(3 * 4 / np.sqrt(8))
+
+    def test_few_residuals_say_nothing(self) -> None:
+        assert slow_excess([slow_parts(np.arange(60.0), 1.0)]) == 0.0
+        assert slow_excess([slow_parts(np.arange(60.0))]) == 0.0
+        assert slow_excess([]) == 0.0

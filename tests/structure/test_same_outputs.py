@@ -1,0 +1,135 @@
+"""Other values with the same outputs: counted, found, and left out where nothing is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from odefit import Event, Experiment, ForwardMap, Model, Problem, library
+from odefit.problem.arrays import Array
+from odefit.simulation import Evaluation
+from odefit.structure.same_outputs import SameOutputs, same_outputs
+
+AMPLE = 60.0
+"""Seconds that always suffice."""
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ODEFIT_CACHE", str(tmp_path))
+
+
+def problem(
+    model: Model, parameters: str, initial: dict[str, Any], times: Array, **more: Any
+) -> Problem:
+    names = list(model.observables or model.states)
+    data = {"t": times, **{name: np.ones(len(times)) for name in names}}
+    return Problem(model, data, {k: {} for k in parameters.split()}, initial, **more)
+
+
+TWO = Model(ode={"x": "-a*x", "z": "-b*z"}, observables={"y": "x + z"})
+TIMES = np.linspace(0.0, 4.0, 9)
+
+
+def found(of: Problem, vector: list[float], seconds: float = AMPLE) -> SameOutputs:
+    result = same_outputs(of, np.array(vector), seconds)
+    assert result is not None
+    return result
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-5, 1e4])
+def test_rates_that_can_be_exchanged(unit: float) -> None:
+    """exp(-a t) + exp(-b t), in several units of time."""
+    both = problem(TWO, "a b", {"x": 1.0, "z": 1.0}, TIMES / unit)
+    result = found(both, [0.3 * unit, 0.8 * unit])
+    assert (result.possible, result.found) == (2, 2)
+    assert result.real == pytest.approx(np.array([[0.8 * unit, 0.3 * unit]]), rel=1e-9)
+
+
+def test_absorption_and_elimination_can_be_exchanged() -> None:
+    """Flip-flop: the rates change places, and the volume makes up for it by their ratio."""
+    model = Model(
+        ode={"gut": "-ka*gut", "blood": "ka*gut - ke*blood"}, observables={"c": "blood/V"}
+    )
+    of = problem(model, "ka ke V", {"gut": 4.0, "blood": 0.0}, TIMES)
+    result = found(of, [1.5, 0.1, 0.5])
+    assert result.possible == 2
+    assert result.real == pytest.approx(np.array([[0.1, 1.5, 0.5 * 0.1 / 1.5]]), rel=1e-9)
+
+
+def test_complex_solutions_are_counted_and_not_returned() -> None:
+    """y = exp(-k^3 t) has one real k and two complex ones."""
+    cube = problem(Model(ode={"x": "-k^3*x"}), "k", {"x": 1.0}, TIMES)
+    result = found(cube, [0.7])
+    assert (result.possible, result.found, len(result.real)) == (3, 3, 0)
+
+
+def test_the_second_solution_of_the_library_has_the_same_outputs() -> None:
+    of = library.load("rational-seir")
+    reference = library.reference("rational-seir")
+    vector = of.vector({**reference.parameters, **reference.initial})
+    (other,) = found(of, vector.tolist()).real
+    evaluation = ForwardMap(of).evaluate(other)
+    assert isinstance(evaluation, Evaluation)
+    assert evaluation.objective < 1e-24
+    assert np.abs(other / vector - 1).max() > 0.01
+
+
+def test_what_is_determined_is_one_solution_and_costs_nothing_more() -> None:
+    one = problem(Model(ode={"x": "-k*x"}), "k", {"x": 1.0}, TIMES)
+    assert (found(one, [0.7]).possible, len(found(one, [0.7]).real)) == (1, 0)
+
+
+def test_the_solutions_of_the_equations_are_kept_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = problem(TWO, "a b", {"x": 1.0, "z": 1.0}, TIMES)
+    found(both, [0.3, 0.8])
+    assert len(list(tmp_path.glob("*.npz"))) == 1
+
+    def search(*_: Any) -> None:
+        raise AssertionError("nothing to search for")
+
+    monkeypatch.setattr("odefit.structure.storage.find_indistinguishable", search)
+    assert found(both, [0.2, 0.5]).real == pytest.approx(np.array([[0.5, 0.2]]))
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters", "initial"),
+    [
+        (Model(ode={"x": "-p*q*x"}), "p q", {"x": 1.0}),  # infinitely many
+        (Model(ode={"x": "-p*abs(x)"}), "p", {"x": 1.0}),  # no Taylor series
+        (Model(ode={"x": "-exp(p^2)*x"}), "p", {"x": 1.0}),  # two, in p alone or in exp as well
+    ],
+)
+def test_where_nothing_is_known_nothing_is_said(
+    model: Model, parameters: str, initial: dict[str, Any]
+) -> None:
+    of = problem(model, parameters, initial, TIMES)
+    assert same_outputs(of, np.full(len(of.keys), 0.5), AMPLE) is None
+
+
+def test_inputs_may_vary_too_little_to_tell() -> None:
+    """x' = -(k + m u) x tells k from m unless u is constant."""
+    model = Model(ode={"x": "-(k + m*u)*x"}, inputs={"u": "linear"})
+    data = {"t": TIMES, "x": np.ones(9), "u": np.ones(9)}
+    driven = Problem(model, data, {"k": {}, "m": {}}, {"x": 1.0})
+    assert same_outputs(driven, np.array([0.3, 0.2]), AMPLE) is None
+
+
+def test_unknowns_that_act_later_are_not_examined() -> None:
+    model = Model(ode={"x": "-k*x"})
+    data = {"t": TIMES, "x": np.ones(9)}
+    dose = Experiment("dose", data, events=[Event((2.0,), {"x": "x + d^2"})])
+    late = Problem(model, None, {"k": {}, "d": {}}, {"x": 1.0}, experiments=[dose])
+    assert same_outputs(late, np.array([0.5, 1.0]), AMPLE) is None
+
+
+def test_without_time_nothing_is_known() -> None:
+    both = problem(TWO, "a b", {"x": 1.0, "z": 1.0}, TIMES)
+    assert same_outputs(both, np.array([0.3, 0.8]), 0.0) is None
+    stopped = same_outputs(both, np.array([0.3, 0.8]), AMPLE, stop=lambda: True)
+    assert stopped is None
