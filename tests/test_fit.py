@@ -442,6 +442,20 @@ def test_what_several_methods_agree_on_is_an_answer_of_a_model_that_is_not_exact
     assert (said in result.message) != accepted
 
 
+@pytest.mark.parametrize("certify", [False, True])
+def test_what_is_proved_to_be_the_best_shows_that_the_model_is_wrong(certify: bool) -> None:
+    times = np.linspace(0.0, 1.0, 40)
+    problem = Problem(
+        Model(ode={"x": "-b*x"}),
+        {"t": times, "x": 1 + 2 * times + 0.3 * times**2},
+        {"b": {"lower": -5.0, "upper": 5.0}},
+        {"x": 1.0},
+    )
+    result = odefit.fit(problem, SingleShooting(), certify=certify)
+    assert result.status is (Status.CONVERGED if certify else Status.NOT_CONVERGED)
+    assert any("so the model is not that of the data" in w for w in result.warnings) == certify
+
+
 def test_a_noise_that_is_estimated_may_stand_for_what_the_model_leaves_out() -> None:
     """The arc again, now with a standard deviation that the residuals make."""
     times = np.linspace(0.0, 1.0, 40)

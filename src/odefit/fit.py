@@ -211,8 +211,13 @@ def _result(
             lambda: distinct_solutions(found, estimate, uncertainty),
             lambda: (solution(problem, best, evaluation, 1),),
         )
+        proof = estimate.certificate
+        proved = proof is not None and proof.closed
+        constrained = best.nodes is not None and bool(best.nodes.constraints)
         misfit = _unless_interrupted(
-            control, lambda: assess_misfit(forward, best.vector, evaluation), lambda: None
+            control,
+            lambda: assess_misfit(forward, best.vector, evaluation, proved, constrained),
+            lambda: None,
         )
         status, message = _ending(estimate, found, local, misfit, polish, control)
         complete = estimate.completeness

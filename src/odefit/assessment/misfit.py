@@ -56,12 +56,16 @@ class Misfit:
         All this in words.
     short
         The same without the ratio.
+    accepted
+        Whether nothing better can be had, as the answer is proved to be the best or obeys
+        constraints.
     """
 
     ratio: float
     share: float
     sentence: str
     short: str
+    accepted: bool = False
 
     def unfit(self, corroborated: bool) -> bool:
         """Say whether the answer is none: it does not describe the data.
@@ -71,16 +75,31 @@ class Misfit:
         corroborated
             Whether several methods have ended there.
         """
-        if corroborated and self.share <= MAX_CORROBORATED_SHARE:
+        if self.accepted or (corroborated and self.share <= MAX_CORROBORATED_SHARE):
             return False
         return self.share > MAX_UNFIT_SHARE or self.ratio > MAX_SYSTEMATIC_RATIO
 
 
-def assess_misfit(forward: ForwardMap, vector: Array, evaluation: Evaluation) -> Misfit | None:
+def assess_misfit(
+    forward: ForwardMap,
+    vector: Array,
+    evaluation: Evaluation,
+    proved: bool = False,
+    constrained: bool = False,
+) -> Misfit | None:
     """Return what speaks against the answer at `vector`; None if noise may explain its residuals.
 
     Where noise is given, they are compared with it, elsewhere with an estimate of the noise from
     the data alone, which takes what is not smooth for noise.
+
+    Parameters
+    ----------
+    forward, vector, evaluation
+        The problem, the unknowns of the answer, shape (n,), and what the problem is there.
+    proved
+        Whether the answer is proved to be the best within the bounds.
+    constrained
+        Whether the answer had to obey constraints beside the data.
     """
     tolerance = CostTolerance.of(forward)
     if tolerance.squares is not None and evaluation.cost <= tolerance.absolute:
@@ -122,10 +141,19 @@ def assess_misfit(forward: ForwardMap, vector: Array, evaluation: Evaluation) ->
         noise = "the noise of the data"
     unfit = share > MAX_UNFIT_SHARE
     large = f"residuals are {ratio:.2g} times as large as {noise}"
-    cause = "a better one exists elsewhere, or the model is not that of the data"
+    if constrained:
+        cause = "the constraints or the model are not those of the data"
+    elif proved:
+        cause = "it is the best within the bounds, so the model is not that of the data"
+    else:
+        cause = "a better one exists elsewhere, or the model is not that of the data"
     fits = "does not describe the data" if unfit else "describes the data, but not up to its noise"
     return Misfit(
-        ratio, share, f"the answer {fits}: {large}; {cause}", f"the answer {fits}: {cause}"
+        ratio,
+        share,
+        f"the answer {fits}: {large}; {cause}",
+        f"the answer {fits}: {cause}",
+        proved or constrained,
     )
 
 

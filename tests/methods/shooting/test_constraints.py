@@ -132,6 +132,12 @@ def test_the_answer_is_the_constrained_minimum(name: str) -> None:
     assert result.assessment.continuity.constraints == texts
 
 
+def test_constraints_that_the_data_speak_against_are_blamed_for_large_residuals() -> None:
+    result = constrained(exchange(), "x@5 = 0.5")
+    assert result.status is Status.CONVERGED
+    assert any("the constraints or the model are not those of" in w for w in result.warnings)
+
+
 def test_bounds_and_constraints_may_all_hold_at_once() -> None:
     """k1 + k2 = 1 and both at least 1/2 is a single point."""
     problem = exchange(parameters={"k1": {"lower": 0.5}, "k2": {"lower": 0.5}})
