@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from odefit.assessment.deviance import RANK_TOLERANCE
 from odefit.assessment.directions import describe_directions
 from odefit.assessment.parts import Direction, Trouble, Uncertainty
 from odefit.methods.scaling import bounds_touched
@@ -14,10 +15,6 @@ from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
-
-RANK_TOLERANCE = 1e-8
-"""Singular value of the Jacobian with columns of unit length, relative to the largest, below
-which a direction is not determined. Sensitivities are accurate to about 1e-9."""
 
 PARTICIPATION = 1e-4
 """Share in the null space above which an unknown takes part in an undetermined direction; less

@@ -26,7 +26,7 @@ from odefit.simulation.intervals import PiecewiseMap
 from odefit.simulation.nodes import Nodes, node_names
 from odefit.simulation.noise import SeriesResiduals, series_residuals
 from odefit.simulation.observation import observe
-from odefit.simulation.residual_arrays import ResidualArrays, ResidualSource
+from odefit.simulation.residual_arrays import ResidualArrays, ResidualSource, SeriesRows
 from odefit.simulation.trajectory import Trajectory
 
 
@@ -182,6 +182,11 @@ class ForwardMap:
             return self._through_nodes[position](vector, times, choice)
         maps = self._conditions if sensitivities else self._without_sensitivities
         return maps.single(position)(vector, times, choice)
+
+    @property
+    def series_rows(self) -> Sequence[SeriesRows]:
+        """Where the residuals of each series of measurements stand in an :class:`Evaluation`."""
+        return self._residuals.series_rows
 
     @property
     def units(self) -> int:

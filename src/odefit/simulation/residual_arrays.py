@@ -83,8 +83,22 @@ _Layout = dict[tuple[int, ...], list[PlainStates | Group]]
 """Conditions whose trajectories are stacked, and the groups of their measurements."""
 
 
-class _Block(NamedTuple):
-    """The series of one observable in one condition, and where its residuals stand."""
+class SeriesRows(NamedTuple):
+    """The series of one observable in one condition, and where its residuals stand.
+
+    Attributes
+    ----------
+    condition
+        Number of the condition.
+    name
+        Name of the observable.
+    series, noise
+        Its measurements, and their noise model.
+    rows
+        Rows of its residuals.
+    sd_rows
+        Rows that stand for its standard deviations where these depend on unknowns, else None.
+    """
 
     condition: int
     name: str
@@ -114,13 +128,15 @@ class ResidualArrays:
         Term that the transforms of the noise models add to the log-likelihood.
     sources
         Where the residuals come from, in their order.
+    series_rows
+        The same by series.
     """
 
     def __init__(self, problem: Problem, field: VectorField) -> None:
         self._problem = problem
         self._field = field
         self._estimated = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
-        self._blocks: list[_Block] = []
+        self.series_rows: list[SeriesRows] = []
         self.sources: list[ResidualSource] = []
         self.log_density_offset = 0.0
         self.measurements = 0
@@ -138,7 +154,7 @@ class ResidualArrays:
                     sd_rows = slice(start, start + len(series.values))
                     start = sd_rows.stop
                     self.sources.append(source)
-                self._blocks.append(_Block(number, name, series, noise, rows, sd_rows))
+                self.series_rows.append(SeriesRows(number, name, series, noise, rows, sd_rows))
                 if noise.transform is not None:
                     base = math.e if noise.transform == "log" else 10.0
                     with np.errstate(all="ignore"):
@@ -211,9 +227,9 @@ class ResidualArrays:
         layout: _Layout = {}
         for unknowns, members in by_unknowns.items():
             found = layout[tuple(members)] = []
-            together: dict[Any, list[_Block]] = {}
+            together: dict[Any, list[SeriesRows]] = {}
             offsets = self._offsets(members)
-            for block in self._blocks:
+            for block in self.series_rows:
                 if block.condition in offsets:
                     switched = key[block.condition][1]
                     together.setdefault(self._kind(block, switched), []).append(block)
@@ -229,7 +245,7 @@ class ResidualArrays:
         lengths = [len(self._problem.conditions[c].times) for c in members]
         return dict(zip(members, np.cumsum([0, *lengths[:-1]]).tolist(), strict=True))
 
-    def _kind(self, block: _Block, switched: Sequence[str]) -> Any:
+    def _kind(self, block: SeriesRows, switched: Sequence[str]) -> Any:
         """Return what series must have in common to be one group; None for plain states."""
         known = known_sds(block.noise, block.series) is not None
         expression = self._problem.model.observables[block.name]
@@ -252,7 +268,7 @@ class ResidualArrays:
     def _plain_states(
         self,
         unknowns: tuple[int, ...],
-        blocks: Sequence[_Block],
+        blocks: Sequence[SeriesRows],
         offsets: Mapping[int, int],
     ) -> PlainStates:
         """Return the group of some series of states whose weights are known."""
@@ -275,7 +291,7 @@ class ResidualArrays:
     def _group(
         self,
         unknowns: tuple[int, ...],
-        blocks: Sequence[_Block],
+        blocks: Sequence[SeriesRows],
         offsets: Mapping[int, int],
         switched: frozenset[str],
     ) -> Group:

@@ -1,0 +1,154 @@
+"""The deviance: how much worse than the optimum other values fit, and how much worse is too much.
+
+A likelihood-ratio statistic of one degree of freedom, with its limit at a level of confidence.
+Where the size of the noise is estimated, few measurements make the chi-square limit too small; the
+limits here are those that are exact for linear models, as Student's t is for their intervals
+(D. M. Bates and D. G. Watts, Nonlinear Regression Analysis and Its Applications, 1988, chapter 6).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.methods.cost_tolerance import CostTolerance
+from odefit.methods.scaling import bounds_touched
+from odefit.problem.arrays import Array
+from odefit.simulation import Evaluation, ForwardMap
+
+RANK_TOLERANCE = 1e-8
+"""Singular value of the Jacobian with columns of unit length, relative to the largest, below
+which a direction is not determined. Sensitivities are accurate to about 1e-9."""
+
+
+@dataclass(frozen=True)
+class Deviance:
+    """Differences of the cost from its minimum, as a likelihood-ratio statistic.
+
+    Attributes
+    ----------
+    minimum
+        The lowest cost.
+    variance
+        What the differences are measured in: the residual variance s^2 where no noise is given,
+        else 1. NaN where it cannot be estimated, 0 where the data are reproduced to rounding.
+    degrees
+        Degrees of freedom of the estimate of the noise, nu; infinite where the noise is given.
+    estimated
+        Number of measurements whose standard deviation depends on unknowns, n; 0 where none
+        does.
+    """
+
+    minimum: float
+    variance: float
+    degrees: float
+    estimated: int
+
+    @classmethod
+    def of(
+        cls, forward: ForwardMap, vector: Array, evaluation: Evaluation, conditions: int = 0
+    ) -> Deviance:
+        """Return the deviance relative to an optimum.
+
+        Parameters
+        ----------
+        forward
+            The forward map of the problem.
+        vector
+            The optimum, shape (n,).
+        evaluation
+            The evaluation of the problem there.
+        conditions
+            The number of equations that hold beside the data.
+        """
+        free = ~bounds_touched(forward.problem, vector)
+        basis = column_space(evaluation.jacobian[:, free])
+        rank = max(basis.shape[1] - conditions, 0)
+        if not forward.given_noise:
+            degrees = float(forward.problem.size + _priors(forward) - rank)
+            exact = CostTolerance.of(forward).exact(
+                evaluation.cost,
+                forward.accuracy(evaluation.choice),
+                evaluation.jacobian,
+                vector,
+            )
+            variance = evaluation.objective / degrees if degrees > 0 else math.nan
+            return cls(evaluation.cost, 0.0 if exact else variance, degrees, 0)
+        rows = [s.rows for s in forward.series_rows if s.sd_rows is not None]
+        if not rows:
+            return cls(evaluation.cost, 1.0, math.inf, 0)
+        count = sum(r.stop - r.start for r in rows)
+        if max(r.stop for r in rows) <= len(basis) and forward.nodes is None:
+            taken = sum(float(np.sum(basis[r] ** 2)) for r in rows)
+        else:
+            taken = float(rank)  # the residuals of an answer on nodes stand in another order
+        return cls(evaluation.cost, 1.0, count - taken, count)
+
+    def at(self, cost: float) -> float:
+        """Return the deviance at a cost; 0 at the minimum."""
+        difference = 2 * (cost - self.minimum)
+        if self.variance == 0:
+            return math.inf if difference > 0 else 0.0
+        return difference / self.variance
+
+    def cost(self, deviance: float) -> float:
+        """Return the cost at which the deviance has this value."""
+        return self.minimum + 0.5 * self.variance * deviance
+
+    def limit(self, level: float) -> float:
+        """Return the deviance up to which values belong to the confidence interval.
+
+        It is NaN where there are too few measurements to estimate the noise.
+
+        Parameters
+        ----------
+        level
+            The level of confidence, between 0 and 1.
+        """
+        from scipy.stats import chi2, f
+
+        if math.isinf(self.degrees):
+            return float(chi2.ppf(level, 1))
+        if not self.degrees > 0:
+            return math.nan
+        quantile = float(f.ppf(level, 1, self.degrees))
+        if self.estimated:
+            return self.estimated * math.log1p(quantile / self.degrees)
+        return quantile
+
+    def root(self, deviance: float) -> float:
+        """Return what the deviance of a linear model is the square of, in standard errors.
+
+        The limit has as its root the quantile of Student's t (or of the normal distribution), so
+        that roots of deviances can be compared with distances in standard errors.
+        """
+        deviance = max(deviance, 0.0)
+        if self.estimated:
+            return math.sqrt(self.degrees * math.expm1(deviance / self.estimated))
+        return math.sqrt(deviance)
+
+
+def column_space(jacobian: Array) -> Array:
+    """Return an orthonormal basis of what the columns of a Jacobian determine.
+
+    Parameters
+    ----------
+    jacobian
+        Shape (m, k).
+
+    Returns
+    -------
+    An array of shape (m, rank); the sum of squares of a row is the leverage of that residual.
+    """
+    norms = np.linalg.norm(jacobian, axis=0)
+    effective = norms > 1e-13 * max(norms.max(initial=0.0), 1e-300)
+    if not effective.any():
+        return np.zeros((len(jacobian), 0))
+    u, s, _ = np.linalg.svd(jacobian[:, effective] / norms[effective], full_matrices=False)
+    return np.asarray(u[:, s > RANK_TOLERANCE * s[0]])
+
+
+def _priors(forward: ForwardMap) -> int:
+    return sum(u.parameter.prior is not None for u in forward.problem.unknowns)
