@@ -17,6 +17,7 @@ from pathlib import Path
 README = Path(__file__).parents[1] / "README.md"
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.])")
 DURATION = re.compile(r"\d[\d.]*\s*(?:ms|s|seconds?|min)\b")
+RULE = re.compile("─+")
 TOLERANCE = 1e-2
 
 
@@ -30,10 +31,10 @@ def block(marker: str, text: str) -> re.Match[str]:
 
 
 def differences(shown: str, real: str) -> list[str]:
-    """Lines of `shown` that `real` does not say any more, durations and rounding apart."""
+    """Lines of `shown` that `real` does not say any more, durations, widths and rounding apart."""
     pairs = [
-        [line.split() for line in DURATION.sub("DURATION", text).splitlines() if line.strip()]
-        for text in (shown, real)
+        [line.split() for line in RULE.sub("─", text).splitlines() if line.strip()]
+        for text in (DURATION.sub("DURATION", shown), DURATION.sub("DURATION", real))
     ]
     if len(pairs[0]) != len(pairs[1]):
         return [f"{len(pairs[0])} lines are shown, there are {len(pairs[1])}"]

@@ -191,12 +191,12 @@ def _routes(routes: list[Route], ascii_only: bool) -> Table:
     """Return a table of the routes that were taken."""
     table = empty_table(ascii_only)
     table.add_column("", overflow="fold")
-    for name in ("starts", "at the best", "objective", "seconds"):
+    for name in ("starts", "at the best", "objective", "time"):
         table.add_column(name, justify="right", no_wrap=True)
     for route in routes:
         objective = significant(route.objective, 5) if math.isfinite(route.objective) else ""
         cells = (route.name, str(route.starts), str(route.hits), objective)
-        table.add_row(*map(Text, cells), Text(significant(route.seconds, 2)))
+        table.add_row(*map(Text, cells), Text(duration(route.seconds)))
     return table
 
 
@@ -207,7 +207,7 @@ def _narrow_routes(routes: list[Route]) -> RenderableType:
             bulleted(
                 Text(
                     f"{r.name}: {r.starts} starts, {r.hits} at the best, objective "
-                    f"{significant(r.objective, 5)}, {significant(r.seconds, 2)} s"
+                    f"{significant(r.objective, 5)}, {duration(r.seconds)}"
                 )
             )
             for r in routes
