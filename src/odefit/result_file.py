@@ -218,7 +218,9 @@ def _converter() -> Converter:
     def rules(kind: Any) -> dict[str, Any]:
         hidden = [f.name for f in fields(kind) if not f.metadata.get("saved", True)]
         renamed = {"bounds": gen.override(rename="global")} if kind is Assessment else {}
-        return renamed | {name: gen.override(omit=True) for name in hidden}
+        optional = [f.name for f in fields(kind) if f.metadata.get("optional", False)]
+        left_out = {name: gen.override(omit_if_default=True) for name in optional}
+        return renamed | left_out | {name: gen.override(omit=True) for name in hidden}
 
     def read(kind: Any) -> Any:
         strict = kind is not Certificate  # which has a gap, too

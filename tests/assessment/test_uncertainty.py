@@ -97,7 +97,7 @@ def test_a_prior_counts_as_a_measurement() -> None:
 
 
 def test_an_estimated_sd_has_the_error_of_theory() -> None:
-    """Its maximum likelihood estimate s has the standard error s / sqrt(2 n)."""
+    """Its maximum likelihood estimate s has the standard error s / sqrt(2 (n - 2))."""
     problem = line(noise={"x": {"sd": "estimate"}})
     vector = fitted(problem)
     found = assessed(problem)
@@ -105,8 +105,8 @@ def test_an_estimated_sd_has_the_error_of_theory() -> None:
     mean_square = np.mean((a + b * TIMES - problem.data()["x"].to_numpy()) ** 2)
     assert problem.keys == ("b", "x", "x_sd")
     assert sd == pytest.approx(math.sqrt(mean_square), rel=1e-5)
-    assert found.standard_errors[2] == pytest.approx(sd / math.sqrt(24), rel=1e-4)
-    covariance = sd**2 * np.linalg.inv(DESIGN.T @ DESIGN)
+    assert found.standard_errors[2] == pytest.approx(sd / math.sqrt(20), rel=1e-4)
+    covariance = mean_square * 12 / 10 * np.linalg.inv(DESIGN.T @ DESIGN)
     assert found.covariance[:2, :2] == pytest.approx(covariance, rel=1e-4)
     assert found.covariance[:2, 2] == pytest.approx([0, 0], abs=1e-7)
 

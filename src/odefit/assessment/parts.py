@@ -15,6 +15,9 @@ from odefit.problem.arrays import Array
 Trouble = Literal["no effect", "not determined", "weakly determined", "at a bound", "fixed"]
 """Why an unknown has no standard error, or one to be taken with care."""
 
+OPTIONAL = {"optional": True}
+"""Metadata of a field that a file leaves out where there is nothing to say."""
+
 
 @dataclass(frozen=True)
 class Local:
@@ -118,7 +121,8 @@ class Uncertainty:
     level
         The level of the intervals, e.g. 0.95.
     degrees_of_freedom
-        The degrees of freedom of the t distribution; infinite where the noise is given.
+        The degrees of freedom of the t distribution; infinite where the noise is given. Where
+        it is estimated, the fewest of any unknown.
     variance
         Estimated residual variance (1 where the noise is given or estimated as unknown).
     rank
@@ -129,6 +133,13 @@ class Uncertainty:
         By key, the reason why there is no standard error or why it cannot be trusted.
     sentence
         All this in words.
+    degrees_by_key
+        By key, degrees of freedom where the noise is estimated, since observables with noise of
+        their own do not tell alike of all unknowns. For the factor of a standard deviation they
+        are those of its chi-square distribution. Elsewhere there are none.
+    corrected_noise
+        By key, estimated noise parameters corrected for the unknowns that were fitted beside
+        them: S/(n - p) instead of S/n. The estimate is the maximum of the likelihood.
     """
 
     keys: tuple[str, ...]
@@ -143,3 +154,5 @@ class Uncertainty:
     directions: tuple[Direction, ...] = ()
     trouble: dict[str, Trouble] = field(default_factory=dict)
     sentence: str = ""
+    degrees_by_key: dict[str, float] = field(default_factory=dict, metadata=OPTIONAL)
+    corrected_noise: dict[str, float] = field(default_factory=dict, metadata=OPTIONAL)

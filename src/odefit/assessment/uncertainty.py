@@ -7,11 +7,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from odefit.assessment.degrees_of_freedom import (
+    NoiseFreedom,
+    chi_square_interval,
+    corrected_covariance,
+    effective_degrees,
+    inflated_covariance,
+    noise_freedom,
+)
 from odefit.assessment.deviance import RANK_TOLERANCE
 from odefit.assessment.directions import describe_directions
 from odefit.assessment.parts import Direction, Trouble, Uncertainty
 from odefit.methods.scaling import bounds_touched
-from odefit.problem.arrays import Array, BoolArray
+from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
@@ -33,6 +41,10 @@ def assess_uncertainty(
     Unknowns at a bound are held there: they get no standard error, and the standard errors of the
     others hold under the condition that they stay. Unknowns that take part in an undetermined
     direction get none either. All others do not depend on the undetermined ones.
+
+    Where the noise is estimated, variances, quantiles and the intervals of the noise parameters
+    allow for the degrees of freedom that the fit has used up, see
+    :mod:`odefit.assessment.degrees_of_freedom`.
 
     Parameters
     ----------
@@ -61,10 +73,13 @@ def assess_uncertainty(
     covariance = np.full((n, n), np.nan)
     degrees = math.inf
     variance = 1.0
+    of_each: Array | None = None
+    freedom: NoiseFreedom | None = None
     directions: tuple[Direction, ...] = ()
     rank = 0
     if len(free):
-        s, vt, known, share = singular_directions(jacobian[:, free] / norms[free])
+        scaled = jacobian[:, free] / norms[free]
+        s, vt, known, share = singular_directions(scaled)
         rank = int(known.sum())
         if rank < len(free):
             # Back to natural units: a null vector of the scaled Jacobian over the norms.
@@ -78,8 +93,23 @@ def assess_uncertainty(
             # A direction that does not matter has not been fitted.
             degrees = float(_measurements(forward) - max(rank - conditions, 0))
             variance = evaluation.objective / degrees if degrees > 0 else math.nan
-        inverse = (vt[known].T / s[known] ** 2) @ vt[known]
-        inverse = variance * inverse / np.outer(norms[free], norms[free])
+        basis = vt[known].T / s[known] / norms[free][:, None]
+        inverse = variance * basis @ basis.T
+        if forward.likelihood and forward.nodes is None:
+            orthonormal = scaled @ (vt[known].T / s[known])
+            held = np.zeros_like(jacobian)
+            held[:, free[good]] = jacobian[:, free[good]]
+            freedom = noise_freedom(forward, vector, held, orthonormal)
+        if freedom is not None:
+            of_each = np.full(n, math.inf)
+            if freedom.enough:
+                coordinates = corrected_covariance(orthonormal, freedom)
+                wider = inflated_covariance(orthonormal, freedom, coordinates)
+                inverse = basis @ wider @ basis.T
+                of_each[free] = effective_degrees(orthonormal, freedom, basis, coordinates)
+            else:
+                inverse, of_each[free] = np.full_like(inverse, np.nan), 0.0
+            degrees = _fewest(of_each, free[good], freedom)
         inverse[~good, :] = np.nan
         inverse[:, ~good] = np.nan
         covariance[np.ix_(free, free)] = inverse
@@ -92,8 +122,17 @@ def assess_uncertainty(
     for i, key in enumerate(problem.keys):
         if key not in trouble and is_weak(problem.unknowns[i], vector[i], errors[i]):
             trouble[key] = "weakly determined"
-    quantile = _quantile(level, degrees)
-    intervals = _intervals(problem, vector, errors, quantile)
+    each = np.full(n, degrees) if of_each is None else of_each
+    quantiles = np.array([_quantile(level, of) for of in each])
+    intervals = _intervals(problem, vector, errors, quantiles)
+    corrected: dict[str, float] = {}
+    if freedom is not None and freedom.enough:
+        noise = zip(freedom.unknowns, freedom.corrected(vector), freedom.factors, strict=True)
+        for k, value, factor in noise:
+            corrected[problem.keys[k]] = float(value)
+            # The degrees of freedom of a factor whose logarithm has this standard error.
+            each[k] = 0.5 * (vector[k] / errors[k]) ** 2 if factor else degrees
+            intervals[k] = _of_noise(problem.unknowns[k], value, errors[k], each[k], factor, level)
     return Uncertainty(
         problem.keys,
         errors,
@@ -106,7 +145,9 @@ def assess_uncertainty(
         rank,
         directions,
         trouble,
-        _sentence(trouble, directions, degrees, variance),
+        _sentence(forward, trouble, directions, degrees, variance, freedom),
+        {} if of_each is None else dict(zip(problem.keys, each.tolist(), strict=True)),
+        corrected,
     )
 
 
@@ -158,9 +199,29 @@ def _quantile(level: float, degrees: float) -> float:
     return float(ndtri(p)) if math.isinf(degrees) else float(stdtrit(degrees, p))
 
 
-def _intervals(problem: Problem, vector: Array, errors: Array, quantile: float) -> Array:
+def _fewest(degrees: Array, good: IntArray, freedom: NoiseFreedom) -> float:
+    """Return the fewest degrees of freedom of any unknown that acts not on the noise alone."""
+    others = np.setdiff1d(good, freedom.unknowns)
+    return float(degrees[others].min()) if len(others) else freedom.degrees
+
+
+def _of_noise(
+    unknown: Unknown, value: float, error: float, degrees: float, factor: bool, level: float
+) -> tuple[float, float]:
+    """Return the interval of a noise parameter whose corrected estimate is `value`."""
+    if not (value > 0 and math.isfinite(error)):
+        return math.nan, math.nan
+    if factor:
+        low, high = chi_square_interval(value, degrees, level)
+    else:
+        half = _quantile(level, degrees) * error
+        low, high = value - half, value + half
+    return max(low, unknown.parameter.lower), min(high, unknown.parameter.upper)
+
+
+def _intervals(problem: Problem, vector: Array, errors: Array, quantiles: Array) -> Array:
     """Return intervals that are symmetric in the unknowns, or in their logarithms for log10."""
-    half = quantile * errors
+    half = quantiles * errors
     intervals = np.column_stack([vector - half, vector + half])
     for i, unknown in enumerate(problem.unknowns):
         if unknown.parameter.scale == "log10" and vector[i] > 0:
@@ -171,7 +232,12 @@ def _intervals(problem: Problem, vector: Array, errors: Array, quantile: float) 
 
 
 def _sentence(
-    trouble: dict[str, Trouble], directions: Sequence[Direction], degrees: float, variance: float
+    forward: ForwardMap,
+    trouble: dict[str, Trouble],
+    directions: Sequence[Direction],
+    degrees: float,
+    variance: float,
+    freedom: NoiseFreedom | None,
 ) -> str:
     parts = []
     names: dict[Trouble, list[str]] = {}
@@ -188,7 +254,18 @@ def _sentence(
     if "at a bound" in names:
         listed = ", ".join(names["at a bound"])
         parts.append(f"At a bound, and held there for the standard errors of the others: {listed}.")
-    if degrees <= 0:
+    if freedom is not None and degrees > 0:
+        fewest = f" with {degrees:.3g} degrees of freedom" if math.isfinite(degrees) else ""
+        parts.append(
+            "The noise is estimated: standard errors and intervals allow for the unknowns that "
+            f"were fitted{fewest}."
+        )
+    elif forward.likelihood and forward.nodes is not None:
+        parts.append(
+            "The noise is estimated by the maximum of the likelihood, for which standard errors "
+            "are too small where measurements are few."
+        )
+    elif degrees <= 0:
         parts.append(
             "There are as many unknowns as measurements, so that no error can be estimated."
         )
