@@ -22,6 +22,7 @@ from odefit.assessment.uncertainty import assess_uncertainty
 from odefit.methods.control import Control, Method, Progress, interruptible
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Status
+from odefit.methods.fit_measure import FitMeasure
 from odefit.methods.polish import Answer, answer
 from odefit.methods.registry import make_method
 from odefit.problem.errors import InputError
@@ -139,13 +140,15 @@ def fit(
         return _result(problem, method, estimate, control, began, wanted)
 
 
-def _tell(control: Control, estimate: Estimate, doing: str) -> None:
+def _tell(problem: Problem, control: Control, estimate: Estimate, doing: str) -> None:
     """Report what is done after the search."""
     if control.report is None or estimate.best is None:
         return
     failed = sum(s.status is Status.FAILED for s in estimate.starts)
     count = len(estimate.starts)
-    control.report(Progress(count, failed, estimate.best.objective, 0, doing))
+    measure = FitMeasure.of(problem)
+    lowest = measure.of_start(estimate.best)
+    control.report(Progress(count, failed, lowest, 0, doing, measure.name))
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,7 @@ def _result(
     """Return what an estimate is worth. An interruption ends the stage that it meets."""
     level, polish = wanted.level, wanted.polish
     if polish:
-        _tell(control, estimate, "improving the best answer")
+        _tell(problem, control, estimate, "improving the best answer")
     found = _unless_interrupted(
         control,
         lambda: answer(problem, estimate, control, polish),
@@ -185,7 +188,7 @@ def _result(
     )
     unproved = ""
     if found is not None and wanted.certify and estimate.certificate is None:
-        _tell(control, estimate, "proving bounds of the objective")
+        _tell(problem, control, estimate, "proving bounds of the objective")
         first = found, estimate
         found, estimate, unproved = _unless_interrupted(
             control, lambda: _certified(*first, control, polish), lambda: (*first, "")
@@ -227,7 +230,7 @@ def _result(
             and status is Status.CONVERGED
             and _determined(uncertainty)
         ):
-            _tell(control, estimate, "counting the solutions of the equations")
+            _tell(problem, control, estimate, "counting the solutions of the equations")
             seconds = _structure_seconds(control, time.perf_counter() - began)
             complete, solutions = _unless_interrupted(
                 control,

@@ -167,9 +167,10 @@ class Result(ResultData):
     def __repr__(self) -> str:
         count = len(self.solutions)
         solutions = "1 solution" if count == 1 else f"{count} solutions"
+        value = self.value_of(self.best) if self.solutions else self.objective
         return (
             f"Result({self.problem.name!r}: {self.status.value}, "
-            f"objective {self.objective:.6g}, {solutions})"
+            f"{self.measure} {value:.6g}, {solutions})"
         )
 
     def __str__(self) -> str:

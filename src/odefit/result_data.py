@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from odefit.assessment.parts import Assessment, Uncertainty
 from odefit.methods.estimate import Route, Start, Status
+from odefit.methods.fit_measure import OBJECTIVE, FitMeasure, likelihood_name, prior_squares
 from odefit.problem.arrays import Array
 from odefit.problem.binding import Binding
 from odefit.problem.parameters import Parameter
@@ -113,6 +115,48 @@ class ResultData:
     def log_likelihood(self) -> float | None:
         """The log-likelihood of the best solution, where the noise is given or estimated."""
         return self.solutions[0].log_likelihood if self.solutions else None
+
+    @property
+    def measure(self) -> str:
+        """What :meth:`value_of` returns: "-2 log L" or "objective"."""
+        if self.log_likelihood is None:
+            return OBJECTIVE
+        return likelihood_name(self.problem)
+
+    def value_of(self, end: Solution | Start | Route) -> float:
+        """Return how well an end fits: -2 log L where the noise is given or estimated.
+
+        With priors, the squares of their residuals are added to it. Elsewhere it is the objective,
+        a sum of squares. It is infinite for a start that failed.
+
+        Parameters
+        ----------
+        end
+            A solution, a start or a route of this result.
+        """
+        if isinstance(end, Solution):
+            if end.log_likelihood is None:
+                return end.objective
+            return prior_squares(self.problem, end.vector) - 2.0 * end.log_likelihood
+        offset = self._offset
+        if offset is None:
+            return end.objective
+        cost = math.nan if end.cost is None else end.cost
+        if math.isnan(cost) and not math.isfinite(end.objective):
+            return math.inf
+        return 2.0 * cost + offset
+
+    @cached_property
+    def _offset(self) -> float | None:
+        """What is added to twice the cost to give -2 log L."""
+        if self.log_likelihood is None:
+            return None
+        offset = FitMeasure.of(self.problem).offset
+        if offset is None:
+            # Not of the data alone: the best solution is the end of the lowest start.
+            lowest = min((s.cost for s in self.starts if math.isfinite(s.cost)), default=math.nan)
+            offset = self.value_of(self.solutions[0]) - 2.0 * lowest
+        return offset
 
 
 def values_at(problem: Problem, vector: Array) -> tuple[dict[str, float], dict[str, float]]:

@@ -26,11 +26,13 @@ class Progress:
     done, failed
         Number of starts finished, and of those among them that failed.
     best
-        Lowest objective so far; infinite if there is none.
+        Lowest objective (or -2 log L) so far; infinite if there is none.
     hits
         Number of starts that reached it; 0 where that is not counted.
     message
         What the method is doing, in words.
+    measure
+        What `best` is: "objective" or "-2 log L".
     """
 
     done: int
@@ -38,6 +40,7 @@ class Progress:
     best: float
     hits: int
     message: str
+    measure: str = "objective"
 
 
 @dataclass(frozen=True)

@@ -261,6 +261,8 @@ class Route:
         The time spent on it.
     message
         How it ended, or why it was not taken, in words.
+    cost
+        The lowest cost of its starts, see :class:`Start`; None if none has one.
     """
 
     name: str
@@ -270,6 +272,7 @@ class Route:
     objective: float
     seconds: float
     message: str
+    cost: float | None = field(default=None, metadata={"optional": True})
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from odefit.methods.checkpoint import Checkpoint, fingerprint
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Start, Status
+from odefit.methods.fit_measure import FitMeasure
 from odefit.methods.incremental_shooting import IncrementalShooting
 from odefit.methods.remote_conditions import conditions_over_workers
 from odefit.methods.scaling import bounds_touched
@@ -131,6 +132,7 @@ class MultiStart:
         finished: dict[int, Start] = {}
         prefix: list[Start] = []  # starts 0, 1, 2, ... as far as none is missing
         enough = False
+        measure = FitMeasure.of(problem) if control.report is not None else None
         with interruptible(control):
             for start in self._run(forward, control, checkpoint):
                 finished[start.index] = start
@@ -138,8 +140,8 @@ class MultiStart:
                 while not enough and len(prefix) in finished:
                     prefix.append(finished[len(prefix)])
                     enough = self._enough(prefix, tolerance)
-                if control.report is not None:
-                    control.report(self._progress(prefix, tolerance))
+                if control.report is not None and measure is not None:
+                    control.report(self._progress(prefix, tolerance, measure))
                 if enough:
                     break
         return self._estimate(prefix if enough else list(finished.values()), tolerance, control)
@@ -280,11 +282,13 @@ class MultiStart:
             return hits >= self.zero_hits
         return hits >= self.hits and tolerance.chance_of_better(starts) < self.chance
 
-    def _progress(self, starts: list[Start], tolerance: CostTolerance) -> Progress:
+    def _progress(
+        self, starts: list[Start], tolerance: CostTolerance, measure: FitMeasure
+    ) -> Progress:
         _, hits = tolerance.best(starts)
         failed = sum(s.status is Status.FAILED for s in starts)
-        objective = min((s.objective for s in starts), default=math.inf)
-        return Progress(len(starts), failed, objective, hits, "multi-start")
+        lowest = min((measure.of_start(s) for s in starts), default=math.inf)
+        return Progress(len(starts), failed, lowest, hits, "multi-start", measure.name)
 
     def _estimate(
         self, starts: list[Start], tolerance: CostTolerance, control: Control

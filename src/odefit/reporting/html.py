@@ -193,6 +193,7 @@ def report_values(result: ResultData) -> dict[str, Any]:
         "ending_rows": _ending_rows(sentences.endings(result.starts)),
         "solutions": _solutions(result, symbols),
         "route_rows": _route_rows(result),
+        "measure": _title(result.measure),
         "unchanged": [name for name, e in observables.items() if e.name == name],
         "noise": [
             (write.name(n), equations.noise_words(problem, n, write, "standard deviation"))
@@ -208,9 +209,9 @@ def _facts(result: ResultData) -> list[tuple[str, str]]:
     problem, facts = result.problem, []
     if result.solutions:
         best = result.best
-        facts.append(("Objective", number(best.objective, 7)))
+        facts.append((_title(result.measure), number(result.value_of(best), 7)))
         if best.log_likelihood is not None:
-            facts.append(("Log-likelihood", number(best.log_likelihood, 7)))
+            facts.append(("Weighted sum of squares", number(best.objective, 7)))
     return [
         *facts,
         ("Measured values", str(problem.size)),
@@ -218,6 +219,14 @@ def _facts(result: ResultData) -> list[tuple[str, str]]:
         ("Method", result.method),
         ("Wall time", duration(result.seconds)),
     ]
+
+
+def _title(measure: str) -> str:
+    return f"{measure[0].upper()}{measure[1:]}"
+
+
+def _finite(value: float) -> Markup:
+    return number(value, 7) if math.isfinite(value) else NO_NUMBER
 
 
 def _fit_panels(curves: Sequence[Curve]) -> list[tuple[str, list[Drawing]]]:
@@ -268,7 +277,7 @@ def _route_rows(result: ResultData) -> list[tuple[str, int, int, int, Markup, st
             route.starts,
             route.failed,
             route.hits,
-            number(route.objective, 7) if math.isfinite(route.objective) else NO_NUMBER,
+            _finite(result.value_of(route)),
             duration(route.seconds),
             route.message,
         )
@@ -287,12 +296,12 @@ def _solutions(result: ResultData, symbols: Symbols) -> Mapping[str, Any]:
     return {
         "caption": "Distinct solutions, the best first"
         + (f" ({MAX_SOLUTIONS} of {count})" if count > MAX_SOLUTIONS else ""),
-        "columns": ["No.", "Objective", "Found by", *names],
+        "columns": ["No.", _title(result.measure), "Found by", *names],
         "numeric": (1, *range(3, 3 + len(names))),
         "rows": [
             (
                 place,
-                number(solution.objective, 7),
+                number(result.value_of(solution), 7),
                 f"{solution.hits} start{'s' * (solution.hits != 1)}"
                 if solution.hits
                 else "the equations",

@@ -25,7 +25,7 @@ class TerminalProgress:
         if progress.failed:
             parts.append(f"{progress.failed} failed")
         if math.isfinite(progress.best):
-            parts.append(f"lowest objective {progress.best:.6g}")
+            parts.append(f"lowest {progress.measure} {progress.best:.6g}")
             if progress.hits:
                 parts.append(f"reached {progress.hits} time{'s' * (progress.hits != 1)}")
         parts.append(f"{time.perf_counter() - self._began:.0f} s")

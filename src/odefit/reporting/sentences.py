@@ -60,8 +60,7 @@ def verdict(result: ResultData) -> Verdict:
     local = result.assessment.local
     optimal = local is not None and local.optimal
     ended = result.status.value
-    name, value = objective_name(result.problem), significant(result.best.objective)
-    sentences = [f"The objective ({name}) is {value}."]
+    sentences = [_value_sentence(result)]
     if ended == "converged" and optimal:
         headline = "The fit converged to a local optimum."
     elif ended == "converged" and local is None:
@@ -105,6 +104,14 @@ def sentence(text: str) -> str:
     if first.isalpha() and first.islower():
         stripped = stripped[0].upper() + stripped[1:]
     return stripped if stripped[-1] in ".!?" else f"{stripped}."
+
+
+def _value_sentence(result: ResultData) -> str:
+    """Return the number by which the answer fits, in a sentence."""
+    value = significant(result.value_of(result.best))
+    if result.log_likelihood is None:
+        return f"The objective ({objective_name(result.problem)}) is {value}."
+    return f"{result.measure} is {value}."
 
 
 def _elsewhere(result: ResultData) -> str:

@@ -87,7 +87,11 @@ def _parts(result: ResultData, width: int, ascii_only: bool) -> Iterator[Rendera
     if routes:
         yield Text("")
         yield Text("Routes to this answer", style="bold")
-        yield _narrow_routes(routes) if width < NARROW_WIDTH else _routes(routes, ascii_only)
+        yield (
+            _narrow_routes(result, routes)
+            if width < NARROW_WIDTH
+            else _routes(result, routes, ascii_only)
+        )
     if result.warnings:
         yield Text("")
         yield Text("Please note", style="bold yellow")
@@ -101,13 +105,19 @@ def _header(result: ResultData) -> RenderableType:
     lines = [title, Text(data_sentence(result.problem))]
     lines.append(Text(found.headline, style=f"bold {TONES[found.tone]}"))
     if result.solutions:
-        value = f"Objective: {significant(result.best.objective, 7)}"
-        lines.append(Text(f"{value} ({objective_name(result.problem)})"))
-        if result.best.log_likelihood is not None:
-            lines.append(Text(f"Log-likelihood: {significant(result.best.log_likelihood, 7)}"))
+        lines.append(Text(_value_line(result)))
     if result.message:
         lines.append(Text(sentence(result.message), style="dim"))
     return Group(*lines)
+
+
+def _value_line(result: ResultData) -> str:
+    """Return the number by which the answer fits."""
+    value = significant(result.value_of(result.best), 7)
+    if result.log_likelihood is None:
+        return f"Objective: {value} ({objective_name(result.problem)})"
+    squares = significant(result.best.objective, 5)
+    return f"{result.measure}: {value} (weighted sum of squared residuals: {squares})"
 
 
 def _table(rows: list[Row], result: ResultData, ascii_only: bool) -> Table:
@@ -187,27 +197,28 @@ def _assessment(result: ResultData, said: set[str]) -> Iterator[RenderableType]:
         yield bulleted(Text(starts_sentence(result.starts)))
 
 
-def _routes(routes: list[Route], ascii_only: bool) -> Table:
+def _routes(result: ResultData, routes: list[Route], ascii_only: bool) -> Table:
     """Return a table of the routes that were taken."""
     table = empty_table(ascii_only)
     table.add_column("", overflow="fold")
-    for name in ("starts", "at the best", "objective", "time"):
+    for name in ("starts", "at the best", result.measure, "time"):
         table.add_column(name, justify="right", no_wrap=True)
     for route in routes:
-        objective = significant(route.objective, 5) if math.isfinite(route.objective) else ""
-        cells = (route.name, str(route.starts), str(route.hits), objective)
+        value = result.value_of(route)
+        shown = significant(value, 5) if math.isfinite(value) else ""
+        cells = (route.name, str(route.starts), str(route.hits), shown)
         table.add_row(*map(Text, cells), Text(duration(route.seconds)))
     return table
 
 
-def _narrow_routes(routes: list[Route]) -> RenderableType:
+def _narrow_routes(result: ResultData, routes: list[Route]) -> RenderableType:
     """Return a line or two for each route."""
     return Group(
         *(
             bulleted(
                 Text(
-                    f"{r.name}: {r.starts} starts, {r.hits} at the best, objective "
-                    f"{significant(r.objective, 5)}, {duration(r.seconds)}"
+                    f"{r.name}: {r.starts} starts, {r.hits} at the best, {result.measure} "
+                    f"{significant(result.value_of(r), 5)}, {duration(r.seconds)}"
                 )
             )
             for r in routes

@@ -31,7 +31,7 @@ def test_routes_that_disagree_come_first() -> None:
     lost = Route("multiple shooting", 3, 0, 0, 70.0, 0.1, "")
     said = message_of(found(), [SHOOTING, lost], Control())
     assert said.startswith(
-        "the routes disagree: single shooting found a lower objective than multiple shooting. "
+        "the routes disagree: single shooting found a better fit than multiple shooting. "
     )
 
 

@@ -21,6 +21,7 @@ from odefit.methods.algebraic.search import EvaluatedCandidate, Search, by_cost
 from odefit.methods.algebraic.trajectories import Trajectories
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import Completeness, Estimate, Start, Status
+from odefit.methods.fit_measure import FitMeasure
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.smoothing import AAA, Chebyshev, GaussianProcess, Smoother, noise_level
@@ -328,8 +329,10 @@ class _Run:
 
     def _report(self, message: str) -> None:
         if self.control.report is not None:
-            best = min((s.objective for s in self.starts), default=math.inf)
-            self.control.report(Progress(len(self.starts), 0, best, 0, message))
+            measure = FitMeasure.of(self.trajectories.problem)
+            best = min((measure.of_start(s) for s in self.starts), default=math.inf)
+            progress = Progress(len(self.starts), 0, best, 0, message, measure.name)
+            self.control.report(progress)
 
     def _solutions_so_far(self, count: int) -> None:
         self._report(f"preparing the equations: {count} solutions so far")

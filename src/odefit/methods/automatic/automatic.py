@@ -25,6 +25,7 @@ from odefit.methods.checkpoint import Checkpoint, fingerprint
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Route, Start, Status
+from odefit.methods.fit_measure import FitMeasure
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.rescue import stopped
 from odefit.methods.single_shooting import SingleShooting
@@ -155,6 +156,7 @@ class _Run:
         self.routes = search_routes(self.forward)
         self.algebraic = AlgebraicRoute(problem)
         self.ends: list[Start] = []
+        self._measure: FitMeasure | None = None
         self._judged: tuple[Start, NoiseFit] | None = None
         self._weighed: tuple[Start | None, Evidence] | None = None
         self.checkpoint: Checkpoint | None = None
@@ -329,9 +331,14 @@ class _Run:
         if self.control.report is None:
             return
         failed = sum(s.status is Status.FAILED for s in self.ends)
-        objective = min((s.objective for s in self.ends), default=math.inf)
+        if self._measure is None:
+            self._measure = FitMeasure.of(self.problem)
+        measure = self._measure
+        lowest = min((measure.of_start(s) for s in self.ends), default=math.inf)
         last = next((r.name for r in self.routes if self.ends[-1] in r.starts), "algebraic method")
-        self.control.report(Progress(len(self.ends), failed, objective, self.evidence().hits, last))
+        self.control.report(
+            Progress(len(self.ends), failed, lowest, self.evidence().hits, last, measure.name)
+        )
 
     # The answer -----------------------------------------------------------------------------------
 
@@ -387,4 +394,5 @@ def _route(
         math.inf if lowest is None else lowest.objective,
         sum(s.seconds for s in starts),
         otherwise if lowest is None else lowest.message,
+        None if lowest is None else lowest.cost,
     )

@@ -36,7 +36,7 @@ def message_of(evidence: Evidence, routes: Sequence[Route], control: Control) ->
     if missed:
         names = _listed([r.name for r in missed])
         found = _listed([r.name for r in reached])
-        said.append(f"the routes disagree: {found} found a lower objective than {names}")
+        said.append(f"the routes disagree: {found} found a better fit than {names}")
     parts = [
         r.name
         if r.hits == r.starts == 1

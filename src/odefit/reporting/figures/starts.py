@@ -1,4 +1,4 @@
-"""Waterfall: the objectives at which the starts ended, sorted."""
+"""Waterfall: how well the starts fit in the end, sorted."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from odefit.result_data import ResultData
 
 
 def plot_starts(result: ResultData) -> style.Plot:
-    """Draw each start's final objective, the best first; failed starts are counted, not drawn."""
+    """Draw how well each start fits, the best first; failed starts are counted, not drawn."""
     if not result.starts:
         return style.empty("no starts are recorded")
+    ends = [(result.value_of(s), s) for s in result.starts]
     ended = sorted(
-        (s for s in result.starts if math.isfinite(s.objective)), key=lambda s: s.objective
+        ((value, s) for value, s in ends if math.isfinite(value)), key=lambda end: end[0]
     )
     lost = len(result.starts) - len(ended)
     if not ended:
         return style.empty(f"all {lost} starts failed")
-    values = np.array([s.objective for s in ended])
+    values = np.array([value for value, _ in ended])
     ranks = np.arange(1, len(ended) + 1)
-    converged = np.array([s.status.value == "converged" for s in ended])
+    converged = np.array([s.status.value == "converged" for _, s in ended])
     logarithmic = bool(values[0] > 0 and values[-1] > 30 * values[0])
     with style.plain_style():
         figure = style.new_figure(4.6, 2.7)
@@ -55,7 +56,7 @@ def plot_starts(result: ResultData) -> style.Plot:
             axes.set_ylim(float(values[0]) - 0.1 * size_of, float(values[-1]) + 0.1 * size_of)
         axes.set_xlim(0.5, max(len(ended), 4) + 0.5)
         axes.set_xlabel("starts, the best first" + (f" ({lost} more failed)" if lost else ""))
-        axes.set_ylabel("objective")
+        axes.set_ylabel(result.measure)
         style.dress(axes, log_y=logarithmic)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
         if not converged.all():

@@ -1,0 +1,99 @@
+"""The number by which users see how well values fit: -2 log L, or a sum of squares.
+
+With an estimated standard deviation, the weighted sum of squares is the same at every optimum.
+Where the noise is given or estimated, -2 log L is shown instead: twice the optimiser's cost and a
+constant of the data.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.methods.estimate import Start
+from odefit.problem.arrays import Array
+from odefit.problem.problem import Problem
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.noise import known_sds
+from odefit.simulation.residual_arrays import ResidualArrays
+
+OBJECTIVE = "objective"
+"""The name of a sum of squares."""
+
+LIKELIHOOD = "-2 log L"
+"""The name of minus twice the logarithm of the likelihood."""
+
+
+@dataclass(frozen=True)
+class FitMeasure:
+    """How well values fit, as users see it.
+
+    Attributes
+    ----------
+    name
+        What it is: "-2 log L", "-2 log L + priors", or "objective".
+    offset
+        What is added to twice the cost; None where sums of squares are shown.
+    """
+
+    name: str
+    offset: float | None
+
+    @classmethod
+    def of(cls, problem: Problem) -> FitMeasure:
+        """Return the measure that suits the noise model of a problem.
+
+        Where the constant cannot be told from the data alone, it is the objective.
+        """
+        offset = _offset(problem) if noise_is_given(problem) else None
+        if offset is None:
+            return cls(OBJECTIVE, None)
+        return cls(likelihood_name(problem), offset)
+
+    def of_start(self, start: Start) -> float:
+        """Return the measure at the end of a start; infinite if it failed."""
+        return self.value(start.cost, start.objective)
+
+    def value(self, cost: float, objective: float) -> float:
+        """Return the measure of an end with this cost and this objective."""
+        if self.offset is None or not math.isfinite(cost):
+            return objective if self.offset is None else math.inf
+        return 2.0 * cost + self.offset
+
+
+def noise_is_given(problem: Problem) -> bool:
+    """Tell whether the noise is given or estimated; plain least squares otherwise."""
+    return any(n.sd is not None or n.relative is not None for n in problem.noise.values()) or any(
+        s.sds is not None for c in problem.conditions for s in c.series.values()
+    )
+
+
+def likelihood_name(problem: Problem) -> str:
+    """Return the name of -2 log L, which says so where priors are added to it."""
+    priors = any(u.parameter.prior is not None for u in problem.unknowns)
+    return f"{LIKELIHOOD} + priors" if priors else LIKELIHOOD
+
+
+def prior_squares(problem: Problem, vector: Array) -> float:
+    """Return the sum of squares of the priors at the unknowns, shape (n,)."""
+    total = 0.0
+    for unknown, value in zip(problem.unknowns, vector, strict=True):
+        prior = unknown.parameter.prior
+        if prior is not None:
+            total += ((float(value) - prior.mean) / prior.sd) ** 2
+    return total
+
+
+def _offset(problem: Problem) -> float | None:
+    """Return the part of -2 log L that depends on the data alone; None if it is not that simple."""
+    residuals = ResidualArrays(problem, VectorField.of(problem.model, problem.conditions))
+    total = problem.size * math.log(2.0 * math.pi) - 2.0 * residuals.log_density_offset
+    for block in residuals.series_rows:
+        known = known_sds(block.noise, block.series)
+        if known is None and block.sd_rows is None:
+            return None  # an expression of constants
+        if known is not None:
+            total += 2.0 * float(np.sum(np.log(known)))
+    return total if math.isfinite(total) else None
