@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from odefit.problem.arrays import Array
+from odefit.problem.errors import InputError
 from odefit.problem.packages import require
 from odefit.result_data import ResultData, Solution
 
@@ -16,6 +19,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from odefit.assessment.bootstrap import Bootstrap, BootstrapKind
+    from odefit.assessment.posterior import Posterior
+    from odefit.methods.control import Progress
+    from odefit.reporting.predictions import BandKind
 
 __all__ = ["Result", "Solution", "load_result"]
 
@@ -85,8 +93,178 @@ class Result(ResultData):
             raise RuntimeError(f"the simulation fails: {found}")  # noqa: TRY004 - no wrong type
         return frame(found.times, {**found.states, **found.observables})
 
+    def predict(
+        self,
+        times: npt.ArrayLike | None = None,
+        level: float = 0.95,
+        experiment: str | None = None,
+        by: BandKind = "linear",
+    ) -> pd.DataFrame:
+        """Return predictions with confidence and prediction bands as a table.
+
+        Parameters
+        ----------
+        times
+            Times, none before the initial time; None for the data times.
+        level
+            The level of the bands, between 0 and 1; each holds for one time, not for all at once.
+        experiment
+            The experiment whose conditions hold; None for the first.
+        by
+            ``"linear"`` takes the covariance of the estimates through the sensitivities. The
+            samples that :meth:`bootstrap` or :meth:`sample` returns give percentiles.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each time of each observable and of each other state, with the columns
+            ``name``, ``kind`` ("observable" or "state"), ``t``, ``value``, ``std_error``, the ends
+            ``ci_low`` and ``ci_high`` of the confidence band (where the model's own curve is) and
+            ``pi_low`` and ``pi_high`` of the prediction band (where the next measurement is). What
+            the data do not determine is NaN.
+
+        Raises
+        ------
+        InputError
+            An argument makes no sense, or the answer has no bands of this kind.
+        ValueError
+            No solution was found.
+        RuntimeError
+            The simulation fails at these times; the message says when and why.
+        """
+        from odefit.reporting.predictions import prediction_table
+
+        return prediction_table(self, times, level, experiment, by)
+
+    def bootstrap(
+        self,
+        count: int = 500,
+        kind: BootstrapKind = "parametric",
+        *,
+        seed: int | None = None,
+        time_limit: float | None = None,
+        executor: Executor | None = None,
+        jobs: int | None = None,
+        progress: Callable[[Progress], None] | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> Bootstrap:
+        """Simulate data at the best solution, and fit each of them from there.
+
+        Parameters
+        ----------
+        count
+            The number of simulated data sets.
+        kind
+            ``"parametric"`` draws noise from the noise model, ``"residual"`` from the residuals.
+        seed
+            The seed of the noise; None for that of the fit.
+        time_limit
+            The number of seconds after which the samples fitted so far are returned.
+        executor
+            Any :class:`concurrent.futures.Executor`; without one, local processes if they pay.
+        jobs
+            The largest number of local processes; None for one a core.
+        progress
+            A function that is called with a :class:`Progress` after each sample.
+        checkpoint
+            A file in which fitted samples are kept, and found again.
+
+        Raises
+        ------
+        InputError
+            An argument makes no sense, or the answer cannot be simulated.
+        ValueError
+            No solution was found.
+        """
+        from odefit.assessment.bootstrap import bootstrap
+
+        return bootstrap(
+            self.problem,
+            self._plain_vector("a bootstrap"),
+            count,
+            kind,
+            seed=self.seed if seed is None else seed,
+            time_limit=time_limit,
+            executor=executor,
+            jobs=jobs,
+            progress=progress,
+            checkpoint=checkpoint,
+        )
+
+    def sample(
+        self,
+        draws: int = 1000,
+        chains: int = 4,
+        tune: int = 500,
+        *,
+        seed: int | None = None,
+        time_limit: float | None = None,
+        executor: Executor | None = None,
+        jobs: int | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Posterior:
+        """Sample the posterior distribution of the unknowns, from the best solution.
+
+        The prior is what the problem gives, times a uniform density within the bounds (of the
+        logarithm for unknowns on a log10 scale and standard deviations). It needs the extra
+        ``odefit[posterior]``.
+
+        Parameters
+        ----------
+        draws, chains
+            The number of samples of a chain, and of chains.
+        tune
+            The number of samples before these, by which the sampler adapts.
+        seed
+            The seed; None for that of the fit.
+        time_limit
+            The number of seconds after which the samples made so far are returned.
+        executor
+            Any :class:`concurrent.futures.Executor`; without one, local processes if they pay.
+        jobs
+            The largest number of local processes; None for one a core.
+        progress
+            A function that is called with a :class:`Progress` after each chain.
+
+        Raises
+        ------
+        InputError
+            An argument makes no sense, a package is missing, or the answer cannot be simulated.
+        ValueError
+            No solution was found.
+        """
+        from odefit.assessment.posterior import sample_posterior
+
+        return sample_posterior(
+            self.problem,
+            self._plain_vector("a posterior"),
+            draws,
+            chains,
+            tune,
+            seed=self.seed if seed is None else seed,
+            time_limit=time_limit,
+            executor=executor,
+            jobs=jobs,
+            progress=progress,
+        )
+
+    def _plain_vector(self, what: str) -> Array:
+        """Return the unknowns of the best solution, unless it is on shooting nodes."""
+        if self.best.nodes is not None:
+            raise InputError(
+                f"the answer is on shooting nodes, since no single integration can follow it; "
+                f"there is no {what.split()[-1]} of it"
+            )
+        return self.best.vector
+
     def plot_fit(
-        self, experiment: str | None = None, observables: Sequence[str] | None = None
+        self,
+        experiment: str | None = None,
+        observables: Sequence[str] | None = None,
+        *,
+        band: BandKind | None = None,
+        level: float = 0.95,
+        validation: Any = None,
     ) -> Figure:
         """Draw measurements and model, one panel for each observable of each experiment.
 
@@ -94,11 +272,26 @@ class Result(ResultData):
         ----------
         experiment, observables
             The only experiment and the only observables to show; None for all.
+        band
+            Where the confidence band (dark) and the prediction band (light) come from, as in
+            :meth:`predict`; None for no bands.
+        level
+            Their level, between 0 and 1.
+        validation
+            Measurements that were not fitted, drawn as open squares: a table with the column
+            ``t`` and columns of observables, or a mapping of such tables by experiment.
+
+        Raises
+        ------
+        InputError
+            An argument makes no sense.
         """
         require("matplotlib")
         from odefit.reporting.figures.fit import plot_fit
 
-        return plot_fit(self, experiment, observables)
+        return plot_fit(
+            self, experiment, observables, band=band, level=level, validation=validation
+        )
 
     def plot_residuals(self) -> Figure:
         """Draw residuals (measured minus modelled) against time, one panel for each observable."""

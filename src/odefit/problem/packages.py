@@ -8,12 +8,17 @@ from importlib.util import find_spec
 from odefit.problem.errors import InputError
 
 PURPOSES = {
+    "arviz": "samples of the posterior",
     "jinja2": "reports",
     "loky": "several processes",
     "matplotlib": "figures and reports",
+    "nutpie": "samples of the posterior",
     "pandas": "tables as data frames",
 }
 """Packages without which everything else works, and what they are for."""
+
+INSTALLED_AS = {"arviz": "odefit[posterior]", "nutpie": "odefit[posterior]"}
+"""What to install for packages that come as an extra of odefit."""
 
 
 def require(package: str) -> None:
@@ -29,7 +34,7 @@ def require(package: str) -> None:
     except ImportError as error:
         raise InputError(
             f"{PURPOSES[package]} need the package {package}, which cannot be imported ({error}); "
-            f"install it with 'pip install {package}'"
+            f"install it with 'pip install {INSTALLED_AS.get(package, package)}'"
         ) from None
 
 

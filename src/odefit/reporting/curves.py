@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from odefit.assessment.prediction import Band, BandSource
 from odefit.problem.algebras import NUMPY
 from odefit.problem.arrays import Array
 from odefit.problem.binding import bound_value
@@ -48,6 +49,10 @@ class Curve:
         Whether the times spread over decades.
     time_unit
         The unit of time for the label.
+    band
+        The bands of the model at `model_times`; None without any.
+    validation
+        Times and values that were not fitted; None without any.
     """
 
     experiment: str
@@ -62,29 +67,63 @@ class Curve:
     transform: Transform | None
     log_time: bool
     time_unit: str
+    band: Band | None = None
+    validation: tuple[Array, Array] | None = None
 
 
-def fit_curves(result: ResultData, experiment: str | None = None) -> Iterator[Curve]:
-    """Yield a curve for everything measured, experiment by experiment (or in one alone)."""
+def fit_curves(
+    result: ResultData,
+    experiment: str | None = None,
+    bands: BandSource | None = None,
+    level: float = 0.95,
+    validation: Mapping[tuple[str, str], tuple[Array, Array]] | None = None,
+) -> Iterator[Curve]:
+    """Yield a curve for everything measured, experiment by experiment (or in one alone).
+
+    Parameters
+    ----------
+    result
+        The result to show.
+    experiment
+        The only experiment to show; None for all.
+    bands
+        What makes bands; None for none.
+    level
+        The level of the bands.
+    validation
+        Times and values that were not fitted, by experiment and observable.
+    """
     problem = result.problem
     conditions = problem.conditions if experiment is None else (problem.condition(experiment),)
     forward = None
     if result.solutions:
         # Compiled once for all experiments.
         forward = able_to_integrate(problem, result.best.vector, result.best.nodes)
+    apart = validation or {}
     for condition in conditions:
-        yield from _condition_curves(result, condition, forward)
+        longest = max(
+            (float(t.max()) for (e, _), (t, _) in apart.items() if e == condition.name and len(t)),
+            default=-np.inf,
+        )
+        for curve in _condition_curves(result, condition, forward, bands, level, longest):
+            yield replace(curve, validation=apart.get((condition.name, curve.observable)))
 
 
 def _condition_curves(
-    result: ResultData, condition: Condition, forward: ForwardMap | None
+    result: ResultData,
+    condition: Condition,
+    forward: ForwardMap | None,
+    bands: BandSource | None,
+    level: float,
+    longest: float,
 ) -> Iterator[Curve]:
     problem = result.problem
     events = tuple(sorted({time for time, _ in condition.events}))
     log_time = spreads_over_decades(condition.times)
-    grid = fine_times(condition, log_time)
+    grid = fine_times(condition, log_time, longest)
     model: Mapping[str, Array] = {}
     at_data: Mapping[str, Array] = {}
+    by_name: Mapping[str, Band] = {}
     failure = ""
     if not result.solutions:
         failure = "no solution was found"
@@ -95,6 +134,9 @@ def _condition_curves(
             failure = f"the simulation failed at t = {line.time:.4g}: {line.reason}"
         else:
             model = line.observables
+            if bands is not None:
+                made = bands.bands(condition, grid, level)
+                by_name = {} if isinstance(made, Failure) else {b.name: b for b in made}
         points = simulate(problem, vector, experiment=condition.name, forward=forward)
         if not isinstance(points, Failure):
             at_data = points.observables
@@ -118,6 +160,7 @@ def _condition_curves(
             transform=noise.transform,
             log_time=log_time,
             time_unit=problem.time_unit,
+            band=by_name.get(name),
         )
 
 
@@ -129,9 +172,19 @@ def spreads_over_decades(times: Array) -> bool:
     return bool(positive[-1] > 1000 * positive[0] and np.median(positive) < 0.1 * positive[-1])
 
 
-def fine_times(condition: Condition, log_time: bool = False) -> Array:
-    """Return the times of a smooth line from t0 to the last measurement, events on both sides."""
-    start, stop = condition.t0, float(condition.times[-1])
+def fine_times(condition: Condition, log_time: bool = False, longest: float = -np.inf) -> Array:
+    """Return the times of a smooth line from t0 to the last measurement, events on both sides.
+
+    Parameters
+    ----------
+    condition
+        The experiment.
+    log_time
+        Whether the times grow by factors.
+    longest
+        A time that the line has to reach.
+    """
+    start, stop = condition.t0, max(float(condition.times[-1]), longest)
     if stop <= start:
         return np.array([start])
     if log_time:

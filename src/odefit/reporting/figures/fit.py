@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
+from odefit.assessment.prediction import Band
+from odefit.problem.arrays import Array
 from odefit.reporting.curves import Curve, fit_curves
 from odefit.reporting.figures import style
+from odefit.reporting.predictions import BandKind, band_source, check_level, validation_series
 from odefit.result_data import ResultData
 
 PANEL_SIZE = (3.1, 2.25)
@@ -20,7 +24,13 @@ MAX_PANELS = 120
 
 
 def plot_fit(
-    result: ResultData, experiment: str | None = None, observables: Sequence[str] | None = None
+    result: ResultData,
+    experiment: str | None = None,
+    observables: Sequence[str] | None = None,
+    *,
+    band: BandKind | None = None,
+    level: float = 0.95,
+    validation: Any = None,
 ) -> style.Plot:
     """Draw all panels in one figure, those of one experiment in a row where that is possible.
 
@@ -32,10 +42,24 @@ def plot_fit(
         The only experiment to show; None for all.
     observables
         The only observables to show; None for all.
+    band, level
+        Where bands come from, and their level.
+    validation
+        Measurements that were not fitted, see :meth:`odefit.Result.plot_fit`.
+
+    Raises
+    ------
+    InputError
+        An argument makes no sense.
     """
+    check_level(level)
+    source = None if band is None else band_source(result, band)
+    apart = None
+    if validation is not None:
+        apart = validation_series(result.problem, validation, experiment)
     curves = [
         c
-        for c in fit_curves(result, experiment)
+        for c in fit_curves(result, experiment, source, level, apart)
         if observables is None or c.observable in observables
     ]
     if not curves:
@@ -99,11 +123,17 @@ def draw_panel(axes: Axes, curve: Curve, several: bool) -> None:
     if curve.log_time:
         axes.set_xscale("log", nonpositive="mask")
     shown = [*curve.times, *curve.model_times]
+    if curve.validation is not None:
+        shown += [*curve.validation[0]]
     for time in curve.events:
         if min(shown) <= time <= max(shown):
             axes.axvline(time, color=style.MUTED, linewidth=0.7, linestyle=(0, (3, 3)), zorder=1)
+    if curve.band is not None:
+        _draw_band(axes, curve.band)
     _draw_model(axes, curve)
     _draw_data(axes, curve)
+    if curve.validation is not None:
+        _draw_validation(axes, *curve.validation)
     axes.set_xlabel(style.time_label(curve.time_unit), parse_math=False)
     style.dress(axes, log_x=curve.log_time, log_y=logarithmic)
     if not logarithmic:
@@ -117,6 +147,27 @@ def _draw_model(axes: Axes, curve: Curve) -> None:
         return
     values = np.where(np.isfinite(curve.model), curve.model, np.nan)
     axes.plot(curve.model_times, values, color=style.MODEL, linewidth=1.4, zorder=3)
+
+
+def _draw_band(axes: Axes, band: Band) -> None:
+    """Draw the prediction band, and the confidence band upon it."""
+    for ends, alpha in ((band.prediction, 0.13), (band.confidence, 0.3)):
+        axes.fill_between(
+            band.times, ends[0], ends[1], color=style.MODEL, alpha=alpha, linewidth=0, zorder=1.5
+        )
+
+
+def _draw_validation(axes: Axes, times: Array, values: Array) -> None:
+    axes.plot(
+        times,
+        values,
+        linestyle="none",
+        marker="s",
+        markersize=4.0,
+        markerfacecolor="none",
+        markeredgecolor=style.DATA,
+        zorder=4,
+    )
 
 
 def _draw_data(axes: Axes, curve: Curve) -> None:

@@ -1,0 +1,376 @@
+"""Predictions with bands: what the model says of any time, and how far the data support it.
+
+A confidence band holds the model's own curve, a prediction band the next measurement of it. The
+linear bands (G. A. F. Seber and C. J. Wild, Nonlinear Regression, 1989, section 5.1) take the
+covariance of the unknowns through the sensitivities; those of samples are percentiles of curves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from odefit.assessment.bootstrap import MIN_SAMPLES
+from odefit.assessment.deviance import RANK_TOLERANCE, Deviance
+from odefit.problem.algebras import Dual
+from odefit.problem.arrays import Array
+from odefit.problem.condition import Condition, Series
+from odefit.problem.errors import InputError
+from odefit.problem.noise import Noise
+from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.noise import series_residuals
+from odefit.simulation.trajectory import Trajectory
+
+UNDETERMINED_SHARE = 1e-5
+"""Share of the gradient of a prediction in directions that the data do not determine, above which
+the prediction is not determined either."""
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """The prediction of one observable or state in one experiment.
+
+    Attributes
+    ----------
+    name
+        The name of the observable or state.
+    observable
+        Whether it is an observable.
+    times, values
+        Times, and the values at the estimate, shape (k,).
+    errors
+        Standard errors of the values, shape (k,); NaN where the data do not determine them.
+    confidence
+        Ends of the confidence band, shape (2, k).
+    prediction
+        Ends of the prediction band, shape (2, k): NaN for what has no noise model.
+    """
+
+    name: str
+    observable: bool
+    times: Array
+    values: Array
+    errors: Array
+    confidence: Array
+    prediction: Array
+
+
+class BandSource(Protocol):
+    """Makes bands of the predictions of an experiment."""
+
+    def bands(self, condition: Condition, times: Array, level: float) -> list[Band] | Failure:
+        """Return the bands of all observables and states, or why there is no trajectory.
+
+        Parameters
+        ----------
+        condition
+            The experiment.
+        times
+            Times, increasing, not before t0.
+        level
+            The level of confidence, between 0 and 1.
+        """
+
+
+class LinearBands:
+    """Bands by linearisation at the estimate, with Student's t where the noise is estimated.
+
+    Parameters
+    ----------
+    forward
+        The forward map of the problem.
+    vector
+        The estimate, shape (n,).
+
+    Raises
+    ------
+    InputError
+        The model cannot be integrated at the estimate, or its trajectories begin anew at
+        shooting nodes, so that they have no sensitivities.
+    """
+
+    def __init__(self, forward: ForwardMap, vector: Array) -> None:
+        if forward.nodes is not None:
+            raise InputError(
+                "the answer is on shooting nodes, since no single integration can follow it; "
+                "there are no linear bands of it"
+            )
+        evaluation = forward.evaluate(vector)
+        if isinstance(evaluation, Failure):
+            raise InputError(f"bands need a model that can be integrated: {evaluation}")
+        self._forward = forward
+        self._vector = vector
+        self._deviance = Deviance.of(forward, vector, evaluation)
+        jacobian = evaluation.jacobian
+        norms = np.linalg.norm(jacobian, axis=0)
+        self._effective = norms > 1e-13 * max(norms.max(initial=0.0), 1e-300)
+        self._norms = np.where(self._effective, norms, 1.0)
+        scaled = jacobian[:, self._effective] / norms[self._effective]
+        if scaled.size:
+            _, s, vt = np.linalg.svd(scaled, full_matrices=False)
+            known = s > RANK_TOLERANCE * s[0]
+            self._directions = vt[known] / s[known, None]
+            self._basis = vt[known]
+        else:
+            self._directions = self._basis = np.zeros((0, scaled.shape[1]))
+
+    @property
+    def _inflation(self) -> float:
+        """Factor of standard errors that makes up for the noise being estimated."""
+        deviance = self._deviance
+        if deviance.estimated and deviance.degrees > 0:
+            return math.sqrt(deviance.estimated / deviance.degrees)
+        return math.sqrt(deviance.variance)
+
+    def bands(self, condition: Condition, times: Array, level: float) -> list[Band] | Failure:
+        """Return the bands of all observables and states, see :class:`BandSource`."""
+        vector = self._vector
+        trajectory = self._forward.trajectory(vector, condition.name, times)
+        if isinstance(trajectory, Failure):
+            return trajectory
+        limit = self._deviance.limit(level)
+        quantile = self._deviance.root(limit) if math.isfinite(limit) else math.nan
+        found = []
+        outputs = _outputs(self._forward, condition, vector, trajectory)
+        for name, (output, observable) in outputs.items():
+            values = output.array(len(times))
+            errors = self._errors(output, len(times))
+            log = _base(self._forward, name) if observable else None
+            sds = None
+            if observable:
+                sds = noise_sds(self._forward, condition, name, vector, outputs, times)
+                unit = 1.0 if self._forward.given_noise else math.sqrt(self._deviance.variance)
+                sds = None if sds is None else unit * sds
+            found.append(
+                Band(
+                    name,
+                    observable,
+                    times,
+                    values,
+                    errors,
+                    _ends(values, errors, None, quantile, log),
+                    _ends(values, errors, sds, quantile, log)
+                    if sds is not None
+                    else np.full((2, len(times)), np.nan),
+                )
+            )
+        return found
+
+    def _errors(self, output: Dual, count: int) -> Array:
+        """Return the standard errors of an output; NaN where it is not determined."""
+        gradient = np.zeros((count, len(self._vector)))
+        for i, partial in output.partials.items():
+            gradient[:, i] = partial
+        scaled = gradient / self._norms
+        dead = scaled[:, ~self._effective]
+        alive = scaled[:, self._effective]
+        size = np.sqrt(np.sum(alive**2, axis=1))
+        left = alive - (alive @ self._basis.T) @ self._basis
+        lost = np.sqrt(np.sum(left**2, axis=1)) > UNDETERMINED_SHARE * size
+        lost |= np.any(dead != 0, axis=1)
+        errors = self._inflation * np.sqrt(np.sum((alive @ self._directions.T) ** 2, axis=1))
+        return np.where(lost, np.nan, errors)
+
+
+class SampledBands:
+    """Bands from samples of the unknowns: percentiles of their curves.
+
+    Parameters
+    ----------
+    forward
+        The forward map of the problem.
+    vector
+        The estimate, shape (n,).
+    samples
+        Samples of the unknowns, shape (samples, n), from a bootstrap or a posterior.
+    seed
+        The seed of the noise that the prediction band adds.
+
+    Raises
+    ------
+    InputError
+        There are too few samples.
+    """
+
+    def __init__(self, forward: ForwardMap, vector: Array, samples: Array, seed: int = 0) -> None:
+        if len(samples) < MIN_SAMPLES:
+            raise InputError(f"bands need at least {MIN_SAMPLES} samples, there are {len(samples)}")
+        self._forward = forward
+        self._vector = vector
+        self._samples = samples
+        self._seed = seed
+        self._unit = 1.0
+        if not forward.given_noise:
+            evaluation = forward.evaluate(vector)
+            if isinstance(evaluation, Failure):
+                raise InputError(f"bands need a model that can be integrated: {evaluation}")
+            self._unit = math.sqrt(Deviance.of(forward, vector, evaluation).variance)
+
+    def bands(self, condition: Condition, times: Array, level: float) -> list[Band] | Failure:
+        """Return the bands of all observables and states, see :class:`BandSource`.
+
+        Samples that cannot be integrated are left out.
+        """
+        random = np.random.default_rng(self._seed)
+        centre = self._curves(self._vector, condition, times, None)
+        if isinstance(centre, Failure):
+            return centre
+        curves: dict[str, list[Array]] = {name: [] for name in centre}
+        measured: dict[str, list[Array]] = {name: [] for name in centre}
+        reason = None
+        for vector in self._samples:
+            found = self._curves(vector, condition, times, random)
+            if isinstance(found, Failure):
+                reason = found
+                continue
+            for name, (values, noisy, _) in found.items():
+                curves[name].append(values)
+                if noisy is not None:
+                    measured[name].append(noisy)
+        bands = []
+        for name, (values, _, observable) in centre.items():
+            if len(curves[name]) < MIN_SAMPLES:
+                assert reason is not None
+                return reason
+            every = np.array(curves[name])
+            bands.append(
+                Band(
+                    name,
+                    observable,
+                    times,
+                    values,
+                    every.std(axis=0, ddof=1),
+                    _percentiles(every, level),
+                    _percentiles(np.array(measured[name]), level)
+                    if measured[name]
+                    else np.full((2, len(times)), np.nan),
+                )
+            )
+        return bands
+
+    def _curves(
+        self,
+        vector: Array,
+        condition: Condition,
+        times: Array,
+        random: np.random.Generator | None,
+    ) -> dict[str, tuple[Array, Array | None, bool]] | Failure:
+        """Return values, values with noise, and whether it is an observable, by name."""
+        forward = self._forward
+        trajectory = forward.trajectory(vector, condition.name, times, sensitivities=False)
+        if isinstance(trajectory, Failure):
+            return trajectory
+        outputs = _outputs(forward, condition, vector, trajectory)
+        found: dict[str, tuple[Array, Array | None, bool]] = {}
+        for name, (output, observable) in outputs.items():
+            values = output.array(len(times))
+            noisy = None
+            if random is not None and observable:
+                sds = noise_sds(forward, condition, name, vector, outputs, times)
+                if sds is not None:
+                    difference = self._unit * sds * random.standard_normal(len(times))
+                    log = _base(forward, name)
+                    noisy = (
+                        values + difference if log is None else values * np.exp(difference * log)
+                    )
+            found[name] = values, noisy, observable
+        return found
+
+
+def _percentiles(curves: Array, level: float) -> Array:
+    return np.asarray(np.quantile(curves, [0.5 - level / 2, 0.5 + level / 2], axis=0))
+
+
+def _outputs(
+    forward: ForwardMap, condition: Condition, vector: Array, trajectory: Trajectory
+) -> dict[str, tuple[Dual, bool]]:
+    """Return observables, then the states with other names, each with whether it is the former."""
+    found = {
+        name: (output, True)
+        for name, output in forward.predictions(condition, vector, trajectory).items()
+    }
+    for i, name in enumerate(forward.field.states):
+        if name not in found:
+            partials = {}
+            if trajectory.sensitivities.size:
+                partials = {
+                    u: trajectory.sensitivities[:, i, k] for k, u in enumerate(trajectory.unknowns)
+                }
+            found[name] = Dual(trajectory.states[:, i], partials), False
+    return found
+
+
+def _base(forward: ForwardMap, name: str) -> float | None:
+    """Return the natural logarithm of the base of a logarithmic noise model; None without one."""
+    transform = forward.problem.noise.get(name, Noise()).transform
+    return None if transform is None else math.log(math.e if transform == "log" else 10.0)
+
+
+def _ends(
+    values: Array, errors: Array, sds: Array | None, quantile: float, log: float | None
+) -> Array:
+    """Return the ends of a band, shape (2, k); on the logarithmic scale where the noise is."""
+    if log is None:
+        half = quantile * np.hypot(errors, 0.0 if sds is None else sds)
+        return np.stack([values - half, values + half])
+    with np.errstate(all="ignore"):
+        half = quantile * np.hypot(errors / np.abs(values), 0.0 if sds is None else sds * log)
+        ends = np.stack([values * np.exp(-half), values * np.exp(half)])
+    return np.where(values > 0, ends, np.nan)
+
+
+def noise_sds(
+    forward: ForwardMap,
+    condition: Condition,
+    name: str,
+    vector: Array,
+    outputs: Mapping[str, tuple[Dual, bool]],
+    times: Array,
+) -> Array | None:
+    """Return the standard deviations of measurements at any times, on the scale of their noise.
+
+    Where the data have a column of them, those between the measurements are interpolated.
+
+    Parameters
+    ----------
+    forward, condition
+        The forward map, and the experiment.
+    name
+        The name of the observable.
+    vector
+        The unknowns, shape (n,).
+    outputs
+        The outputs at `times` by name, and whether each is an observable.
+    times
+        The times, shape (k,).
+
+    Returns
+    -------
+    An array of shape (k,); None where the noise is not known.
+    """
+    problem = forward.problem
+    series = condition.series.get(name)
+    if series is not None and series.sds is not None:
+        at = condition.times[series.rows]
+        known, first = np.unique(at, return_index=True)
+        return np.asarray(np.interp(times, known, series.sds[first]))
+    noise = problem.noise.get(name, Noise())
+    unknown = [i for i, u in enumerate(problem.unknowns) if u.key == f"{name}_sd"]
+    if noise.sd == "estimate" and not unknown:
+        return None
+    values = np.abs(outputs[name][0].array(len(times)))
+    every = np.arange(len(times))
+    block = series_residuals(
+        noise,
+        Series(every, np.where(values > 0, values, 1.0), None),
+        {n: o for n, (o, observable) in outputs.items() if observable},
+        name,
+        replace(condition, times=times),
+        vector,
+        unknown[0] if unknown and noise.sd == "estimate" else None,
+    )
+    return block.sd.array(len(times))

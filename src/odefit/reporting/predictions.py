@@ -1,0 +1,168 @@
+"""Predictions of a result as a table, and the sources of their bands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odefit.assessment.bootstrap import Bootstrap
+from odefit.assessment.posterior import Posterior
+from odefit.assessment.prediction import BandSource, LinearBands, SampledBands
+from odefit.problem.arrays import Array
+from odefit.problem.columns import as_table, numeric_column
+from odefit.problem.errors import InputError, one_of, shown
+from odefit.problem.expressions import TIME
+from odefit.problem.issues import Issues
+from odefit.problem.problem import Problem
+from odefit.result_data import ResultData
+from odefit.simulation import Failure
+from odefit.simulation.other_integrations import able_to_integrate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BandKind = str | Bootstrap | Posterior
+"""Where bands come from: the name of a way, or samples."""
+
+KINDS = ("linear",)
+
+
+def band_source(result: ResultData, by: BandKind) -> BandSource:
+    """Return what makes the bands of a result's predictions.
+
+    Parameters
+    ----------
+    result
+        The result.
+    by
+        ``"linear"``, or the samples of a bootstrap or of a posterior.
+
+    Raises
+    ------
+    InputError
+        There is no such way, it does not apply, or the samples are of another problem.
+    ValueError
+        No solution was found.
+    """
+    vector = result.best.vector
+    forward = able_to_integrate(result.problem, vector, result.best.nodes)
+    if isinstance(by, Bootstrap | Posterior):
+        if by.keys != result.problem.keys:
+            raise InputError("the samples are of a problem with other unknowns")
+        samples = by.vectors
+        return SampledBands(forward, vector, samples)
+    if by not in KINDS:
+        raise InputError(
+            f"by: {shown(by)} is not known{one_of(str(by), KINDS)}; or give the samples that "
+            "result.bootstrap() or result.sample() returns"
+        )
+    return LinearBands(forward, vector)
+
+
+def prediction_table(
+    result: ResultData,
+    times: Any = None,
+    level: float = 0.95,
+    experiment: str | None = None,
+    by: BandKind = "linear",
+) -> pd.DataFrame:
+    """Return predictions with bands as a table, see :meth:`odefit.Result.predict`."""
+    import pandas as pd
+
+    check_level(level)
+    condition = result.problem.condition(experiment)
+    wanted = condition.times if times is None else _times(times)
+    bands = band_source(result, by).bands(condition, wanted, level)
+    if isinstance(bands, Failure):
+        raise RuntimeError(f"the simulation fails: {bands}")  # noqa: TRY004 - no wrong type
+    parts = [
+        pd.DataFrame(
+            {
+                "name": band.name,
+                "kind": "observable" if band.observable else "state",
+                "t": band.times,
+                "value": band.values,
+                "std_error": band.errors,
+                "ci_low": band.confidence[0],
+                "ci_high": band.confidence[1],
+                "pi_low": band.prediction[0],
+                "pi_high": band.prediction[1],
+            }
+        )
+        for band in bands
+    ]
+    table = pd.concat(parts, ignore_index=True)
+    table.attrs["level"] = level
+    table.attrs["experiment"] = condition.name
+    return table
+
+
+def check_level(level: float) -> None:
+    """Refuse a level that is none.
+
+    Raises
+    ------
+    InputError
+        It is not between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
+
+
+def _times(times: Any) -> Array:
+    return np.unique(np.atleast_1d(np.asarray(times, dtype=float)))
+
+
+def validation_series(
+    problem: Problem, validation: Any, experiment: str | None = None
+) -> dict[tuple[str, str], tuple[Array, Array]]:
+    """Return times and values that were not fitted, by experiment and observable.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    validation
+        A table with the column ``t`` and columns of observables (a DataFrame, or a mapping of
+        columns), or a mapping of such tables by experiment.
+    experiment
+        The experiment of a single table; None for the first.
+
+    Raises
+    ------
+    InputError
+        A table cannot be read; all mistakes are listed.
+    """
+    table = as_table(validation)
+    by_name: Mapping[str, Any] = {}
+    if table is not None and TIME in table:
+        by_name = {problem.condition(experiment).name: validation}
+    elif isinstance(validation, Mapping):
+        by_name = validation
+    issues = Issues()
+    if not by_name:
+        issues.error(
+            "validation", "expected a table with the column t, or such tables by experiment"
+        )
+    found: dict[tuple[str, str], tuple[Array, Array]] = {}
+    for name, given in by_name.items():
+        place = f'validation data of experiment "{problem.condition(name).name}"'
+        columns = as_table(given)
+        if columns is None or TIME not in columns:
+            issues.error(place, "expected a table with the column t")
+            continue
+        observed = [o for o in problem.model.observables if o in columns]
+        if not observed:
+            names = ", ".join(problem.model.observables)
+            issues.error(place, f"no column is an observable; expected at least one of: {names}")
+        read = {c: numeric_column(columns[c], f"{place}, column {c}", issues) for c in observed}
+        times = numeric_column(columns[TIME], f"{place}, column t", issues)
+        for observable, values in read.items():
+            if values is None or times is None:
+                continue
+            kept = np.isfinite(times) & np.isfinite(values)
+            found[name, observable] = times[kept], values[kept]
+    issues.raise_errors()
+    return found

@@ -1,0 +1,98 @@
+"""Measurements simulated at given unknowns, for the bootstrap and for studies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+
+from odefit.problem.arrays import Array
+from odefit.problem.condition import Condition, Series
+from odefit.problem.noise import Noise
+from odefit.problem.problem import Problem
+from odefit.simulation.failure import Failure
+from odefit.simulation.forward import ForwardMap
+from odefit.simulation.noise import SeriesResiduals
+from odefit.simulation.trajectory import Trajectory
+
+Draw = Callable[[str, int], Array]
+"""Returns so many standardised residuals for the observable of this name."""
+
+
+def with_simulated_data(
+    forward: ForwardMap,
+    vector: Array,
+    trajectories: Sequence[Trajectory],
+    draw: Draw,
+    unit_sd: float,
+    random: np.random.Generator,
+) -> Problem | Failure:
+    """Return the problem with measurements that the model makes at `vector`, and noise.
+
+    Priors are measurements of the unknowns: their means are drawn anew like all others.
+
+    Parameters
+    ----------
+    forward
+        The problem's forward map.
+    vector
+        The unknowns, shape (n,).
+    trajectories
+        The trajectories there, at the data times.
+    draw
+        Where standardised residuals come from.
+    unit_sd
+        The standard deviation of noise that is not given (plain least squares).
+    random
+        The source of the means of priors.
+
+    Returns
+    -------
+    The problem with other values of its measurements, for searches only: its ``experiments`` still
+    hold those that were measured. A failure where the model has no values to measure.
+    """
+    problem = forward.problem
+    factor = 1.0 if forward.given_noise else unit_sd
+    blocks = forward.series_residuals(vector, trajectories)
+    conditions: list[Condition] = []
+    for condition in problem.conditions:
+        series = {}
+        for name, measured in condition.series.items():
+            block = next(blocks)
+            if isinstance(block, Failure):
+                return block
+            noise = problem.noise.get(name, Noise())
+            residuals = factor * draw(name, len(measured.values))
+            series[name] = _simulated(noise, measured, block, residuals)
+        conditions.append(replace(condition, series=series))
+    other = copy(problem)
+    other.conditions = tuple(conditions)
+    other.unknowns = tuple(
+        u
+        if (prior := u.parameter.prior) is None
+        else replace(
+            u,
+            parameter=replace(
+                u.parameter,
+                prior=replace(prior, mean=float(vector[i] + prior.sd * random.standard_normal())),
+            ),
+        )
+        for i, u in enumerate(problem.unknowns)
+    )
+    return other
+
+
+def _simulated(noise: Noise, series: Series, block: SeriesResiduals, residuals: Array) -> Series:
+    difference = residuals * block.sd.array(len(residuals))
+    if noise.transform is None:
+        values = block.predicted + difference
+    else:
+        base = math.e if noise.transform == "log" else 10.0
+        values = block.predicted * base**difference
+    if noise.relative is not None and series.sds is None:
+        # The noise is a fraction of what was measured: it stays what it was.
+        return Series(series.rows, values, noise.relative * np.abs(series.values))
+    return Series(series.rows, values, series.sds)
