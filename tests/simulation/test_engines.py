@@ -35,6 +35,15 @@ def test_both_engines_agree(name: str) -> None:
         assert np.all(np.abs(one - other).max(axis=0) < 2e-6 * scale)
 
 
+def test_a_right_hand_side_that_is_a_number_is_integrated_without_sensitivities() -> None:
+    problem = Problem(
+        Model(ode={"x": "b"}), {"t": [0.0, 2.0], "x": [1.0, 2.0]}, {"b": {}}, {"x": 1}
+    )
+    found = ForwardMap(problem).trajectory(np.array([0.5]), sensitivities=False)
+    assert isinstance(found, Trajectory)
+    assert found.states[:, 0] == pytest.approx([1.0, 2.0])
+
+
 def test_the_switch_takes_the_stiff_engine_for_hiv_proteinase() -> None:
     problem, vector = at_reference("hiv-proteinase")
     forward = ForwardMap(problem)

@@ -15,6 +15,12 @@ from typing import Protocol
 import numpy as np
 
 from odefit.assessment.bootstrap import MIN_SAMPLES
+from odefit.assessment.degrees_of_freedom import (
+    corrected_covariance,
+    effective_degrees,
+    inflated_covariance,
+    noise_freedom,
+)
 from odefit.assessment.deviance import RANK_TOLERANCE, Deviance
 from odefit.problem.algebras import Dual
 from odefit.problem.arrays import Array
@@ -109,22 +115,23 @@ class LinearBands:
         norms = np.linalg.norm(jacobian, axis=0)
         self._effective = norms > 1e-13 * max(norms.max(initial=0.0), 1e-300)
         self._norms = np.where(self._effective, norms, 1.0)
-        scaled = jacobian[:, self._effective] / norms[self._effective]
-        if scaled.size:
-            _, s, vt = np.linalg.svd(scaled, full_matrices=False)
-            known = s > RANK_TOLERANCE * s[0]
-            self._directions = vt[known] / s[known, None]
-            self._basis = vt[known]
-        else:
-            self._directions = self._basis = np.zeros((0, scaled.shape[1]))
-
-    @property
-    def _inflation(self) -> float:
-        """Factor of standard errors that makes up for the noise being estimated."""
-        deviance = self._deviance
-        if deviance.estimated and deviance.degrees > 0:
-            return math.sqrt(deviance.estimated / deviance.degrees)
-        return math.sqrt(deviance.variance)
+        u, s, vt = np.linalg.svd(jacobian / self._norms, full_matrices=False)
+        known = s > RANK_TOLERANCE * s.max(initial=0.0)
+        self._orthonormal = u[:, known]
+        self._directions = vt[known] / s[known, None]
+        self._basis = vt[known]
+        self._covariance = self._deviance.variance * np.eye(int(known.sum()))
+        self._freedom = None
+        self._noise_vector = vector
+        if forward.likelihood:
+            self._freedom = noise_freedom(forward, vector, jacobian, self._orthonormal)
+        if self._freedom is not None:
+            if self._freedom.enough:
+                self._covariance = corrected_covariance(self._orthonormal, self._freedom)
+                self._noise_vector = vector.copy()
+                self._noise_vector[self._freedom.unknowns] = self._freedom.corrected(vector)
+            else:
+                self._covariance = np.full_like(self._covariance, np.nan)
 
     def bands(self, condition: Condition, times: Array, level: float) -> list[Band] | Failure:
         """Return the bands of all observables and states, see :class:`BandSource`."""
@@ -132,17 +139,16 @@ class LinearBands:
         trajectory = self._forward.trajectory(vector, condition.name, times)
         if isinstance(trajectory, Failure):
             return trajectory
-        limit = self._deviance.limit(level)
-        quantile = self._deviance.root(limit) if math.isfinite(limit) else math.nan
         found = []
         outputs = _outputs(self._forward, condition, vector, trajectory)
         for name, (output, observable) in outputs.items():
             values = output.array(len(times))
-            errors = self._errors(output, len(times))
+            errors, quantiles = self._errors(output, len(times), level)
             log = _base(self._forward, name) if observable else None
             sds = None
             if observable:
-                sds = noise_sds(self._forward, condition, name, vector, outputs, times)
+                at = self._noise_vector
+                sds = noise_sds(self._forward, condition, name, at, outputs, times)
                 unit = 1.0 if self._forward.given_noise else math.sqrt(self._deviance.variance)
                 sds = None if sds is None else unit * sds
             found.append(
@@ -152,28 +158,44 @@ class LinearBands:
                     times,
                     values,
                     errors,
-                    _ends(values, errors, None, quantile, log),
-                    _ends(values, errors, sds, quantile, log)
+                    _ends(values, errors, None, quantiles, log),
+                    _ends(values, errors, sds, quantiles, log)
                     if sds is not None
                     else np.full((2, len(times)), np.nan),
                 )
             )
         return found
 
-    def _errors(self, output: Dual, count: int) -> Array:
-        """Return the standard errors of an output; NaN where it is not determined."""
+    def _errors(self, output: Dual, count: int, level: float) -> tuple[Array, Array]:
+        """Return standard errors and quantiles of an output; NaN where it is not determined."""
         gradient = np.zeros((count, len(self._vector)))
         for i, partial in output.partials.items():
             gradient[:, i] = partial
         scaled = gradient / self._norms
-        dead = scaled[:, ~self._effective]
-        alive = scaled[:, self._effective]
-        size = np.sqrt(np.sum(alive**2, axis=1))
-        left = alive - (alive @ self._basis.T) @ self._basis
+        size = np.sqrt(np.sum(scaled**2, axis=1))
+        left = scaled - (scaled @ self._basis.T) @ self._basis
         lost = np.sqrt(np.sum(left**2, axis=1)) > UNDETERMINED_SHARE * size
-        lost |= np.any(dead != 0, axis=1)
-        errors = self._inflation * np.sqrt(np.sum((alive @ self._directions.T) ** 2, axis=1))
-        return np.where(lost, np.nan, errors)
+        lost |= np.any(scaled[:, ~self._effective] != 0, axis=1)
+        directions = scaled @ self._directions.T
+        covariance = self._covariance
+        degrees = np.full(count, self._deviance.degrees)
+        if self._freedom is not None and self._freedom.enough:
+            covariance = inflated_covariance(self._orthonormal, self._freedom, covariance)
+            degrees = effective_degrees(
+                self._orthonormal, self._freedom, directions, self._covariance
+            )
+        errors = np.sqrt(np.einsum("ki,ij,kj->k", directions, covariance, directions))
+        return np.where(lost, np.nan, errors), _quantiles(level, degrees)
+
+
+def _quantiles(level: float, degrees: Array) -> Array:
+    """Return two-sided quantiles of Student's t, or of the normal distribution, shape (k,)."""
+    from scipy.special import ndtri, stdtrit
+
+    p = 0.5 + level / 2
+    finite = np.isfinite(degrees) & (degrees > 0)
+    student = stdtrit(np.where(finite, degrees, 1.0), p)
+    return np.where(finite, student, np.where(degrees > 0, ndtri(p), np.nan))
 
 
 class SampledBands:
@@ -311,14 +333,14 @@ def _base(forward: ForwardMap, name: str) -> float | None:
 
 
 def _ends(
-    values: Array, errors: Array, sds: Array | None, quantile: float, log: float | None
+    values: Array, errors: Array, sds: Array | None, quantiles: Array, log: float | None
 ) -> Array:
     """Return the ends of a band, shape (2, k); on the logarithmic scale where the noise is."""
     if log is None:
-        half = quantile * np.hypot(errors, 0.0 if sds is None else sds)
+        half = quantiles * np.hypot(errors, 0.0 if sds is None else sds)
         return np.stack([values - half, values + half])
     with np.errstate(all="ignore"):
-        half = quantile * np.hypot(errors / np.abs(values), 0.0 if sds is None else sds * log)
+        half = quantiles * np.hypot(errors / np.abs(values), 0.0 if sds is None else sds * log)
         ends = np.stack([values * np.exp(-half), values * np.exp(half)])
     return np.where(values > 0, ends, np.nan)
 

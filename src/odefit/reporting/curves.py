@@ -101,12 +101,9 @@ def fit_curves(
         forward = able_to_integrate(problem, result.best.vector, result.best.nodes)
     apart = validation or {}
     for condition in conditions:
-        longest = max(
-            (float(t.max()) for (e, _), (t, _) in apart.items() if e == condition.name and len(t)),
-            default=-np.inf,
-        )
-        for curve in _condition_curves(result, condition, forward, bands, level, longest):
-            yield replace(curve, validation=apart.get((condition.name, curve.observable)))
+        mine = {o: found for (e, o), found in apart.items() if e == condition.name}
+        for curve in _condition_curves(result, condition, forward, bands, level, mine):
+            yield replace(curve, validation=mine.get(curve.observable))
 
 
 def _condition_curves(
@@ -115,11 +112,12 @@ def _condition_curves(
     forward: ForwardMap | None,
     bands: BandSource | None,
     level: float,
-    longest: float,
+    validation: Mapping[str, tuple[Array, Array]],
 ) -> Iterator[Curve]:
     problem = result.problem
     events = tuple(sorted({time for time, _ in condition.events}))
     log_time = spreads_over_decades(condition.times)
+    longest = max((float(t.max()) for t, _ in validation.values() if len(t)), default=-np.inf)
     grid = fine_times(condition, log_time, longest)
     model: Mapping[str, Array] = {}
     at_data: Mapping[str, Array] = {}
@@ -140,10 +138,12 @@ def _condition_curves(
         points = simulate(problem, vector, experiment=condition.name, forward=forward)
         if not isinstance(points, Failure):
             at_data = points.observables
-    for name, series in condition.series.items():
+    empty = Series(np.zeros(0, dtype=np.intp), np.zeros(0), None)
+    unmeasured = {name: empty for name in validation if name not in condition.series}
+    for name, series in (*condition.series.items(), *unmeasured.items()):
         noise = problem.noise.get(name, Noise())
         sds = None
-        if result.solutions:
+        if result.solutions and name in condition.series:
             sds = standard_deviations(problem, condition, name, result.best.vector, at_data)
         elif series.sds is not None:
             sds = series.sds

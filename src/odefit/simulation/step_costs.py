@@ -81,7 +81,8 @@ class StepCosts:
 
     def taylor_steps(self, implicit_steps: int) -> int:
         """Return the steps of the Taylor method that are as much work as some implicit ones."""
-        return max(int(implicit_steps * self.implicit / self.taylor), MIN_TAYLOR_STEPS)
+        # A right-hand side that is a number alone costs nothing.
+        return max(int(implicit_steps * self.implicit / max(self.taylor, 1.0)), MIN_TAYLOR_STEPS)
 
     @property
     def too_large_for_taylor(self) -> bool:

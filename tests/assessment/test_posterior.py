@@ -1,0 +1,97 @@
+"""Samples of the posterior: against closed forms, limits, wrong use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import odefit
+from odefit import InputError, Model, Problem, SingleShooting, Status
+from odefit.assessment.posterior import LogPosterior, sample_posterior
+from odefit.problem.arrays import Array
+from odefit.simulation import Evaluation, ForwardMap
+from tests.assessment.lines import least_squares, line
+
+NOISES: list[dict[str, Any]] = [{}, {"x": {"sd": 0.3}}, {"x": {"sd": "estimate"}}]
+
+
+def fitted(problem: Problem) -> Array:
+    return odefit.fit(problem, SingleShooting(), jobs=1).best.vector
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_the_gradient_is_that_of_the_density(noise: dict[str, Any]) -> None:
+    problem = line(noise=noise)
+    forward, vector = ForwardMap(problem), fitted(problem)
+    evaluation = forward.evaluate(vector)
+    assert isinstance(evaluation, Evaluation)
+    density = LogPosterior(forward, vector, evaluation)
+    at = np.array([0.3, -0.8, 0.5])[: len(vector)]
+    _, gradient = density(at)
+    for i, step in enumerate(1e-4 * np.eye(len(at))):
+        difference = (density(at + step)[0] - density(at - step)[0]) / 2e-4
+        assert gradient[i] == pytest.approx(difference, rel=1e-4, abs=1e-5)
+
+
+def test_where_the_model_cannot_be_integrated_the_density_is_zero() -> None:
+    problem = Problem(
+        Model(ode={"x": "k*x^2"}),
+        {"t": [0.1, 0.2, 0.3], "x": [1.1, 1.2, 1.4]},
+        {"k": {"lower": 0.0, "upper": 100.0, "guess": 1.0}},
+        {"x": 1.0},
+    )
+    forward, vector = ForwardMap(problem), np.array([1.0])
+    evaluation = forward.evaluate(vector)
+    assert isinstance(evaluation, Evaluation)
+    value, gradient = LogPosterior(forward, vector, evaluation)(np.array([1e4]))
+    assert value == -np.inf
+    assert not gradient.any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", NOISES)
+def test_the_posterior_of_a_line_has_a_closed_form(noise: dict[str, Any]) -> None:
+    """Student's t with n - 2 degrees of freedom under Jeffreys' prior, normal for known noise."""
+    problem = line(noise=noise)
+    found = sample_posterior(problem, fitted(problem), 800, 2, seed=1, jobs=1)
+    assert found.status is Status.CONVERGED, found.message
+    estimate, variance, inverse = least_squares(problem)
+    # Wide bounds: the variance of Student's t with 10 degrees of freedom is 10/8.
+    known = noise.get("x", {}).get("sd") == 0.3
+    wanted = np.sqrt(np.diag(inverse) * (0.09 if known else variance * 10 / 8))
+    order = [problem.keys.index(k) for k in ("b", "x")]
+    table = found.table().iloc[order]
+    assert np.asarray(table["mean"]) == pytest.approx(estimate, abs=0.15 * wanted.max())
+    assert np.asarray(table["sd"]) == pytest.approx(wanted, rel=0.12)
+    assert (table["r_hat"] < 1.01).all()
+    assert set(found.to_arviz().posterior.data_vars) == set(problem.keys)
+
+
+def test_the_same_seed_gives_the_same_samples() -> None:
+    problem = line()
+    vector = fitted(problem)
+    first = sample_posterior(problem, vector, 20, 1, 20, seed=3, jobs=1)
+    again = sample_posterior(problem, vector, 20, 1, 20, seed=3, jobs=1)
+    assert first.chains.shape == (1, 20, 2)
+    assert np.array_equal(first.chains, again.chains)
+    other = sample_posterior(problem, vector, 20, 1, 20, seed=4, jobs=1)
+    assert not np.array_equal(first.chains, other.chains)
+    assert first.status is Status.NOT_CONVERGED
+    assert "take more draws" in first.message
+
+
+def test_a_time_limit_keeps_the_samples_so_far() -> None:
+    problem = line()
+    found = sample_posterior(problem, fitted(problem), 10**6, 1, 100, time_limit=1.5, jobs=1)
+    assert found.status is Status.TIME_LIMIT
+    assert 0 < found.chains.shape[1] < 10**6
+    assert "stopped by the time limit" in found.message
+
+
+@pytest.mark.parametrize("name", ["draws", "chains", "tune"])
+def test_wrong_arguments_are_refused(name: str) -> None:
+    options: dict[str, Any] = {name: 0}
+    with pytest.raises(InputError, match=f"{name}: expected a positive whole number"):
+        sample_posterior(line(), np.array([0.5, 1.0]), **options)
