@@ -43,8 +43,8 @@ def _expressions(problem: Problem) -> Iterator[Expression]:
     yield from model.algebraic.values()
     yield from model.observables.values()
     for noise in problem.noise.values():
-        if isinstance(noise.sd, Expression):  # it has a logarithm in the likelihood
-            yield as_expression(f"log({noise.sd.text})")
+        if isinstance(noise.spread, Expression):  # it has a logarithm in the likelihood
+            yield as_expression(f"log({noise.spread.text})")
     for condition in problem.conditions:
         bound = [*condition.initial.values(), *condition.scalars.values()]
         yield from (value for value in bound if isinstance(value, Expression))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ class Columns:
     def from_time(self, t0: float) -> Columns:
         """Return the data without the times before `t0`, at which nothing may be measured."""
         skipped = int(np.searchsorted(self.times, t0))
-        series = {n: Series(s.rows - skipped, s.values, s.sds) for n, s in self.series.items()}
+        series = {n: replace(s, rows=s.rows - skipped) for n, s in self.series.items()}
         return Columns(self.times[skipped:], series, self.inputs)
 
     @property
@@ -60,7 +60,8 @@ def data_place(experiment: Experiment) -> str:
 
 def used_columns(model: Model) -> set[str]:
     """Return the names of all data columns that mean something to `model`."""
-    return {TIME, *model.observables, *model.inputs, *(f"{o}_sd" for o in model.observables)}
+    beside = (f"{o}_{what}" for o in model.observables for what in ("sd", "cens"))
+    return {TIME, *model.observables, *model.inputs, *beside}
 
 
 def as_table(data: Any) -> Mapping[str, Any] | None:
@@ -116,7 +117,7 @@ def read_columns(experiment: Experiment, model: Model, issues: Issues) -> Column
             found = _series(name, columns, times, rows, place, issues)
             if found is not None:
                 series[name] = found
-    measurable = [c for o in model.observables for c in (o, f"{o}_sd")]
+    measurable = [c for o in model.observables for c in (o, f"{o}_sd", f"{o}_cens")]
     if not series and not any(issues.has_errors(f"{place}, column {c}") for c in measurable):
         have = ", ".join(model.observables)
         issues.error(place, f"nothing is measured; expected values in at least one of: {have}")
@@ -226,7 +227,20 @@ def _series(
                     f"got {got} at t = {at:g}",
                 )
             return None
-    return Series(rows[measured], values[measured], sds)
+    censored = None
+    if f"{name}_cens" in columns:
+        codes = columns[f"{name}_cens"][measured]
+        codes = np.where(np.isnan(codes), 0.0, codes)  # an empty cell marks nothing
+        wrong = np.flatnonzero(~np.isin(codes, (-1.0, 0.0, 1.0)))
+        if len(wrong):
+            issues.error(
+                f"{place}, column {name}_cens",
+                f"expected 1 (below the limit that column {name} gives), -1 (above it) or 0 "
+                f"(measured), got {codes[wrong[0]]:g} at t = {times[measured][wrong[0]]:g}",
+            )
+            return None
+        censored = codes.astype(np.intp) if codes.any() else None
+    return Series(rows[measured], values[measured], sds, censored)
 
 
 def _input(

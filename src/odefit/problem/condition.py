@@ -19,19 +19,24 @@ class Series:
     rows
         Indices into the condition's times, shape (n,).
     values
-        Measured values, shape (n,).
+        Measured values, shape (n,); of censored ones the limit.
     sds
         Their standard deviations where the data give them, shape (n,), else None.
+    censored
+        Which values are censored, shape (n,): 1 where the true one is below the limit, -1 where it
+        is above, 0 where it was measured; None if none is.
     """
 
     rows: IntArray
     values: Array
     sds: Array | None
+    censored: IntArray | None = None
 
     def part(self, kept: IntArray | BoolArray) -> Series:
         """Return the measurements at the places `kept`, which index these arrays."""
         sds = None if self.sds is None else self.sds[kept]
-        return Series(self.rows[kept], self.values[kept], sds)
+        censored = None if self.censored is None else self.censored[kept]
+        return Series(self.rows[kept], self.values[kept], sds, censored)
 
 
 @dataclass(frozen=True, eq=False)

@@ -129,12 +129,13 @@ class Model:
                     f"[observables] {name}",
                     f"the name is already used in {owner[name]}; choose another",
                 )
-            if f"{name}_sd" in columns:
-                issues.error(
-                    f"[observables] {name}",
-                    f"the data column {name}_sd would be both its standard deviation and "
-                    f"'{name}_sd'; rename one of them",
-                )
+            for what, meaning in (("sd", "its standard deviation"), ("cens", "its censoring")):
+                if f"{name}_{what}" in columns:
+                    issues.error(
+                        f"[observables] {name}",
+                        f"the data column {name}_{what} would be both {meaning} and "
+                        f"'{name}_{what}'; rename one of them",
+                    )
             for other in sorted(expression.names & pure):
                 issues.error(
                     f"[observables] {name}",

@@ -223,16 +223,17 @@ class Names:
         for name, expression in model.observables.items():
             self.refers(expression, allowed, f"[observables] {name}", kinds)
         for name, noise in self._noise.items():
-            if isinstance(noise.sd, Expression):
+            if isinstance(noise.spread, Expression):
                 allowed = self.scalars | set(model.observables)
                 kinds = "parameters, constants and observables"
-                self.refers(noise.sd, allowed, f"[noise] {name}.sd", kinds)
+                place = f"[noise] {name}.{'dispersion' if noise.counts else 'sd'}"
+                self.refers(noise.spread, allowed, place, kinds)
 
     def _all_expressions(self) -> Iterable[Expression]:
         model = self._model
         yield from (*model.ode.values(), *model.algebraic.values(), *model.observables.values())
         yield from (v for v in self._initial.values() if isinstance(v, Expression))
-        yield from (n.sd for n in self._noise.values() if isinstance(n.sd, Expression))
+        yield from (n.spread for n in self._noise.values() if isinstance(n.spread, Expression))
         for e in self._experiments:
             values = [*e.initial.values(), *e.constants.values()]
             values += [v for event in e.events for v in event.assign.values()]

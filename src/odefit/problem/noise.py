@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from odefit.problem.errors import one_of, shown
@@ -13,29 +13,87 @@ from odefit.problem.parameters import finite_number
 
 Transform = Literal["log", "log10"]
 
+Distribution = Literal["normal", "log-normal", "laplace", "poisson", "negative-binomial"]
+
+Loss = Literal["huber", "student"]
+
+HUBER_THRESHOLD = 1.345
+"""Default threshold of Huber's loss, in units of sd: 95 % efficient where the noise is normal."""
+
+STUDENT_DEGREES = 4.0
+"""Default degrees of freedom of Student's t distribution: the choice of Lange, Little and Taylor
+(1989) where the data are few."""
+
 
 @dataclass(frozen=True)
 class Noise:
-    """Gaussian measurement noise of one observable.
+    """Measurement noise of one observable; without further fields it is normal (Gaussian).
 
     Attributes
     ----------
     sd
         Standard deviation: a number, an expression in parameters and observables, or
         ``"estimate"``; None for plain least squares. A data column ``<observable>_sd``
-        overrides it.
+        overrides it. With a `loss`, it is the scale of the values that are no outliers.
     relative
         Standard deviation as a fraction of the measured value, instead of `sd`.
     transform
         Residuals are taken of the logarithm, and `sd` is on that scale.
+    distribution
+        ``"normal"``; ``"log-normal"``, the same as ``transform = "log"``; ``"laplace"``;
+        ``"poisson"`` and ``"negative-binomial"`` for counts, of which the observable is the mean.
+    dispersion
+        The dispersion a of negative binomial counts, whose variance is m + a m^2 for the mean m:
+        a number, an expression in parameters and observables, or ``"estimate"``.
+    loss
+        A loss for data with outliers: ``"huber"`` or ``"student"`` (Student's t distribution).
+    threshold
+        Where Huber's loss becomes linear, in units of sd; None for :data:`HUBER_THRESHOLD`.
+    degrees
+        Degrees of freedom of Student's t distribution; None for :data:`STUDENT_DEGREES`.
+    lower_limit, upper_limit
+        Limits of quantification: values at or beyond them are censored, which means that they are
+        known to be no more, or no less, than the limit. A data column ``<observable>_cens`` marks
+        single values so.
     """
 
     sd: float | Expression | Literal["estimate"] | None = None
     relative: float | None = None
     transform: Transform | None = None
+    distribution: Distribution | None = None
+    dispersion: float | Expression | Literal["estimate"] | None = None
+    loss: Loss | None = None
+    threshold: float | None = None
+    degrees: float | None = None
+    lower_limit: float | None = None
+    upper_limit: float | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether the measurements are counts."""
+        return self.distribution in ("poisson", "negative-binomial")
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether residuals are normal, on the scale of the transform, as far as measured."""
+        return self.loss is None and self.distribution in (None, "normal", "log-normal")
+
+    @property
+    def spread(self) -> float | Expression | Literal["estimate"] | None:
+        """The field that says how far values scatter: `dispersion` for counts, `sd` for others."""
+        return self.dispersion if self.counts else self.sd
+
+    @property
+    def known(self) -> bool:
+        """Whether the problem says anything of the size of the noise, if only to estimate it."""
+        return self.counts or self.sd is not None or self.relative is not None
+
+    def unknown(self, observable: str) -> str:
+        """Return the name of the unknown that is estimated for `observable`."""
+        return f"{observable}_{'dispersion' if self.counts else 'sd'}"
 
 
-NOISE_FIELDS = ("sd", "relative", "transform")
+NOISE_FIELDS = tuple(field.name for field in fields(Noise))
 
 
 def as_noise(value: Noise | Mapping[str, Any], place: str, issues: Issues) -> Noise:
@@ -49,29 +107,116 @@ def as_noise(value: Noise | Mapping[str, Any], place: str, issues: Issues) -> No
     else:
         issues.error(place, f"expected a table such as {{ sd = 0.5 }}, got {shown(value)}")
         return Noise()
-    noise = Noise()
-    if given.get("sd") is not None:
-        noise = replace(noise, sd=_sd(given["sd"], f"{place}.sd", issues))
-    if given.get("relative") is not None:
-        relative = _positive(given["relative"], f"{place}.relative", issues)
-        noise = replace(noise, relative=relative)
-    transform = given.get("transform")
-    if transform in get_args(Transform):
-        noise = replace(noise, transform=transform)
-    elif transform is not None:
-        issues.error(f"{place}.transform", f'expected "log" or "log10", got {shown(transform)}')
-    if noise.relative is not None and noise.sd is not None:
-        issues.error(place, "sd and relative contradict each other; give one of them")
-    elif noise.relative is not None and noise.transform is not None:
-        issues.error(
-            place,
-            f'relative noise and transform = "{noise.transform}" contradict each other; '
-            "on that scale give sd",
-        )
+    found: dict[str, Any] = {}
+    for names, read in (
+        (("sd", "dispersion"), _spread),
+        (("relative", "threshold", "degrees"), _positive),
+        (("lower_limit", "upper_limit"), finite_number),
+    ):
+        for name in names:
+            if given.get(name) is not None:
+                found[name] = read(given[name], f"{place}.{name}", issues)
+    for name, choices in _CHOICES.items():
+        choice = given.get(name)
+        if choice in choices:
+            found[name] = choice
+        elif choice is not None:
+            wanted = " or ".join([", ".join(f'"{c}"' for c in choices[:-1]), f'"{choices[-1]}"'])
+            issues.error(f"{place}.{name}", f"expected {wanted}, got {shown(choice)}")
+    noise = Noise(**found)
+    _check_together(noise, place, issues)
+    if noise.distribution == "log-normal":
+        noise = replace(noise, transform="log")
     return noise
 
 
-def _sd(value: Any, place: str, issues: Issues) -> float | Expression | Literal["estimate"] | None:
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "transform": get_args(Transform),
+    "distribution": get_args(Distribution),
+    "loss": get_args(Loss),
+}
+
+
+def _check_together(noise: Noise, place: str, issues: Issues) -> None:
+    """Report fields that contradict each other."""
+    if noise.relative is not None and noise.sd is not None:
+        issues.error(place, "sd and relative contradict each other; give one of them")
+    logarithm = noise.transform is not None or noise.distribution == "log-normal"
+    if noise.relative is not None and logarithm:
+        chosen = f'transform = "{noise.transform or "log"}"'
+        issues.error(
+            place,
+            f"relative noise and {chosen} contradict each other; on that scale give sd",
+        )
+    if noise.distribution == "log-normal" and noise.transform == "log10":
+        issues.error(
+            place,
+            'distribution = "log-normal" takes natural logarithms; leave transform = "log10" out, '
+            'or give transform = "log10" without a distribution',
+        )
+    if noise.counts:
+        _check_counts(noise, place, issues)
+    elif noise.dispersion is not None:
+        issues.error(
+            f"{place}.dispersion",
+            'belongs to distribution = "negative-binomial"; give that, or sd instead',
+        )
+    if noise.loss is not None and noise.distribution == "laplace":
+        issues.error(
+            place,
+            'loss and distribution = "laplace" contradict each other; a loss is a distribution of '
+            "its own, so give one of them",
+        )
+    for name, loss in (("threshold", "huber"), ("degrees", "student")):
+        if getattr(noise, name) is not None and noise.loss != loss:
+            issues.error(f"{place}.{name}", f'belongs to loss = "{loss}"; give that as well')
+    _check_limits(noise, place, issues)
+
+
+def _check_counts(noise: Noise, place: str, issues: Issues) -> None:
+    for name in ("sd", "relative", "transform", "loss", "lower_limit", "upper_limit"):
+        if getattr(noise, name) is not None:
+            issues.error(
+                f"{place}.{name}",
+                f'contradicts distribution = "{noise.distribution}", whose scatter follows from '
+                "its mean; remove one of them",
+            )
+    if noise.distribution == "poisson" and noise.dispersion is not None:
+        issues.error(
+            f"{place}.dispersion",
+            'contradicts distribution = "poisson", which has none; '
+            'use distribution = "negative-binomial"',
+        )
+    missing = noise.distribution == "negative-binomial" and noise.dispersion is None
+    if missing and not issues.has_errors(f"{place}.dispersion"):
+        issues.error(
+            place,
+            'distribution = "negative-binomial" needs a dispersion, e.g. dispersion = "estimate"',
+        )
+
+
+def _check_limits(noise: Noise, place: str, issues: Issues) -> None:
+    low, high = noise.lower_limit, noise.upper_limit
+    if low is None and high is None:
+        return
+    if low is not None and high is not None and not low < high:
+        issues.error(place, f"lower_limit = {low:g} is not below upper_limit = {high:g}")
+    if not noise.gaussian and not noise.counts:
+        chosen = noise.loss or noise.distribution
+        issues.error(
+            place,
+            f'censored values need normal or log-normal noise, which "{chosen}" is not; '
+            "remove the limits or that",
+        )
+    if noise.transform is not None or noise.distribution == "log-normal":
+        for name, limit in (("lower_limit", low), ("upper_limit", high)):
+            if limit is not None and limit <= 0:
+                issues.error(f"{place}.{name}", f"must be positive to have a logarithm: {limit:g}")
+
+
+def _spread(
+    value: Any, place: str, issues: Issues
+) -> float | Expression | Literal["estimate"] | None:
     if isinstance(value, str) and value.strip() == "estimate":
         return "estimate"
     if not isinstance(value, (str, Expression)):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
+from odefit.problem.arrays import Array
 from odefit.problem.columns import data_place
-from odefit.problem.condition import Condition
+from odefit.problem.condition import Condition, Series
 from odefit.problem.errors import did_you_mean
 from odefit.problem.experiment import Experiment
 from odefit.problem.issues import Issues
@@ -25,7 +28,7 @@ def check_noise(
     Returns
     -------
     tuple of str
-        Observables with a standard deviation to be estimated.
+        Observables with a standard deviation, or a dispersion, to be estimated.
     """
     for name in noise:
         if name not in model.observables:
@@ -36,7 +39,7 @@ def check_noise(
     for condition, experiment in zip(conditions, experiments, strict=True):
         for name, series in condition.series.items():
             own = noise.get(name, Noise())
-            if own.sd == "estimate" and series.sds is None:
+            if own.spread == "estimate" and series.sds is None:
                 estimated[name] = None
             _check_values(condition, name, own, data_place(experiment), issues)
     for name, expression in model.observables.items():
@@ -56,7 +59,7 @@ def _check_complete(
     for condition in conditions:
         for name, series in condition.series.items():
             own = noise.get(name, Noise())
-            if series.sds is not None or own.sd is not None or own.relative is not None:
+            if series.sds is not None or own.known:
                 weighted[name] = None
             else:
                 plain.setdefault(name, condition.name)
@@ -78,11 +81,55 @@ def _check_complete(
             )
 
 
+def _check_counts(
+    series: Series, times: Array, name: str, noise: Noise, place: str, issues: Issues
+) -> None:
+    """Report measurements that are no counts."""
+    wrong = np.flatnonzero((series.values < 0) | (series.values != np.round(series.values)))
+    if len(wrong):
+        issues.error(
+            f"{place}, column {name}",
+            f'distribution = "{noise.distribution}" is for counts, but the value at '
+            f"t = {times[wrong[0]]:g} is {series.values[wrong[0]]:g}; give whole numbers that are "
+            "not negative, or another distribution",
+        )
+    if series.sds is not None:
+        issues.error(
+            f"{place}, column {name}_sd",
+            f'contradicts distribution = "{noise.distribution}", whose scatter follows from its '
+            "mean; remove one of them",
+        )
+
+
+def _check_scale(series: Series, name: str, noise: Noise, issues: Issues) -> None:
+    """Report a density without any scale."""
+    if series.censored is not None:
+        why = "values are censored, whose probability depends on the noise"
+    elif noise.loss is not None:
+        why = f'loss = "{noise.loss}" tells outliers by the noise'
+    elif noise.distribution == "laplace":
+        why = 'distribution = "laplace" has a scale'
+    else:
+        return
+    issues.error(f"[noise] {name}", f'{why}; give sd = a number, or sd = "estimate"')
+
+
 def _check_values(
     condition: Condition, name: str, noise: Noise, place: str, issues: Issues
 ) -> None:
     series = condition.series[name]
     times = condition.times[series.rows]
+    if noise.counts:
+        _check_counts(series, times, name, noise, place, issues)
+    elif series.sds is None and noise.sd is None and noise.relative is None:
+        _check_scale(series, name, noise, issues)
+    if series.censored is not None and not noise.gaussian:
+        chosen = noise.loss or noise.distribution
+        issues.error(
+            f"{place}, column {name}_cens",
+            f'censored values need normal or log-normal noise, but [noise] says "{chosen}"; '
+            "remove the column or that",
+        )
     if noise.transform is not None and (series.values <= 0).any():
         at = times[series.values <= 0][0]
         issues.error(

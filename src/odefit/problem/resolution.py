@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from odefit.problem.binding import Bound
+from odefit.problem.censoring import with_limits
 from odefit.problem.columns import data_place, read_columns
 from odefit.problem.condition import Condition
 from odefit.problem.errors import did_you_mean
@@ -91,11 +92,13 @@ class _Resolution:
                 self._add("initial", state, own, [experiment.name])
 
     def _add_noise(self, observable: str) -> None:
-        key = f"{observable}_sd"
+        noise = self.noise[observable]
+        key = noise.unknown(observable)
+        what = "dispersion" if noise.counts else "standard deviation"
         if key in self.names.scalars or key in self.model.states:
             self.issues.error(
                 f"[noise] {observable}",
-                f"the name '{key}' is taken, but it is that of the estimated standard deviation; "
+                f"the name '{key}' is taken, but it is that of the estimated {what}; "
                 "rename the other",
             )
         self._add("noise", key, Parameter(lower=0.0), [])
@@ -130,7 +133,9 @@ class _Resolution:
             name=experiment.name,
             t0=0.0 if t0 is None else t0,
             times=columns.times,
-            series=columns.series,
+            series=with_limits(
+                columns.series, columns.times, self.noise, data_place(experiment), self.issues
+            ),
             inputs=columns.inputs,
             scalars=scalars,
             initial={s: self._initial_value(s, experiment, scalars) for s in self.model.states},

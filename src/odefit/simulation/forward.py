@@ -42,14 +42,19 @@ class Evaluation:
     residuals, jacobian
         Residuals and their derivatives, shapes (r,) and (r, unknowns), with
         jacobian' residuals the gradient of `cost` and
-        jacobian' jacobian its Gauss-Newton (Fisher) matrix. A standard deviation that depends
+        jacobian' jacobian its Gauss-Newton matrix. A standard deviation that depends
         on unknowns adds rows of its own to those of its measurements.
     objective
-        Weighted sum of squared residuals, measurements and priors.
+        Weighted sum of squared residuals, measurements and priors; where noise is not normal, their
+        deviance.
     log_likelihood
         Log-likelihood of the measurements, where their noise is given or estimated; else None.
     choice
         The choice of an engine for the next evaluation.
+    information
+        Rows, shape (r, unknowns), of which information' information is the Fisher (expected)
+        information, from which standard errors come. It is the Jacobian where all noise is normal;
+        elsewhere the Gauss-Newton matrix follows the measurements, and the information does not.
     """
 
     cost: float
@@ -58,6 +63,12 @@ class Evaluation:
     objective: float
     log_likelihood: float | None
     choice: EngineChoice = field(default=UNDECIDED, repr=False)
+    expected: Array | None = field(default=None, repr=False)
+
+    @property
+    def information(self) -> Array:
+        """Rows whose squares are the Fisher information, see above."""
+        return self.jacobian if self.expected is None else self.expected
 
 
 class ForwardMap:
@@ -92,6 +103,8 @@ class ForwardMap:
     likelihood
         Whether a standard deviation depends on unknowns, so that the cost is a negative
         log-likelihood and not half a sum of squares.
+    gaussian
+        Whether all noise is normal, without censored values.
     """
 
     def __init__(
@@ -113,13 +126,12 @@ class ForwardMap:
             for name, series in condition.series.items()
         ]
         self.likelihood = any(
-            series.sds is None and (noise.sd == "estimate" or isinstance(noise.sd, Expression))
+            series.sds is None
+            and (noise.spread == "estimate" or isinstance(noise.spread, Expression))
             for series, noise in measured
         )
-        self.given_noise = any(
-            series.sds is not None or noise.sd is not None or noise.relative is not None
-            for series, noise in measured
-        )
+        self.given_noise = any(series.sds is not None or noise.known for series, noise in measured)
+        self.gaussian = self._residuals.gaussian
 
     def of(self, problem: Problem) -> ForwardMap:
         """Return the forward map of the same model with other data, which shares what is compiled.
@@ -344,7 +356,7 @@ class ForwardMap:
             first = self.problem.conditions[0]
             reason = "the derivatives of the residuals are not finite"
             return Failure(first.name, first.t0, reason, choice)
-        residuals, jacobian, squares, log_sds, known_log_sds = found
+        residuals, jacobian, squares, log_sds, known_log_sds, information = found
         count = self._residuals.measurements
         log_likelihood = self._residuals.log_density_offset - 0.5 * squares
         log_likelihood -= log_sds + known_log_sds + 0.5 * count * math.log(2 * math.pi)
@@ -352,6 +364,8 @@ class ForwardMap:
         if prior is not None:
             residuals = np.concatenate([residuals, prior[0]])
             jacobian = np.concatenate([jacobian, prior[1]])
+            if information is not None:
+                information = np.concatenate([information, prior[1]])
             squares += float(prior[0] @ prior[0])
         return Evaluation(
             0.5 * squares + log_sds,
@@ -360,6 +374,7 @@ class ForwardMap:
             squares,
             log_likelihood if self.given_noise else None,
             choice,
+            information,
         )
 
     def _priors(self, vector: Array) -> tuple[Array, Array] | None:
@@ -410,7 +425,9 @@ class ForwardMap:
             predicted = self.predictions(condition, vector, trajectory)
             for name, series in condition.series.items():
                 noise = self.problem.noise.get(name, Noise())
-                estimated = None if series.sds is not None else self._noise_index.get(f"{name}_sd")
+                estimated = None
+                if series.sds is None:
+                    estimated = self._noise_index.get(noise.unknown(name))
                 with np.errstate(all="ignore"):
                     block = series_residuals(
                         noise, series, predicted, name, condition, vector, estimated
@@ -438,9 +455,11 @@ class ForwardMap:
             return Failure(condition.name, time, f"observable '{name}' is {value}")
         if not sd[i] > 0:
             return Failure(condition.name, time, f"the standard deviation of '{name}' is {sd[i]:g}")
-        return Failure(
-            condition.name, time, f"observable '{name}' is {value:g}: it has no logarithm"
-        )
+        if self.problem.noise.get(name, Noise()).counts:
+            reason = f"observable '{name}' is {value:g}: the mean of counts must be positive"
+        else:
+            reason = f"observable '{name}' is {value:g}: it has no logarithm"
+        return Failure(condition.name, time, reason)
 
 
 def _evaluate_chunk(problem: Problem, vectors: Array) -> list[Evaluation | Failure]:

@@ -27,7 +27,7 @@ from odefit.problem.gradients import Gradient
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.noise import known_sds
+from odefit.simulation.noise import density_of, known_scales, log_slopes
 from odefit.simulation.observed_rows import ObservedRows, StackedTrajectories
 from odefit.simulation.residual_groups import (
     Group,
@@ -66,10 +66,13 @@ class AssembledResiduals(NamedTuple):
     squares
         Weighted sum of the squared residuals of the measurements.
     log_sds
-        Sum of the logarithms of the standard deviations that depend on unknowns: they are part of
-        the cost.
+        Sum of the logarithms of the standard deviations that depend on unknowns (of other densities
+        than the normal one, of their terms in the scale): they are part of the cost.
     known_log_sds
-        Sum of the logarithms of all others.
+        Sum of the logarithms of all others, and what normalises other densities.
+    information
+        Shape (r, n): information' information is the Fisher matrix; None where the Jacobian has
+        that property.
     """
 
     residuals: Array
@@ -77,6 +80,7 @@ class AssembledResiduals(NamedTuple):
     squares: float
     log_sds: float
     known_log_sds: float
+    information: Array | None
 
 
 _Layout = dict[tuple[int, ...], list[PlainStates | Group]]
@@ -107,6 +111,11 @@ class SeriesRows(NamedTuple):
     rows: slice
     sd_rows: slice | None
 
+    @property
+    def gaussian(self) -> bool:
+        """Whether the density of its measurements is normal, and none is censored."""
+        return self.noise.gaussian and self.series.censored is None
+
 
 class ResidualArrays:
     """The residuals of a problem as a function of the trajectories of all its conditions.
@@ -130,6 +139,8 @@ class ResidualArrays:
         Where the residuals come from, in their order.
     series_rows
         The same by series.
+    gaussian
+        Whether all densities are normal, without censored values.
     """
 
     def __init__(self, problem: Problem, field: VectorField) -> None:
@@ -140,6 +151,7 @@ class ResidualArrays:
         self.sources: list[ResidualSource] = []
         self.log_density_offset = 0.0
         self.measurements = 0
+        self.gaussian = True
         start = 0
         for number, condition in enumerate(problem.conditions):
             for name, series in condition.series.items():
@@ -155,21 +167,19 @@ class ResidualArrays:
                     start = sd_rows.stop
                     self.sources.append(source)
                 self.series_rows.append(SeriesRows(number, name, series, noise, rows, sd_rows))
+                self.gaussian &= self.series_rows[-1].gaussian
                 if noise.transform is not None:
-                    base = math.e if noise.transform == "log" else 10.0
-                    with np.errstate(all="ignore"):
-                        logarithms = np.log(series.values * math.log(base))
-                    self.log_density_offset -= float(np.sum(logarithms))
+                    self.log_density_offset -= float(np.sum(log_slopes(noise, series)))
         self.count = start
         self._layouts: dict[Any, _Layout] = {}
 
     def _sd_depends_on_unknowns(self, noise: Noise, series: Series, condition: Condition) -> bool:
-        if known_sds(noise, series) is not None:
+        if known_scales(noise, series) is not None:
             return False
-        if not isinstance(noise.sd, Expression):
+        if not isinstance(noise.spread, Expression):
             return True  # it is estimated
         names: set[str] = set()
-        for name in noise.sd.names:
+        for name in noise.spread.names:
             observable = self._problem.model.observables.get(name)
             names |= {name} if observable is None else observable.names
         scalars = condition.scalars
@@ -193,7 +203,8 @@ class ResidualArrays:
         """
         residuals = np.empty(self.count)
         jacobian = np.zeros((self.count, len(vector)))
-        out = Out(residuals, jacobian, derivatives)
+        information = np.zeros_like(jacobian) if derivatives and not self.gaussian else None
+        out = Out(residuals, jacobian, derivatives, information)
         squares = log_sds = known_log_sds = 0.0
         with np.errstate(all="ignore"):
             for members, groups in self._layout(trajectories).items():
@@ -209,7 +220,7 @@ class ResidualArrays:
                 finite = math.isfinite(jacobian.sum()) or bool(np.isfinite(jacobian).all())
         if not (finite and math.isfinite(log_sds + known_log_sds)):
             return None
-        return AssembledResiduals(residuals, jacobian, squares, log_sds, known_log_sds)
+        return AssembledResiduals(residuals, jacobian, squares, log_sds, known_log_sds, information)
 
     # Layout -----------------------------------------------------------------------------------
 
@@ -247,9 +258,10 @@ class ResidualArrays:
 
     def _kind(self, block: SeriesRows, switched: Sequence[str]) -> Any:
         """Return what series must have in common to be one group; None for plain states."""
-        known = known_sds(block.noise, block.series) is not None
+        known = known_scales(block.noise, block.series) is not None
         expression = self._problem.model.observables[block.name]
-        if known and block.noise.transform is None and expression.name in self._field.states:
+        plain = known and block.noise.transform is None and expression.name in self._field.states
+        if plain and density_of(block.noise, [block.series]) is None:
             return None
         names = self._names(block.name, None if known else block.noise)
         return (block.name, known, block.sd_rows is None, tuple(n for n in switched if n in names))
@@ -258,8 +270,8 @@ class ResidualArrays:
         """Return the names in an observable, and in those that its noise model refers to."""
         observables = self._problem.model.observables
         names = set(observables[name].names)
-        if noise is not None and isinstance(noise.sd, Expression):
-            for n in noise.sd.names & observables.keys():
+        if noise is not None and isinstance(noise.spread, Expression):
+            for n in noise.spread.names & observables.keys():
                 names |= observables[n].names
         if names & set(self._field.model.algebraic):
             names |= {n for e in self._field.model.algebraic.values() for n in e.names}
@@ -276,7 +288,7 @@ class ResidualArrays:
         columns = [
             np.full(len(b.series.rows), states.index(str(observables[b.name].name))) for b in blocks
         ]
-        found = [known_sds(b.noise, b.series) for b in blocks]
+        found = [known_scales(b.noise, b.series) for b in blocks]
         sds = np.concatenate([sd for sd in found if sd is not None])
         return PlainStates(
             numbers(np.array(unknowns, dtype=np.intp)),
@@ -314,15 +326,15 @@ class ResidualArrays:
         observables = self._problem.model.observables
         given: dict[str, Gradient] = {}
         sd: Array | int | Gradient
-        known = [known_sds(b.noise, b.series) for b in blocks]
+        known = [known_scales(b.noise, b.series) for b in blocks]
         if known[0] is not None:
             sd = np.concatenate([s for s in known if s is not None])
-        elif isinstance(noise.sd, Expression):
-            within = sorted(n for n in noise.sd.names if n in observables)
+        elif isinstance(noise.spread, Expression):
+            within = sorted(n for n in noise.spread.names if n in observables)
             given = {n: rows.gradient(observables[n]) for n in within}
-            sd = noise_rows.gradient(noise.sd, within)
+            sd = noise_rows.gradient(noise.spread, within)
         else:
-            sd = self._estimated[f"{first.name}_sd"]
+            sd = self._estimated[noise.unknown(first.name)]
         measured = np.concatenate([b.series.values for b in blocks])
         if noise.transform is not None:
             with np.errstate(all="ignore"):
@@ -338,6 +350,7 @@ class ResidualArrays:
             measured,
             _indices([b.rows for b in blocks]),
             _indices(sd_rows) if sd_rows else None,
+            density_of(noise, [b.series for b in blocks]),
         )
 
 

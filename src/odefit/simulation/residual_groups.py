@@ -13,6 +13,7 @@ from odefit.problem.algebras import DERIVATIVES, NUMPY
 from odefit.problem.arrays import Array, IntArray
 from odefit.problem.gradients import Gradient
 from odefit.problem.noise import Transform
+from odefit.simulation.densities import Density
 from odefit.simulation.observed_rows import (
     ObservedRows,
     RowValues,
@@ -39,11 +40,16 @@ def both(rows: Numbers, columns: Numbers) -> tuple[Numbers, Numbers]:
 
 
 class Out(NamedTuple):
-    """The arrays that groups of measurements write to, and whether the Jacobian is wanted."""
+    """The arrays that groups of measurements write to, and whether derivatives are wanted.
+
+    The rows of `information` are those of the Jacobian, unless the density is not normal: their
+    squares then are the Fisher information. It is None where all are normal.
+    """
 
     residuals: Array
     jacobian: Array
     derivatives: bool
+    information: Array | None = None
 
 
 class Sums(NamedTuple):
@@ -93,6 +99,8 @@ class PlainStates:
             if self.weights is not None:
                 by_unknown *= self.weights[:, None]
             out.jacobian[both(self.out, self.columns)] = by_unknown
+            if out.information is not None:
+                out.information[both(self.out, self.columns)] = by_unknown
         return Sums(float(residuals @ residuals), 0.0, self.known_log_sds)
 
 
@@ -119,6 +127,8 @@ class Group:
     out, sd_out
         Numbers of the residuals, and of those that standard deviations add where they depend on
         unknowns.
+    density
+        The density of the measurements; None for the normal one.
     """
 
     rows: ObservedRows
@@ -130,6 +140,7 @@ class Group:
     measured: Array
     out: Numbers
     sd_out: Numbers | None
+    density: Density | None
 
     def fill(self, vector: Array, stack: StackedTrajectories, out: Out) -> Sums:
         """Write residuals and Jacobian.
@@ -153,6 +164,8 @@ class Group:
             sd, by_sd = beside.evaluate(self.sd)
         else:
             sd = vector[self.sd] if isinstance(self.sd, int) else self.sd
+        if self.density is not None:
+            return self._fill_density(self.density, np.asarray(predicted), jacobian, sd, by_sd, out)
         residuals = (predicted - self.measured) / sd
         out.residuals[self.out] = residuals
         logarithms = np.log(sd)
@@ -161,6 +174,8 @@ class Group:
         if out.derivatives:
             jacobian /= np.reshape(sd, (-1, 1))
             out.jacobian[self.out] = jacobian
+            if out.information is not None:
+                out.information[self.out] = jacobian
         if self.sd_out is None:
             return Sums(squares, 0.0, sds)
         out.residuals[self.sd_out] = (1.0 - residuals**2) / math.sqrt(2.0)
@@ -168,4 +183,41 @@ class Group:
             out.jacobian[self.sd_out, self.sd] = math.sqrt(2.0) / sd
         elif out.derivatives:
             out.jacobian[self.sd_out] = math.sqrt(2.0) * by_sd / np.reshape(sd, (-1, 1))
+        if out.information is not None:
+            out.information[self.sd_out] = out.jacobian[self.sd_out]
         return Sums(squares, sds, 0.0)
+
+    def _fill_density(
+        self, density: Density, predicted: Array, jacobian: Any, sd: Any, by_sd: Any, out: Out
+    ) -> Sums:
+        """Write residuals and Jacobian under another density than the normal one.
+
+        A residual has its derivatives by the prediction alone; what the likelihood has from the
+        scale is in rows of its own, as with normal noise.
+        """
+        scale = sd * np.ones(len(self.measured))
+        terms = density.terms(predicted * np.ones(len(scale)), self.measured, scale)
+        out.residuals[self.out] = terms.residuals
+        squares = float(terms.residuals @ terms.residuals)
+        if out.derivatives:
+            out.jacobian[self.out] = terms.slopes[:, None] * jacobian
+        information = np.zeros((0, 3))
+        if out.information is not None:
+            information = density.information(predicted * np.ones(len(scale)), scale)
+            out.information[self.out] = information[:, [0]] * jacobian
+        own, constants = float(terms.scale_terms.sum()), float(terms.constants.sum())
+        if self.sd_out is None:
+            return Sums(squares, 0.0, own + constants)
+        steps = np.where(terms.scale_steps > 0, terms.scale_steps, 1.0)
+        out.residuals[self.sd_out] = terms.scale_slopes / steps
+        if out.derivatives:
+            if isinstance(self.sd, int):
+                by_scale = np.zeros((len(scale), out.jacobian.shape[1]))
+                by_scale[:, self.sd] = 1.0
+            else:
+                by_scale = by_sd * np.ones((len(scale), 1))
+            out.jacobian[self.sd_out] = terms.scale_steps[:, None] * by_scale
+            if out.information is not None:
+                out.information[self.out] += information[:, [1]] * by_scale
+                out.information[self.sd_out] = information[:, [2]] * by_scale
+        return Sums(squares, own, constants)

@@ -321,8 +321,8 @@ def acting_on_noise(problem: Problem) -> set[int]:
     names = {
         name
         for noise in problem.noise.values()
-        if isinstance(noise.sd, Expression)
-        for name in noise.sd.names
+        if isinstance(noise.spread, Expression)
+        for name in noise.spread.names
     }
     return {
         index

@@ -143,6 +143,9 @@ def observation_unknowns(problem: Problem) -> ObservationUnknowns:
     dynamic = {k for c in problem.conditions for k in dynamic_unknowns(c, scalars)}
     candidates = [k for k in range(len(problem.unknowns)) if k not in dynamic]
     series = list(_series(problem, candidates)) if candidates else []
+    # Under other densities than the normal one, none of them has an explicit optimum.
+    apart = {k for s in series if not s.gaussian for k in {**s.observable.degrees, **s.sd.degrees}}
+    candidates = [k for k in candidates if k not in apart]
     linear = [k for k in candidates if _is_linear(k, series)]
     logarithmic = [k for k in candidates if _is_logarithmic(k, series, problem)]
     deviations = {k: p for k in candidates if (p := _power_as_deviation(k, series, problem))}
@@ -171,6 +174,7 @@ class _SeriesForm:
     observable: Form
     sd: Form
     transformed: bool
+    gaussian: bool
 
 
 def _series(problem: Problem, candidates: Sequence[int]) -> Iterator[_SeriesForm]:
@@ -191,11 +195,12 @@ def _series(problem: Problem, candidates: Sequence[int]) -> Iterator[_SeriesForm
             noise = problem.noise.get(name, Noise())
             sd = Form()
             if series.sds is None and noise.relative is None:
-                if noise.sd == "estimate":
-                    sd = unknowns[index[f"{name}_sd"]]
-                elif isinstance(noise.sd, Expression):
-                    sd = noise.sd.evaluate({**values, **observables}, FORM)
-            yield _SeriesForm(observables[name], sd, noise.transform is not None)
+                if noise.spread == "estimate":
+                    sd = unknowns[index[noise.unknown(name)]]
+                elif isinstance(noise.spread, Expression):
+                    sd = noise.spread.evaluate({**values, **observables}, FORM)
+            gaussian = noise.gaussian and series.censored is None
+            yield _SeriesForm(observables[name], sd, noise.transform is not None, gaussian)
 
 
 def _is_linear(k: int, series: Sequence[_SeriesForm]) -> bool:
