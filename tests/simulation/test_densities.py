@@ -122,9 +122,10 @@ def test_residuals_and_jacobian_are_the_gradient_of_the_cost(name: str, spread: 
     forward = ForwardMap(problem(name, spread))
     vector = np.array([0.6, 2.0, SD])[: len(forward.problem.unknowns)]
     found = evaluated(forward, vector)
-    slopes = []
-    for step in 1e-6 * np.eye(len(vector)):
-        slopes.append((forward.cost(vector + step) - forward.cost(vector - step)) / 2e-6)
+    slopes = [
+        (forward.cost(vector + step) - forward.cost(vector - step)) / 2e-6
+        for step in 1e-6 * np.eye(len(vector))
+    ]
     assert found.jacobian.T @ found.residuals == pytest.approx(slopes, rel=2e-5, abs=2e-5)
 
 

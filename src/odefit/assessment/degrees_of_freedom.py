@@ -103,6 +103,8 @@ def noise_freedom(
 ) -> NoiseFreedom | None:
     """Return the degrees of freedom of an estimated noise; None where none is estimated.
 
+    Noise that is not normal, or of censored values, is left out: there is no such theory of it.
+
     Parameters
     ----------
     forward, vector
@@ -112,7 +114,8 @@ def noise_freedom(
     orthonormal
         An orthonormal basis of its columns, shape (r, rank).
     """
-    pairs = [(b.rows, b.sd_rows) for b in forward.series_rows if b.sd_rows is not None]
+    normal = [b for b in forward.series_rows if b.gaussian]
+    pairs = [(b.rows, b.sd_rows) for b in normal if b.sd_rows is not None]
     if not pairs:
         return None
     rows = np.concatenate([np.arange(b.start, b.stop) for b, _ in pairs])

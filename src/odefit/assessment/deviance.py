@@ -64,7 +64,7 @@ class Deviance:
             The number of equations that hold beside the data.
         """
         free = ~bounds_touched(forward.problem, vector)
-        basis = column_space(evaluation.jacobian[:, free])
+        basis = column_space(evaluation.information[:, free])
         rank = max(basis.shape[1] - conditions, 0)
         if not forward.given_noise:
             degrees = float(forward.problem.size + _priors(forward) - rank)
@@ -76,7 +76,7 @@ class Deviance:
             )
             variance = evaluation.objective / degrees if degrees > 0 else math.nan
             return cls(evaluation.cost, 0.0 if exact else variance, degrees, 0)
-        rows = [s.rows for s in forward.series_rows if s.sd_rows is not None]
+        rows = [s.rows for s in forward.series_rows if s.sd_rows is not None and s.gaussian]
         if not rows:
             return cls(evaluation.cost, 1.0, math.inf, 0)
         count = sum(r.stop - r.start for r in rows)

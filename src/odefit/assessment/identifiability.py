@@ -328,7 +328,7 @@ def _sensitivities(forward: ForwardMap, vector: Array, choice: EngineChoice) -> 
 
 def _assumed(noise: Noise) -> bool:
     """Tell whether nothing is known of the size of the noise."""
-    return noise.relative is None and (noise.sd is None or noise.sd == "estimate")
+    return not noise.known or (noise.relative is None and noise.spread == "estimate")
 
 
 def _typical(problem: Problem, name: str, noise: Noise, series: Series) -> Array:
@@ -353,8 +353,8 @@ def _scatter(problem: Problem) -> set[int]:
     weighing = {
         name
         for noise in problem.noise.values()
-        if isinstance(noise.sd, Expression)
-        for name in noise.sd.names
+        if isinstance(noise.spread, Expression)
+        for name in noise.spread.names
     }
     found = {i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
     acting: set[int] = set()

@@ -197,8 +197,10 @@ def _of_series(series: Series, noise: Noise, block: SeriesResiduals, times: Arra
         values = np.log(values) if noise.transform == "log" else np.log10(values)
     known = known_sds(noise, series)
     n = len(values)
-    difference = block.residuals.array(n) * block.sd.array(n)
+    difference = block.pearson * block.sd.array(n)
     sds = np.ones(n) if known is None else np.where(known > 0, known, math.inf)
+    if noise.counts:  # their standard deviations are those that the model predicts
+        sds = block.sd.array(n)
     at, which = np.unique(times, return_inverse=True)
     means = np.bincount(which, values) / np.bincount(which)
     return _Measured(at, means, values, sds, difference / sds)

@@ -63,7 +63,7 @@ def assess_uncertainty(
     for key, touched in zip(problem.keys, at_bound, strict=True):
         if touched:
             trouble[key] = "at a bound"
-    jacobian = evaluation.jacobian
+    jacobian = evaluation.information
     norms = np.linalg.norm(jacobian, axis=0)
     dead = norms <= 1e-13 * max(norms.max(initial=0.0), 1e-300)
     for key, is_dead in zip(problem.keys, dead, strict=True):

@@ -20,6 +20,7 @@ from odefit.methods.control import Control
 from odefit.methods.domains import Domains
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError, one_of
+from odefit.problem.noise import Noise
 from odefit.problem.option_checks import number
 from odefit.problem.problem import Problem
 from odefit.problem.start_ranges import ranges
@@ -85,8 +86,10 @@ class BoundedProblem:
         Raises
         ------
         InputError
-            Bounds are missing, or there are bounds of something unknown.
+            Bounds are missing, or there are bounds of something unknown, or no bound of the
+            objective is known for the noise.
         """
+        require_squares(given)
         check_names(given, bounds, others)
         began = time.perf_counter()
         deadline = control.deadline if control.deadline is not None else time.time() + seconds
@@ -124,6 +127,30 @@ class BoundedProblem:
             for key, (low, high), equal in zip(self.given.keys, self.bounds, same, strict=True)
             if not equal
         }
+
+
+def require_squares(problem: Problem) -> None:
+    """Refuse noise for which no bounds of the objective are known.
+
+    Raises
+    ------
+    InputError
+        The noise is not normal, or values are censored.
+    """
+    for condition in problem.conditions:
+        for name, series in condition.series.items():
+            noise = problem.noise.get(name, Noise())
+            if noise.gaussian and series.censored is None:
+                continue
+            what = f'distribution = "{noise.distribution}"'
+            if noise.loss is not None:
+                what = f'loss = "{noise.loss}"'
+            elif noise.gaussian:
+                what = "censored values"
+            raise InputError(
+                f"noise.{name}, {what}: only sums of squares can be bounded, which belong to "
+                "normal noise; use another method, such as the default, which proves nothing"
+            )
 
 
 def finite_bounds(problem: Problem, given: GivenBounds) -> Array:

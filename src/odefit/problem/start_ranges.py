@@ -15,6 +15,9 @@ from odefit.problem.problem import Problem
 MAX_UNIFORM_DECADES = 2.0
 """Bounds that span more are sampled by order of magnitude."""
 
+DISPERSIONS = (1e-3, 10.0)
+"""Range of the dispersion of counts: nearly Poisson counts, and very scattered ones."""
+
 
 @dataclass(frozen=True)
 class Range:
@@ -60,7 +63,10 @@ def ranges(problem: Problem) -> list[Range]:
 def _range(unknown: Unknown, rates: tuple[float, float], size: float, problem: Problem) -> Range:
     p = unknown.parameter
     if unknown.kind == "noise":
-        return Range(1e-3 * size, size, True)
+        dispersion = any(
+            n.counts and n.unknown(o) == unknown.name for o, n in problem.noise.items()
+        )
+        return Range(*DISPERSIONS, True) if dispersion else Range(1e-3 * size, size, True)
     sized = not _is_rate(unknown, problem)
     typical = (1e-3 * size, 2 * size) if sized else rates
     if unknown.kind == "initial":

@@ -9,7 +9,7 @@ import numpy as np
 
 from odefit.assessment.prediction import Band, BandSource
 from odefit.problem.algebras import NUMPY
-from odefit.problem.arrays import Array
+from odefit.problem.arrays import Array, IntArray
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition, Series
 from odefit.problem.expressions import Expression
@@ -53,6 +53,8 @@ class Curve:
         The bands of the model at `model_times`; None without any.
     validation
         Times and values that were not fitted; None without any.
+    censored
+        Which measurements are limits, see :class:`~odefit.problem.condition.Series`.
     """
 
     experiment: str
@@ -69,6 +71,7 @@ class Curve:
     time_unit: str
     band: Band | None = None
     validation: tuple[Array, Array] | None = None
+    censored: IntArray | None = None
 
 
 def fit_curves(
@@ -161,6 +164,7 @@ def _condition_curves(
             log_time=log_time,
             time_unit=problem.time_unit,
             band=by_name.get(name),
+            censored=series.censored,
         )
 
 
@@ -222,17 +226,17 @@ def standard_deviations(
     """
     series: Series = condition.series[observable]
     noise = problem.noise.get(observable, Noise())
-    if series.sds is None and noise.relative is None and noise.sd is None:
+    if series.sds is None and not noise.known:
         return None
     known = known_sds(noise, series)
     if known is not None:
         return known
-    if not isinstance(noise.sd, Expression):
-        unknown = dict(zip(problem.keys, vector, strict=True)).get(f"{observable}_sd")
-        return None if unknown is None else np.full(len(series.values), unknown)
+    if not isinstance(noise.spread, Expression):
+        unknown = dict(zip(problem.keys, vector, strict=True)).get(noise.unknown(observable))
+        return None if unknown is None else _of_spread(noise, series, unknown)
     with np.errstate(all="ignore"):
         values: dict[str, Array | float] = {}
-        for name in noise.sd.names:
+        for name in noise.spread.names:
             if name in condition.scalars:
                 bound = condition.scalars[name]
                 values[name] = bound_value(bound, condition.scalars, list(vector), NUMPY)
@@ -240,8 +244,16 @@ def standard_deviations(
                 values[name] = predicted[name][series.rows]
             else:
                 return None
-        found = np.broadcast_to(noise.sd.evaluate(values, NUMPY), series.values.shape)
-    return np.array(found, dtype=float)
+        found = np.broadcast_to(noise.spread.evaluate(values, NUMPY), series.values.shape)
+        return _of_spread(noise, series, np.array(found, dtype=float))
+
+
+def _of_spread(noise: Noise, series: Series, spread: Array | float) -> Array:
+    """Return standard deviations from the field of the noise model that says how values scatter."""
+    if not noise.counts:
+        return spread * np.ones(len(series.values))
+    mean = np.maximum(series.values, 1.0)
+    return np.asarray(np.sqrt(mean * (1 + spread * mean)))
 
 
 def ends(values: Array, sds: Array, transform: Transform | None) -> Array:

@@ -97,6 +97,8 @@ def noise_words(problem: Problem, name: str, write: Writer, sd: str) -> str:
     noise = problem.noise.get(name, Noise())
     measured = [c for c in problem.conditions if name in c.series]
     own = [c.name for c in measured if c.series[name].sds is not None]
+    if noise.counts:
+        return _words_of_counts(noise, write)
     if own and len(own) == len(measured):
         words: str = write.text(f"{sd} with each value")
     elif noise.relative is not None:
@@ -110,7 +112,24 @@ def noise_words(problem: Problem, name: str, write: Writer, sd: str) -> str:
         words += f", or with the value ({some(own)})"
     if noise.transform is not None:
         words += f", on the scale of the {LOGARITHM[noise.transform]}"
+    if noise.loss is not None:
+        words += f", {LOSSES[noise.loss]}"
+    elif noise.distribution == "laplace":
+        words += ", Laplace distribution"
+    limits = [("below", noise.lower_limit), ("above", noise.upper_limit)]
+    words += "".join(f", censored {s} {significant(x)}" for s, x in limits if x is not None)
     return words
+
+
+LOSSES = {"huber": "Huber's loss", "student": "Student's t distribution"}
+"""How the losses for data with outliers are called."""
+
+
+def _words_of_counts(noise: Noise, write: Writer) -> str:
+    if noise.distribution == "poisson":
+        return str(write.text("Poisson counts"))
+    size = "estimated" if noise.dispersion == "estimate" else write.value(noise.dispersion)
+    return str(write.text("negative binomial counts, dispersion {}").format(size))
 
 
 def special_words(experiment: Experiment, write: Writer) -> list[str]:

@@ -161,8 +161,9 @@ def _values(result: ResultData, symbols: Symbols) -> dict[str, Any]:
 
     def name(of: Row | Unknown) -> Markup:
         noise = of.kind == "noise"
-        shown = equations.inline(symbols, of.name.removesuffix("_sd") if noise else of.name)
-        shown = Markup("sd of {}").format(shown) if noise else shown
+        observable, _, what = of.name.rpartition("_") if noise else (of.name, "", "")
+        shown = equations.inline(symbols, observable)
+        shown = Markup("{} of {}").format(what, shown) if noise else shown
         return Markup("{} [{}]").format(shown, of.experiment) if of.experiment else shown
 
     return {

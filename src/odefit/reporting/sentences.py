@@ -240,7 +240,7 @@ def starts_sentence(starts: Sequence[Start]) -> str:
 
 def weighted(problem: Problem) -> bool:
     """Tell whether residuals are measured in standard deviations."""
-    return any(n.sd is not None or n.relative is not None for n in problem.noise.values()) or any(
+    return any(n.known for n in problem.noise.values()) or any(
         s.sds is not None for c in problem.conditions for s in c.series.values()
     )
 

@@ -52,7 +52,8 @@ class Terms:
     slopes
         Their derivatives by the prediction.
     pearson
-        Residuals whose squares have the expectation one under the density.
+        Scores over the root of their information: their squares have the expectation one under the
+        density, and no outlier makes them large where there is a loss.
     scale_terms
         What half the squares leave of the negative log-densities and depends on the scale (the
         standard deviation, or the dispersion of counts).
@@ -134,16 +135,16 @@ class Density:
 
     def _measured(self, u: Array, scale: Array) -> Terms:
         root, root_slope = self._root(u)
-        weighted = root * root_slope * u  # u psi(u)
+        score = root * root_slope
         ones = np.ones(len(u))
-        _, spread = self._fisher
+        location, spread = self._fisher
         return Terms(
             root,
             root_slope / scale,
-            np.sign(u) * np.sqrt(weighted),
+            score / math.sqrt(location),
             np.log(scale) * ones,
             (self._log_norm - math.log(ROOT_TWO_PI)) * ones,
-            (1.0 - weighted) / scale,
+            (1.0 - u * score) / scale,
             math.sqrt(spread) / scale * ones,
         )
 

@@ -135,7 +135,7 @@ class NoiseLevels:
                 if isinstance(block, Failure):
                     return NoiseFit(None)
                 size = len(series.values)
-                weighted = block.residuals.array(size)
+                weighted = block.pearson
                 noise = problem.noise.get(name, Noise())
                 known = _is_given(noise, series)
                 level = None if known else self._level(i, condition, name, noise)
@@ -229,7 +229,8 @@ def slow_excess(parts: Sequence[Array]) -> float:
 
 
 def _is_given(noise: Noise, series: Series) -> bool:
-    return series.sds is not None or noise.relative is not None or isinstance(noise.sd, float)
+    known = series.sds is not None or noise.relative is not None
+    return known or noise.distribution == "poisson" or isinstance(noise.spread, float)
 
 
 def _estimate(times: Array, values: Array) -> float | None:

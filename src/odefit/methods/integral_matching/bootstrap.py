@@ -111,12 +111,14 @@ class _SimulatedSeries:
     predicted: Array
     sd: Array
     transform: Transform | None
+    counts: bool
 
     def with_noise(self, rng: np.random.Generator) -> Series:
         """Return the series with random noise."""
         noise = self.sd * rng.normal(size=len(self.sd))
         if self.transform is None:
             values = self.predicted + noise
+            values = np.maximum(np.round(values), 0.0) if self.counts else values
         else:
             values = self.predicted * (np.exp(noise) if self.transform == "log" else 10.0**noise)
         return replace(self.series, values=values)
@@ -148,7 +150,7 @@ def _simulated(
                 # The noise of a series that was not smoothed is estimated by its residuals.
                 rest = float(np.sqrt(np.mean((series.values - block.predicted) ** 2)))
                 sd, transform = np.full(len(sd), smoothed.get(name, rest)), None
-            own[name] = _SimulatedSeries(series, block.predicted, sd, transform)
+            own[name] = _SimulatedSeries(series, block.predicted, sd, transform, noise.counts)
         found.append(own)
     return found
 

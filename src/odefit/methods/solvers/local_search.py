@@ -35,6 +35,7 @@ from odefit.methods.starts import guess
 from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap
 from odefit.simulation.engines import EngineName
+from odefit.simulation.normal_approximation import normal_approximation
 
 COARSE_MESH_RATIO = 1.05
 """Objective on the integrated trajectories over that of the discretised problem from which the
@@ -134,8 +135,11 @@ class LocalSearch:
     ) -> Agreement | None:
         """Return how the discretised solution next to `vector` agrees with integrated trajectories.
 
-        An adaptive mesh is refined to its tolerance; None if no solution is found.
+        An adaptive mesh is refined to its tolerance; None if no solution is found, or if noise is
+        not normal: the discretised problem then is an approximation, from which to begin.
         """
+        if not forward.gaussian:
+            return None
         d = self.discretisation(forward)
         instance = Instance(d, self.formulation, guess_states(d, forward, vector), vector)
         answer = WARM_START_IPOPT.solve(instance, Limits.until(control))
@@ -151,7 +155,7 @@ class LocalSearch:
         key = (self.scheme, self.mesh)
         if key not in kept:
             mesh = DataMesh(self.mesh.steps) if isinstance(self.mesh, AdaptiveMesh) else self.mesh
-            kept[key] = Discretisation(forward.problem, self.scheme, mesh)
+            kept[key] = Discretisation(normal_approximation(forward.problem), self.scheme, mesh)
         return kept[key]
 
     def _refined(
@@ -258,6 +262,8 @@ def as_start(
 
 def _contradicted(forward: ForwardMap, end: Start, answer: Answer) -> bool:
     """Return whether the integrated trajectories are clearly worse than the mesh promises."""
+    if not forward.gaussian:
+        return False  # it promises something else
     promised = 0.5 * answer.objective
     if forward.likelihood:
         return end.cost > promised + COARSE_MESH_DIFFERENCE

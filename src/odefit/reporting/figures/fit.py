@@ -172,19 +172,33 @@ def _draw_validation(axes: Axes, times: Array, values: Array) -> None:
 
 def _draw_data(axes: Axes, curve: Curve) -> None:
     many = len(curve.times) > 80
+    codes = np.zeros(len(curve.times)) if curve.censored is None else curve.censored
+    measured = codes == 0
     if curve.spread is not None:
         axes.vlines(
-            curve.times,
-            curve.spread[0],
-            curve.spread[1],
+            curve.times[measured],
+            curve.spread[0][measured],
+            curve.spread[1][measured],
             color=style.DATA,
             linewidth=0.5 if many else 0.9,
             alpha=0.6,
             zorder=2,
         )
+    for code, marker in ((1, "v"), (-1, "^")):  # the true value is further down, or up
+        if (codes == code).any():
+            axes.plot(
+                curve.times[codes == code],
+                curve.measured[codes == code],
+                linestyle="none",
+                marker=marker,
+                markersize=2.5 if many else 4.2,
+                markerfacecolor="none",
+                markeredgecolor=style.DATA,
+                zorder=2 if many else 4,
+            )
     axes.plot(
-        curve.times,
-        curve.measured,
+        curve.times[measured],
+        curve.measured[measured],
         linestyle="none",
         marker="o",
         markersize=2.0 if many else 3.6,
