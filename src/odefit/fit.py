@@ -11,20 +11,24 @@ from numbers import Integral
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+
 from odefit.assessment.certification import certify_answer
 from odefit.assessment.completeness import assess_completeness
 from odefit.assessment.continuity import assess_continuity
 from odefit.assessment.discretised import assess_agreement, assess_certificate
 from odefit.assessment.local import assess_local
-from odefit.assessment.misfit import Misfit, assess_misfit
+from odefit.assessment.misfit import MAX_NAMED, Misfit, assess_misfit
 from odefit.assessment.parts import Assessment, Local, Uncertainty
 from odefit.assessment.uncertainty import assess_uncertainty
 from odefit.methods.control import Control, Method, Progress, interruptible
 from odefit.methods.cost_tolerance import CostTolerance
-from odefit.methods.estimate import Estimate, Status
+from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.fit_measure import FitMeasure
+from odefit.methods.outliers import Outlier, robust_outliers, suspected_outliers
 from odefit.methods.polish import Answer, answer
 from odefit.methods.registry import make_method
+from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
 from odefit.result import Result, Solution
@@ -199,6 +203,7 @@ def _result(
     assessment = Assessment()
     uncertainty = None
     misfit: Misfit | None = None
+    outliers: tuple[Outlier, ...] = ()
     status, message = estimate.status, estimate.message
     if found is not None:
         best, evaluation = found.start, found.evaluation
@@ -221,6 +226,15 @@ def _result(
             control,
             lambda: assess_misfit(forward, best.vector, evaluation, proved, constrained),
             lambda: None,
+        )
+        if misfit is not None:
+            suspects = _unless_interrupted(
+                control, lambda: suspected_outliers(forward, _ends(estimate, best), control), tuple
+            )
+            misfit = misfit.with_outliers(suspects) if suspects else misfit
+            outliers = suspects
+        outliers = outliers or _unless_interrupted(
+            control, lambda: robust_outliers(forward, best.vector), tuple
         )
         status, message = _ending(estimate, found, local, misfit, polish, control)
         complete = estimate.completeness
@@ -265,6 +279,7 @@ def _result(
             *forward.warnings,
             *([found.warning] if found is not None and found.warning else []),
             *_misfit_warning(misfit, estimate),
+            *([_weighed_down(outliers)] if outliers and not (misfit and misfit.outliers) else []),
             *([unproved] if unproved else []),
             *ambiguity(problem, equal),
             *_failed(estimate),
@@ -273,7 +288,15 @@ def _result(
         seed=control.seed,
         versions=_versions(),
         routes=estimate.routes,
+        outliers=outliers,
     )
+
+
+def _ends(estimate: Estimate, best: Start) -> list[Array]:
+    """Return the vectors of all ends, the best first."""
+    others = sorted(estimate.starts, key=lambda s: s.cost)
+    vectors = [best.vector, *(s.vector for s in others)]
+    return [v for v in vectors if np.isfinite(v).all()]
 
 
 def _determined(uncertainty: Uncertainty | None) -> bool:
@@ -293,6 +316,14 @@ def _misfit_warning(misfit: Misfit | None, estimate: Estimate) -> list[str]:
     if misfit is None or misfit.unfit(_corroborated(estimate)):
         return []
     return [_capital(misfit.sentence)]
+
+
+def _weighed_down(outliers: Sequence[Outlier]) -> str:
+    """Return a sentence on the outliers of a robust fit."""
+    named = [f"{o.words} (weight {o.weight:.1g})" for o in outliers[:MAX_NAMED]]
+    more = f" and {len(outliers) - MAX_NAMED} more" if len(outliers) > MAX_NAMED else ""
+    count = "One outlier counts" if len(outliers) == 1 else f"{len(outliers)} outliers count"
+    return f"{count} little in this fit: {', '.join(named)}{more}"
 
 
 def _unbeatable(found: Answer) -> bool:

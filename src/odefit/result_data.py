@@ -10,6 +10,7 @@ from functools import cached_property
 from odefit.assessment.parts import Assessment, Uncertainty
 from odefit.methods.estimate import Route, Start, Status
 from odefit.methods.fit_measure import OBJECTIVE, FitMeasure, likelihood_name, prior_squares
+from odefit.methods.outliers import Outlier
 from odefit.problem.arrays import Array
 from odefit.problem.binding import Binding
 from odefit.problem.parameters import Parameter
@@ -77,6 +78,9 @@ class ResultData:
         The versions of odefit and of the packages on which the numbers depend.
     routes
         What each method has tried, where the fit combines several.
+    outliers
+        Values that a fit with a loss has given little weight, or that keep noise from explaining the
+        residuals of a fit without one.
     """
 
     problem: Problem
@@ -92,6 +96,7 @@ class ResultData:
     seed: int
     versions: Mapping[str, str]
     routes: Sequence[Route] = ()
+    outliers: Sequence[Outlier] = ()
 
     @property
     def best(self) -> Solution:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from odefit.methods.cost_tolerance import NEGLIGIBLE_RESIDUAL, CostTolerance
+from odefit.methods.outliers import Outlier
 from odefit.problem.arrays import Array
 from odefit.problem.condition import Series
 from odefit.problem.noise import Noise
@@ -38,6 +39,9 @@ at the same optimum: then it is rather the model that is not that of the data.""
 MIN_POINTS = 16
 """Points of a series below which nothing is said of its noise unless it is given."""
 
+MAX_NAMED = 5
+"""Number of outliers that a sentence names."""
+
 MAX_CHANCE_DEVIATIONS = 6.0
 """Standard deviations by which chi-square may exceed its mean."""
 
@@ -57,8 +61,10 @@ class Misfit:
     short
         The same without the ratio.
     accepted
-        Whether nothing better can be had, as the answer is proved to be the best or obeys
-        constraints.
+        Whether nothing better can be had, as the answer is proved to be the best, obeys
+        constraints, or misses a few outliers alone.
+    outliers
+        These outliers.
     """
 
     ratio: float
@@ -66,6 +72,27 @@ class Misfit:
     sentence: str
     short: str
     accepted: bool = False
+    outliers: tuple[Outlier, ...] = ()
+
+    def with_outliers(self, outliers: tuple[Outlier, ...]) -> Misfit:
+        """Return the same as the work of a few values, which are named.
+
+        Parameters
+        ----------
+        outliers
+            The values, without which noise explains the residuals.
+        """
+        count, some = len(outliers), _listed(outliers)
+        alike = "one value looks like an outlier"
+        pulls, them = "it pulls", "it"
+        if count > 1:
+            alike, pulls, them = f"{count} values look like outliers", "they pull", "them"
+        said = (
+            f"{alike}: {some}; noise explains the others, but {pulls} the estimates, and intervals "
+            f"assume that there are none; correct or remove {them}, or give the noise of the "
+            'observable loss = "student" in [noise]'
+        )
+        return replace(self, sentence=said, short=said, accepted=True, outliers=outliers)
 
     def unfit(self, corroborated: bool) -> bool:
         """Say whether the answer is none: it does not describe the data.
@@ -123,7 +150,8 @@ def assess_misfit(
         ratio = math.sqrt(left / spare)
         noise = "the noise that is given"
     else:
-        if any(len(s.times) < MIN_POINTS for s in series):
+        heavy_tails = forward.likelihood and not forward.gaussian
+        if heavy_tails or any(len(s.times) < MIN_POINTS for s in series):
             return None
         from odefit.methods.smoothing.noise import noise_level  # SciPy comes along
 
@@ -155,6 +183,13 @@ def assess_misfit(
         f"the answer {fits}: {cause}",
         proved or constrained,
     )
+
+
+def _listed(outliers: Sequence[Outlier]) -> str:
+    several = len({o.experiment for o in outliers}) > 1
+    names = [f"{o.words} (experiment {o.experiment})" if several else o.words for o in outliers]
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return ", ".join(names[:MAX_NAMED]) + more
 
 
 @dataclass(frozen=True, eq=False)

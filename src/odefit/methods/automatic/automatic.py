@@ -27,6 +27,7 @@ from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Route, Start, Status
 from odefit.methods.fit_measure import FitMeasure
 from odefit.methods.multi_start import MultiStart
+from odefit.methods.outliers import suspected_outliers
 from odefit.methods.rescue import stopped
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.start_pool import Task, run_starts
@@ -68,6 +69,10 @@ where that is not known."""
 
 AFTER_STARTS_IF_SLOW = (20, 40)
 """The same for multiple shooting where it is slow: few data, or stiff equations."""
+
+OUTLIERS_AFTER = 5
+"""Number of starts without an explanation of the data after which outliers are looked for, and
+again after twice as many."""
 
 ALGEBRAIC_AFTER = 16
 """Number of starts without an answer after which the polynomial system is solved."""
@@ -158,6 +163,7 @@ class _Run:
         self.ends: list[Start] = []
         self._measure: FitMeasure | None = None
         self._judged: tuple[Start, NoiseFit] | None = None
+        self._next_look = OUTLIERS_AFTER
         self._weighed: tuple[Start | None, Evidence] | None = None
         self.checkpoint: Checkpoint | None = None
         if control.checkpoint is not None:
@@ -235,7 +241,15 @@ class _Run:
         """Compare the best end with the noise; it is looked at once."""
         if self._judged is None or self._judged[0] is not best:
             self._judged = (best, self.levels.fit(best))
-        return self._judged[1]
+        fit = self._judged[1]
+        if fit.explained is False and not fit.outliers and len(self.ends) >= self._next_look:
+            self._next_look *= 2
+            others = sorted(self.ends, key=lambda s: s.cost)
+            vectors = [best.vector, *(s.vector for s in others if s is not best)]
+            usable = [v for v in vectors if np.isfinite(v).all()]
+            found = suspected_outliers(self.accurate, usable, self.control)
+            self._judged = (best, fit := replace(fit, outliers=len(found)))
+        return fit
 
     def _sharpen(self) -> None:
         """Improve the best end at full accuracy where its residuals may be errors of integration.

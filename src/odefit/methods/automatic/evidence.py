@@ -108,8 +108,11 @@ class Evidence:
             needed = rules.doubtful_hits if fit.explained is False else rules.hits
             enough = hits >= needed and tolerance.chance_of_better(ends) < rules.chance
             enough = enough and not (fit.explained is False and untried())
+            if fit.outliers:  # the model is right, and no other start will make them fit
+                enough = hits >= rules.hits or len(ends) >= rules.doubtful_hits
         # Along flat valleys starts stop before they converge; polishing takes the answer further.
         settled = converged or (fit.explained is True and hits >= FEW_VALUES_HITS)
+        settled = settled or fit.outliers > 0
         return cls(best, hits, fit, enough and settled, len(ends), converged)
 
     @property

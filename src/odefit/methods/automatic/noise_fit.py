@@ -66,6 +66,8 @@ class NoiseFit:
         Whether the equations are stiff there.
     relative
         The largest root mean square of the residuals of a series over its largest value.
+    outliers
+        The number of values that keep noise from explaining the residuals, where they are few.
     """
 
     explained: bool | None
@@ -76,6 +78,7 @@ class NoiseFit:
     pattern: float = 0.0
     stiff: bool = False
     relative: float = math.nan
+    outliers: int = 0
 
     @property
     def sentence(self) -> str:

@@ -1,0 +1,251 @@
+"""Outliers: values that are further from the model than noise explains, in robust and plain fits.
+
+With a loss they are read off the answer. Where a plain fit leaves more than the noise that is given,
+a fit with Student's loss (:mod:`odefit.simulation.densities`) from the same point shows whether a few
+values are the cause: those far from the robust fit, if the noise explains all others. Residuals
+of the plain fit itself would not do, as outliers mask each other by pulling the model towards
+themselves (P. J. Rousseeuw and A. M. Leroy, Robust Regression and Outlier Detection, 1987).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from odefit.methods.control import Control
+from odefit.methods.single_shooting import SingleShooting
+from odefit.problem.arrays import Array
+from odefit.problem.noise import Noise
+from odefit.problem.problem import Problem
+from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.densities import Density
+from odefit.simulation.noise import density_of, known_sds
+from odefit.simulation.trajectory import Trajectory
+
+LEVEL = 0.05
+"""Probability that normal noise gives any value that counts as an outlier."""
+
+MAX_SHARE = 0.15
+"""Share of the values that may be outliers of a plain fit: if more are, the model is wrong."""
+
+MIN_SPARE = 3
+"""Number of other values, beyond that of the unknowns, that must tell of the model."""
+
+MAX_SIGMAS = 3.0
+"""Standard deviations of its chi-square distribution by which the sum of squares of the others may
+exceed its mean."""
+
+ROBUST_SEARCH = SingleShooting(evaluations=60, tolerance=1e-6, step=1e-6, patience=30)
+"""The local search of the robust fit."""
+
+MAX_BEGINNINGS = 4
+"""Largest number of points from which robust fits begin."""
+
+
+@dataclass(frozen=True)
+class Outlier:
+    """A value that is further from the model than noise explains.
+
+    Attributes
+    ----------
+    experiment, observable
+        Where it was measured.
+    time, value
+        When, and what.
+    distance
+        The prediction less the value, in standard deviations, on the scale of the noise model.
+    weight
+        The weight that the loss gives it beside that of a value on the curve, between 0 and 1.
+    """
+
+    experiment: str
+    observable: str
+    time: float
+    value: float
+    distance: float
+    weight: float
+
+    @property
+    def words(self) -> str:
+        """What it is, and where."""
+        return f"{self.observable} = {self.value:.4g} at t = {self.time:g}"
+
+
+def robust_outliers(forward: ForwardMap, vector: Array) -> tuple[Outlier, ...]:
+    """Return the outliers among measurements with a loss, in the order of experiments and times.
+
+    Parameters
+    ----------
+    forward
+        The problem's forward map.
+    vector
+        The answer, shape (n,).
+    """
+    if all(noise.loss is None for noise in forward.problem.noise.values()):
+        return ()
+    found = forward.trajectories(vector, sensitivities=False)
+    return () if isinstance(found, Failure) else tuple(_named(forward, vector, found)[0])
+
+
+def suspected_outliers(
+    forward: ForwardMap, vectors: Sequence[Array], control: Control
+) -> tuple[Outlier, ...]:
+    """Return the few values that keep a fit with known normal noise from explaining the data.
+
+    Parameters
+    ----------
+    forward
+        The problem's forward map.
+    vectors
+        Points from which robust fits begin, shape (n,) each, the best first.
+    control
+        The control of the fit, for its time limit.
+
+    Returns
+    -------
+    The outliers; none where noise is not known, or does not explain the other values.
+    """
+    if forward.likelihood or not forward.given_noise or not forward.gaussian:
+        return ()
+    if forward.nodes is not None:
+        return ()
+    for vector in vectors[:MAX_BEGINNINGS]:
+        widened = 1.0
+        trajectories = forward.trajectories(vector, sensitivities=False)
+        if not isinstance(trajectories, Failure):
+            distances = _distances(forward, vector, trajectories)
+            if distances is not None and np.isfinite(distances).all():
+                # The scale of most residuals first: far from a fit, all values are outliers.
+                widened = max(1.0, 1.4826 * float(np.median(np.abs(distances))))
+        for factor in {widened: None, 1.0: None}:
+            if control.should_stop():
+                return ()
+            robust = forward.of(_with_student(forward.problem, factor))
+            end = ROBUST_SEARCH.run(robust, 0, vector, control)
+            if math.isfinite(end.cost):
+                vector = end.vector
+        found = _if_few(robust, vector)
+        if found:
+            return found
+    return ()
+
+
+def _if_few(robust: ForwardMap, vector: Array) -> tuple[Outlier, ...]:
+    """Return the outliers at a robust fit, if they are few and noise explains the others."""
+    trajectories = robust.trajectories(vector, sensitivities=False)
+    if isinstance(trajectories, Failure):
+        return ()
+    outliers, others = _named(robust, vector, trajectories)
+    count = len(outliers) + len(others)
+    spare = len(others) - len(vector)
+    if not 0 < len(outliers) <= max(1.0, MAX_SHARE * count) or spare < MIN_SPARE:
+        return ()
+    if float(others @ others) > spare + MAX_SIGMAS * math.sqrt(2 * spare):
+        return ()
+    return tuple(outliers)
+
+
+def _with_student(problem: Problem, factor: float) -> Problem:
+    """Return the problem with Student's loss, and standard deviations larger by a factor."""
+    robust = copy(problem)
+    measured = {name for c in problem.conditions for name in c.series}
+    noise = {name: problem.noise.get(name, Noise()) for name in measured}
+    robust.noise = {name: replace(one, loss="student") for name, one in noise.items()}
+    robust.conditions = tuple(
+        replace(
+            c,
+            series={
+                name: replace(s, sds=factor * np.asarray(known_sds(noise[name], s)))
+                for name, s in c.series.items()
+            },
+        )
+        for c in problem.conditions
+    )
+    return robust
+
+
+def _distances(
+    forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory]
+) -> Array | None:
+    """Return predictions less values in standard deviations, all in one array."""
+    found = []
+    for block in forward.series_residuals(vector, trajectories):
+        if isinstance(block, Failure):
+            return None
+        found.append(block.distances)
+    return np.concatenate(found)
+
+
+def _named(
+    forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory]
+) -> tuple[list[Outlier], Array]:
+    """Return the outliers among values with a loss, and the distances of all others of these."""
+    from scipy.special import ndtri
+
+    problem = forward.problem
+    blocks = forward.series_residuals(vector, trajectories)
+    parts = []
+    for condition in problem.conditions:
+        for name, series in condition.series.items():
+            block, noise = next(blocks), problem.noise.get(name, Noise())
+            if isinstance(block, Failure):
+                return [], np.zeros(0)
+            density = density_of(noise, [series])
+            if noise.loss is not None and density is not None:
+                estimated = series.sds is None and not (
+                    noise.relative or isinstance(noise.sd, float)
+                )
+                unit = normal_unit(noise) if estimated else 1.0
+                parts.append((condition, name, series, block.distances, unit, density))
+    count = sum(len(distances) for _, _, _, distances, _, _ in parts)
+    if not count:
+        return [], np.zeros(0)
+    limit = float(ndtri(1 - LEVEL / (2 * count)))
+    outliers, others = [], []
+    for condition, name, series, distances, unit, density in parts:
+        far = np.abs(distances) > limit * unit
+        others.append(distances[~far] / unit)
+        weights = density.weights(distances)
+        outliers += [
+            Outlier(
+                condition.name,
+                name,
+                float(condition.times[series.rows[i]]),
+                float(series.values[i]),
+                float(distances[i]),
+                float(weights[i]),
+            )
+            for i in np.flatnonzero(far)
+        ]
+    return outliers, np.concatenate(others)
+
+
+def normal_unit(noise: Noise) -> float:
+    """Return the standard deviation of normal values over the scale that a loss estimates of them.
+
+    It is where the expectation of u psi(u) is one, as the optimal scale has it.
+    """
+    return _normal_unit(Noise(loss=noise.loss, threshold=noise.threshold, degrees=noise.degrees))
+
+
+@cache
+def _normal_unit(noise: Noise) -> float:
+    from scipy.optimize import brentq
+
+    z = np.linspace(-10.0, 10.0, 4001)
+    normal = np.exp(-0.5 * z * z)
+    normal /= normal.sum()
+    density = Density(noise, np.zeros(0, np.intp), np.zeros((2, 0)))
+    middle = density.terms(np.full(1, 1e-6), np.zeros(1), np.ones(1))
+    curvature = float(middle.slopes[0]) ** 2
+
+    def excess(unit: float) -> float:
+        u = unit * z
+        return float(normal @ (curvature * density.weights(u) * u * u)) - 1.0
+
+    return float(brentq(excess, 0.2, 20.0))
