@@ -229,12 +229,14 @@ def _result(
         )
         if misfit is not None:
             suspects = _unless_interrupted(
-                control, lambda: suspected_outliers(forward, _ends(estimate, best), control), tuple
+                control,
+                lambda: suspected_outliers(forward, _ends(estimate, best), control),
+                _no_outliers,
             )
             misfit = misfit.with_outliers(suspects) if suspects else misfit
             outliers = suspects
         outliers = outliers or _unless_interrupted(
-            control, lambda: robust_outliers(forward, best.vector), tuple
+            control, lambda: robust_outliers(forward, best.vector), _no_outliers
         )
         status, message = _ending(estimate, found, local, misfit, polish, control)
         complete = estimate.completeness
@@ -290,6 +292,11 @@ def _result(
         routes=estimate.routes,
         outliers=outliers,
     )
+
+
+def _no_outliers() -> tuple[Outlier, ...]:
+    """Return that there are none, as far as is known."""
+    return ()
 
 
 def _ends(estimate: Estimate, best: Start) -> list[Array]:

@@ -79,8 +79,8 @@ class ResultData:
     routes
         What each method has tried, where the fit combines several.
     outliers
-        Values that a fit with a loss has given little weight, or that keep noise from explaining the
-        residuals of a fit without one.
+        Values that a fit with a loss has given little weight, or that keep noise from explaining
+        the residuals of a fit without one.
     """
 
     problem: Problem

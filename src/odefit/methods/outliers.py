@@ -1,10 +1,10 @@
 """Outliers: values that are further from the model than noise explains, in robust and plain fits.
 
-With a loss they are read off the answer. Where a plain fit leaves more than the noise that is given,
-a fit with Student's loss (:mod:`odefit.simulation.densities`) from the same point shows whether a few
-values are the cause: those far from the robust fit, if the noise explains all others. Residuals
-of the plain fit itself would not do, as outliers mask each other by pulling the model towards
-themselves (P. J. Rousseeuw and A. M. Leroy, Robust Regression and Outlier Detection, 1987).
+With a loss they are read off the answer. Where a plain fit leaves more than the noise that is
+given, a fit with Student's loss (:mod:`odefit.simulation.densities`) from the same point shows
+whether a few values are the cause: those far from the robust fit, if the noise explains all others.
+Residuals of the plain fit itself would not do, as outliers mask each other by pulling the model
+towards themselves (P. J. Rousseeuw and A. M. Leroy, Robust Regression and Outlier Detection, 1987).
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ MIN_SPARE = 3
 MAX_SIGMAS = 3.0
 """Standard deviations of its chi-square distribution by which the sum of squares of the others may
 exceed its mean."""
+
+SAME_COST = 1e-3
+"""Relative difference of two costs up to which two points are one beginning."""
 
 ROBUST_SEARCH = SingleShooting(evaluations=60, tolerance=1e-6, step=1e-6, patience=30)
 """The local search of the robust fit."""
@@ -114,7 +117,8 @@ def suspected_outliers(
         return ()
     if forward.nodes is not None:
         return ()
-    for vector in vectors[:MAX_BEGINNINGS]:
+    robust = forward.of(_with_student(forward.problem, 1.0))
+    for vector in _beginnings(robust, vectors):
         widened = 1.0
         trajectories = forward.trajectories(vector, sensitivities=False)
         if not isinstance(trajectories, Failure):
@@ -133,6 +137,19 @@ def suspected_outliers(
         if found:
             return found
     return ()
+
+
+def _beginnings(robust: ForwardMap, vectors: Sequence[Array]) -> list[Array]:
+    """Return the first of some points, and those that are best when outliers count little."""
+    costs = [robust.cost(vector) for vector in vectors]
+    order = sorted(range(1, len(vectors)), key=lambda i: (costs[i], i))
+    chosen, found = [0], [vectors[0]] if vectors else []
+    for i in order:
+        apart = all(abs(costs[i] - costs[k]) > SAME_COST * abs(costs[k]) for k in chosen)
+        if math.isfinite(costs[i]) and apart and len(found) < MAX_BEGINNINGS:
+            chosen.append(i)
+            found.append(vectors[i])
+    return found
 
 
 def _if_few(robust: ForwardMap, vector: Array) -> tuple[Outlier, ...]:
@@ -197,10 +214,7 @@ def _named(
                 return [], np.zeros(0)
             density = density_of(noise, [series])
             if noise.loss is not None and density is not None:
-                estimated = series.sds is None and not (
-                    noise.relative or isinstance(noise.sd, float)
-                )
-                unit = normal_unit(noise) if estimated else 1.0
+                unit = normal_unit(noise) if known_sds(noise, series) is None else 1.0
                 parts.append((condition, name, series, block.distances, unit, density))
     count = sum(len(distances) for _, _, _, distances, _, _ in parts)
     if not count:
