@@ -33,6 +33,7 @@ LAYERS = (
     "result_data",
     "result_file",
     "reporting",
+    "profiles",
     "result",
     "solutions",
     "fit",

@@ -24,6 +24,7 @@ from odefit.problem import (
     Problem,
     load,
 )
+from odefit.profiles import Profiles
 from odefit.result import Result, Solution, load_result
 from odefit.simulation import Failure, ForwardMap, simulate
 
@@ -87,6 +88,7 @@ __all__ = [
     "Parameter",
     "Prior",
     "Problem",
+    "Profiles",
     "Progress",
     "Result",
     "SingleShooting",

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from odefit.assessment.profiles import ProfilesData
+from odefit.methods.control import Progress
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 from odefit.problem.packages import require
+from odefit.profiles import Profiles
 from odefit.result_data import ResultData, Solution
 
 if TYPE_CHECKING:
@@ -37,7 +40,7 @@ class Result(ResultData):
     ``solutions`` (the best first), ``best``, ``objective``, ``log_likelihood``, ``starts``,
     ``assessment``, ``uncertainty``, ``warnings``, ``seconds``, ``seed``, ``versions`` and, where
     the fit has combined several methods, ``routes``: a :class:`odefit.methods.estimate.Route` for
-    each.
+    each. ``profiles`` are those given to :meth:`with_profiles`.
     """
 
     @property
@@ -328,6 +331,94 @@ class Result(ResultData):
 
         return plot_bounds(self)
 
+    def profile(
+        self,
+        keys: Sequence[str] | None = None,
+        *,
+        level: float | None = None,
+        expressions: Sequence[str] | str = (),
+        time_limit: float | None = None,
+        jobs: int | None = None,
+        executor: Executor | None = None,
+        checkpoint: str | Path | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Profiles:
+        """Return profile likelihoods: intervals that hold where the model is far from linear.
+
+        Along the profile of an unknown, all others are fitted again for each of its values. The
+        interval has all values that fit no worse than the limit of the likelihood ratio allows
+        (S. A. Murphy and A. W. van der Vaart, On profile likelihood, 2000; A. Raue et al.,
+        Structural and practical identifiability analysis of partially observed dynamical models
+        by exploiting the profile likelihood, 2009).
+
+        Parameters
+        ----------
+        keys
+            The unknowns; None for all, or for none where there are expressions.
+        level
+            The level of the intervals; None for that of the fit.
+        expressions
+            Other quantities: expressions in the unknowns such as ``"CL = k*V"``, and states or
+            observables at a time such as ``"x1@5"``.
+        time_limit
+            The number of seconds after which what is there is returned, labelled as such.
+        jobs, executor
+            Local processes, or any executor, for the sides of the profiles. The answer is the same
+            for any number of them.
+        checkpoint
+            A file in which finished sides are kept, and found again.
+        progress
+            A function that is called with a :class:`odefit.methods.control.Progress` now and then.
+
+        Returns
+        -------
+        The profiles. Where a better optimum was found on the way, they are those of it, and
+        ``vector`` has its unknowns.
+
+        Raises
+        ------
+        InputError
+            A key or an expression is unknown, there is no noise by which to judge, or an argument
+            makes no sense.
+        ValueError
+            No solution was found.
+        """
+        import time
+
+        from odefit.assessment.profiles.profiling import profile_all
+        from odefit.methods.control import Control
+        from odefit.problem.errors import InputError
+
+        if self.best.nodes is not None:
+            raise InputError(
+                "the trajectories of this answer begin anew at nodes, or obey constraints beside "
+                "the data: only single trajectories have profiles"
+            )
+        if level is None:
+            level = self.uncertainty.level if self.uncertainty is not None else 0.95
+        if not 0 < level < 1:
+            raise InputError(f"level: expected a number between 0 and 1, got {level:g}")
+        for name, value in (("time_limit", time_limit), ("jobs", jobs)):
+            if value is not None and not value > 0:
+                raise InputError(f"{name}: expected a positive number, got {value:g}")
+        control = Control(
+            self.seed,
+            None if time_limit is None else time.time() + time_limit,
+            executor,
+            jobs,
+            progress,
+            None if checkpoint is None else Path(checkpoint),
+        )
+        keys = [keys] if isinstance(keys, str) else keys
+        texts = [expressions] if isinstance(expressions, str) else expressions
+        vector = np.asarray(self.best.vector, dtype=float)
+        found = profile_all(self.problem, vector, level, control, keys, texts)
+        return Profiles(**vars(found))
+
+    def with_profiles(self, profiles: ProfilesData | None) -> Result:
+        """Return the same result with these profiles in its report and its file."""
+        return replace(self, profiles=profiles)
+
     def report(self, path: str | Path) -> None:
         """Write an HTML report: one file that needs nothing else, with all figures.
 
@@ -387,4 +478,7 @@ def load_result(path: str | Path) -> Result:
     """
     from odefit.result_file import read_result
 
-    return Result(**vars(read_result(path)))
+    data = vars(read_result(path))
+    if data["profiles"] is not None:
+        data = data | {"profiles": Profiles(**vars(data["profiles"]))}
+    return Result(**data)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from odefit.assessment.parts import Assessment, Uncertainty
+from odefit.assessment.profiles import ProfilesData
 from odefit.methods.estimate import Route, Start, Status
 from odefit.methods.fit_measure import OBJECTIVE, FitMeasure, likelihood_name, prior_squares
 from odefit.methods.outliers import Outlier
@@ -81,6 +82,8 @@ class ResultData:
     outliers
         Values that a fit with a loss has given little weight, or that keep noise from explaining
         the residuals of a fit without one.
+    profiles
+        Profile likelihoods, where they were made and kept with the result.
     """
 
     problem: Problem
@@ -97,6 +100,7 @@ class ResultData:
     versions: Mapping[str, str]
     routes: Sequence[Route] = ()
     outliers: Sequence[Outlier] = ()
+    profiles: ProfilesData | None = None
 
     @property
     def best(self) -> Solution:

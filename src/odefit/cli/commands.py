@@ -41,7 +41,7 @@ def fit(options: argparse.Namespace) -> int:
             name = option.replace("_", "-")
             raise InputError(f"--{name}: expected a positive number, got {value:g}")
     for path in (options.json, options.report, options.checkpoint):
-        _check_writable(path)
+        check_writable(path)
     if options.report is not None:
         # Before the fit, which may take long.
         require("matplotlib")
@@ -54,7 +54,7 @@ def fit(options: argparse.Namespace) -> int:
         checkpoint = options.json.with_name(options.json.name + ".checkpoint")
 
     def run() -> Result:
-        with _progress() as report:
+        with progress_line() as report:
             return run_fit(
                 problem,
                 method,
@@ -108,7 +108,7 @@ def simulate(options: argparse.Namespace) -> int:
     )
 
     problem = load(options.problem)
-    _check_writable(options.csv)
+    check_writable(options.csv)
     times = None if options.times is None else times_from_text(options.times)
     given = values_from_text(options.set)
     nodes = None
@@ -128,7 +128,7 @@ def simulate(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _check_writable(path: Path | None) -> None:
+def check_writable(path: Path | None) -> None:
     """Refuse early what could not be written after a long fit."""
     if path is None:
         return
@@ -138,7 +138,7 @@ def _check_writable(path: Path | None) -> None:
         raise InputError(f"{path}: the directory {path.parent} does not exist; make it first")
 
 
-def _progress() -> AbstractContextManager[Callable[[Progress], None] | None]:
+def progress_line() -> AbstractContextManager[Callable[[Progress], None] | None]:
     """Return a line of progress on a terminal, and nothing elsewhere."""
     if not sys.stderr.isatty():
         return nullcontext()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from odefit.cli.commands import DONE, INTERRUPTED, UNUSABLE, check, fit, simulate
+from odefit.cli.profile import profile
 from odefit.methods.registry import METHODS, OPTIONS
 from odefit.problem.errors import InputError
 
@@ -44,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_fit(commands)
+    _add_profile(commands)
     _add_check(commands)
     _add_simulate(commands)
     return parser
@@ -91,6 +93,44 @@ def _add_fit(commands: Any) -> None:
         type=Path,
         help="keep finished starts here and go on from them (default with --json: "
         "FILE.checkpoint, removed at the end)",
+    )
+
+
+def _add_profile(commands: Any) -> None:
+    parser = commands.add_parser(
+        "profile",
+        help="profile likelihoods: intervals without linearisation",
+        description="Profile likelihoods of the unknowns of a result, or of a problem, which is "
+        "fitted first.",
+    )
+    parser.set_defaults(run=profile)
+    parser.add_argument("source", metavar="PROBLEM.toml|RESULT.json")
+    parser.add_argument(
+        "--only", metavar="KEYS", help="these unknowns alone, e.g. k1,k2 (default: all)"
+    )
+    parser.add_argument(
+        "--expression",
+        metavar="TEXT",
+        action="append",
+        default=[],
+        help='another quantity, e.g. "CL = k*V", or a state or observable at a time, e.g. x1@5',
+    )
+    parser.add_argument("--level", metavar="P", type=float, help="default: that of the fit")
+    parser.add_argument(
+        "--json", metavar="FILE", type=Path, help="write the result with its profiles to this file"
+    )
+    parser.add_argument("--plot", metavar="FILE.png", type=Path, help="draw the profiles")
+    parser.add_argument("--report", metavar="FILE.html", type=Path, help="write a report")
+    _add_seed(parser)
+    parser.add_argument("--jobs", metavar="N", type=int, help="processes (default: one a core)")
+    parser.add_argument(
+        "--time-limit", metavar="S", type=float, help="seconds, those of the fit included"
+    )
+    parser.add_argument(
+        "--checkpoint",
+        metavar="FILE",
+        type=Path,
+        help="keep finished profiles here and go on from them",
     )
 
 

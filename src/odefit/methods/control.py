@@ -24,7 +24,7 @@ class Progress:
     Attributes
     ----------
     done, failed
-        Number of starts finished, and of those among them that failed.
+        Number of starts (or whatever `unit` says) finished, and of those that failed.
     best
         Lowest objective (or -2 log L) so far; infinite if there is none.
     hits
@@ -40,6 +40,7 @@ class Progress:
     best: float
     hits: int
     message: str
+    unit: str = "start"
     measure: str = "objective"
 
 

@@ -215,6 +215,12 @@ def promised_decrease(
     return model.decrease(model.step(math.inf))
 
 
+def bounded_step(residuals: Array, jacobian: Array, x: Array, lower: Array, upper: Array) -> Array:
+    """Return the step to the minimum of the Gauss-Newton model of a cost within the bounds."""
+    weight = _weights(_column_norms(jacobian), x)
+    return _Model(residuals, jacobian, weight, x, lower, upper).step(math.inf)
+
+
 def _nearer(
     promised: float,
     cost: float,

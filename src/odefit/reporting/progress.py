@@ -21,7 +21,7 @@ class TerminalProgress:
 
     def __call__(self, progress: Progress) -> None:
         """Show `progress`."""
-        parts = [f"{progress.done} start{'s' * (progress.done != 1)}", progress.message]
+        parts = [f"{progress.done} {progress.unit}{'s' * (progress.done != 1)}", progress.message]
         if progress.failed:
             parts.append(f"{progress.failed} failed")
         if math.isfinite(progress.best):

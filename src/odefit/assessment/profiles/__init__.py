@@ -1,0 +1,5 @@
+"""Profile likelihoods: intervals that hold where the model is far from linear."""
+
+from odefit.assessment.profiles.parts import Profile, ProfilesData
+
+__all__ = ["Profile", "ProfilesData"]

@@ -1,0 +1,223 @@
+"""Constrained minimisers: the best fit for each value of one quantity.
+
+An unknown is held (:mod:`odefit.assessment.profiles.held`), any other quantity is pulled
+(:mod:`odefit.assessment.profiles.pulled`). What both share is here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from odefit.assessment.deviance import RANK_TOLERANCE
+from odefit.assessment.profiles.coordinates import Coordinates
+from odefit.methods.trust_region import Tolerances, minimise
+from odefit.problem.arrays import Array, BoolArray
+from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation.engine_choice import EngineChoice
+
+MAX_EVALUATIONS = 100
+"""Largest number of evaluations of one corrector."""
+
+ASTRAY = 8.0
+"""Rise of the cost, in variances of the residuals, from which on a prediction is compared with the
+point before."""
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """The best fit at one value of a quantity.
+
+    Attributes
+    ----------
+    at
+        The value, in the coordinate of the profile.
+    cost
+        The lowest cost there.
+    slope
+        The derivative of that cost by the coordinate.
+    curvature
+        Its second derivative in the Gauss-Newton model.
+    vector
+        All unknowns in natural units, shape (n,).
+    tangent
+        Their derivatives by the coordinate of the profile, shape (n,), from the implicit function
+        theorem with the Gauss-Newton matrix.
+    effects
+        The effect of a change of each by a factor e, in standard deviations, shape (n,).
+    residuals, jacobian
+        The residuals and their derivatives by the unknowns, shapes (r,) and (r, n).
+    choice
+        The choice of an engine for the next evaluation.
+    """
+
+    at: float
+    cost: float
+    slope: float
+    curvature: float
+    vector: Array
+    tangent: Array
+    effects: Array
+    residuals: Array
+    jacobian: Array
+    choice: EngineChoice
+
+
+class Family(Protocol):
+    """The best fits for all values of a quantity."""
+
+    evaluations: int
+    minimisations: int
+
+    @property
+    def lower(self) -> float:
+        """The least value of the coordinate."""
+
+    @property
+    def upper(self) -> float:
+        """Its largest value."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether a point lies exactly where it is asked for."""
+
+    def first(self) -> Point | str:
+        """Return the point of the optimum, or why there is none."""
+
+    def point(self, near: Sequence[Point], at: float, gain: float) -> Point | str:
+        """Return the point at (or, for a quantity that is pulled, near) a value, or a reason.
+
+        Parameters
+        ----------
+        near
+            One or two points of the family from which the start of the minimisation is predicted,
+            the nearest last.
+        at
+            The value of the coordinate.
+        gain
+            The decrease of the cost that is too small for another step.
+        """
+
+
+def between(near: Sequence[Point], at: float, coordinates: Coordinates) -> Array | None:
+    """Return the coordinates at a value between two points, by cubics; None where it is outside."""
+    if len(near) < 2 or not (at - near[0].at) * (at - near[1].at) < 0:
+        return None
+    low, high = near
+    width = high.at - low.at
+    s = (at - low.at) / width
+    u, v = (coordinates.of_vector(p.vector) for p in near)
+    du, dv = (width * p.tangent / coordinates.derivative(p.vector) for p in near)
+    return np.asarray(
+        u * (1 + 2 * s) * (1 - s) ** 2
+        + du * s * (1 - s) ** 2
+        + v * s**2 * (3 - 2 * s)
+        + dv * s**2 * (s - 1)
+    )
+
+
+def bend(near: Sequence[Point], at: float, coordinates: Coordinates) -> Array:
+    """Return what the change of the tangent since the point before adds to a step."""
+    here = near[-1]
+    if len(near) < 2 or near[-2].at == here.at:
+        return np.zeros(len(here.vector))
+    before = near[-2]
+    tangent = here.tangent / coordinates.derivative(here.vector)
+    old = before.tangent / coordinates.derivative(before.vector)
+    bend = 0.5 * (at - here.at) ** 2 * (tangent - old) / (here.at - before.at)
+    # The change of a tangent that a bound has begun or ceased to hold says nothing.
+    return np.where((here.tangent != 0) & (before.tangent != 0), bend, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A cost with its Gauss-Newton model in the coordinates that are minimised."""
+
+    cost: float
+    residuals: Array
+    jacobian: Array
+    full: Array
+    natural: Array
+    evaluation: Evaluation
+    vector: Array
+
+
+class Common:
+    """What both families share: the evaluations, counted, and the engine of the next one."""
+
+    def __init__(
+        self, forward: ForwardMap, vector: Array, choice: EngineChoice, unit: float
+    ) -> None:
+        self.evaluations = self.minimisations = 0
+        self._forward = forward
+        self._problem = forward.problem
+        self._optimum = np.clip(vector, forward.problem.lower, forward.problem.upper)
+        self._choice = choice
+        self._sd = math.sqrt(unit)
+        self._failure = ""
+
+    def _minimised(
+        self,
+        evaluate: Callable[[Array], Model | None],
+        starts: Sequence[Array],
+        lower: Array,
+        upper: Array,
+        gain: float,
+        sensible: float = math.inf,
+    ) -> tuple[Model, Array] | str:
+        """Return the minimum from the first start, or another that is better where it is astray."""
+        known: dict[bytes, Model | None] = {}
+
+        def once(u: Array) -> Model | None:
+            key = u.tobytes()
+            if key in known:
+                return known[key]
+            self.evaluations += 1
+            return evaluate(u)
+
+        best, lowest = starts[0], math.inf
+        for start in starts:
+            inside = np.clip(start, lower, upper)
+            found = known[inside.tobytes()] = once(inside)
+            cost = math.inf if found is None else found.cost
+            if cost < lowest:
+                best, lowest = inside, cost
+            if lowest <= sensible:
+                break
+        minimum = minimise(once, best, lower, upper, _tolerances(gain))
+        self.minimisations += math.isfinite(gain)
+        model = minimum.evaluation
+        if not isinstance(model, Model):
+            return self._failure or minimum.message
+        if not minimum.converged:
+            return f"a refit did not converge: {minimum.message}"
+        return model, minimum.vector
+
+    def _effects(self, model: Model) -> Array:
+        """Return the values over their standard errors, those at bounds among them."""
+        jacobian = model.evaluation.jacobian * model.vector
+        norms = np.linalg.norm(jacobian, axis=0)
+        norms = np.where(norms > 0, norms, 1.0)
+        _, s, vt = np.linalg.svd(jacobian / norms, full_matrices=False)
+        s = np.maximum(s, RANK_TOLERANCE * s.max(initial=1e-300))
+        errors = np.sqrt(np.sum((vt / s[:, None]) ** 2, axis=0)) / norms
+        return np.asarray(1.0 / (errors * self._sd))
+
+
+def _tolerances(gain: float) -> Tolerances:
+    return Tolerances(
+        cost=1e-13,
+        step=1e-10,
+        evaluations=MAX_EVALUATIONS,
+        patience=MAX_EVALUATIONS + 1,
+        least=gain,
+    )
+
+
+def unbound(x: Array, gradient: Array, low: Array, high: Array) -> BoolArray:
+    """Return which components no bound holds."""
+    return np.asarray(~(((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0))))

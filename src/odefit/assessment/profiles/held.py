@@ -1,0 +1,196 @@
+"""The best fits with one unknown held at a value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from odefit.assessment.deviance import RANK_TOLERANCE
+from odefit.assessment.profiles.coordinates import Coordinates
+from odefit.assessment.profiles.families import (
+    ASTRAY,
+    Common,
+    Model,
+    Point,
+    bend,
+    between,
+    unbound,
+)
+from odefit.assessment.profiles.pulled import OwnCoordinate, PulledQuantity
+from odefit.methods.scaling import Scaling
+from odefit.methods.trust_region import bounded_step
+from odefit.methods.variable_projection import VariableProjection
+from odefit.problem.arrays import Array, IntArray
+from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.engine_choice import EngineChoice
+
+
+class HeldUnknown(Common):
+    """The best fits with one unknown held.
+
+    Parameters
+    ----------
+    forward
+        The problem's forward map.
+    index
+        The number of the unknown.
+    vector
+        The optimum in natural units, shape (n,).
+    choice
+        The choice of an engine at the optimum.
+    unit
+        The variance of the residuals.
+    """
+
+    exact = True
+
+    def __init__(
+        self,
+        forward: ForwardMap,
+        index: int,
+        vector: Array,
+        choice: EngineChoice,
+        unit: float,
+    ) -> None:
+        super().__init__(forward, vector, choice, unit)
+        projection = VariableProjection(forward)
+        if index not in projection.kept:
+            projection = VariableProjection(forward, eliminate=False)
+        self._projection = projection
+        self._index = index
+        self._others: IntArray = projection.kept[projection.kept != index]
+        self._logarithmic = self._problem.unknowns[index].parameter.scale == "log10"
+        scaling = Scaling.of(self._problem)
+        self.lower = float(scaling.lower[index])
+        self.upper = float(scaling.upper[index])
+
+    def first(self) -> Point | str:
+        x = self._optimum
+        at = math.log10(x[self._index]) if self._logarithmic else float(x[self._index])
+        coordinates = Coordinates.of(self._problem, x, np.full(len(x), math.inf))
+        return self._solve(at, [coordinates.of_vector(x)], coordinates, self._choice, math.inf)
+
+    def point(self, near: Sequence[Point], at: float, gain: float) -> Point | str:
+        here = near[-1]
+        coordinates = Coordinates.of(self._problem, here.vector, here.effects)
+        starts = [self._predicted(near, at, coordinates), coordinates.of_vector(here.vector)]
+        sensible = here.cost + ASTRAY * self._sd**2
+        found = self._solve(at, starts, coordinates, here.choice, gain, sensible)
+        if isinstance(found, str) and math.isfinite(gain):
+            # Where the others cannot follow at once, the unknown is not held but pulled.
+            pulled = self._pulled(here)
+            again = pulled.point([here], at, gain)
+            self.evaluations += pulled.evaluations
+            self.minimisations += pulled.minimisations
+            if not isinstance(again, str) and (again.at - here.at) * (at - here.at) > 0:
+                return again
+        return found
+
+    def _pulled(self, here: Point) -> PulledQuantity:
+        coordinate = OwnCoordinate(self._index, self._logarithmic)
+        found = PulledQuantity(self._forward, coordinate, here.vector, here.choice, self._sd**2)
+        found.stiffen(here)
+        return found
+
+    def _predicted(self, near: Sequence[Point], at: float, coordinates: Coordinates) -> Array:
+        """Return the coordinates that are expected, shape (n,).
+
+        The step is that to the minimum of the Gauss-Newton model within the bounds: where a bound
+        holds none of them, it is the tangent of the implicit function theorem.
+        """
+        found = between(near, at, coordinates)
+        if found is not None:
+            return found
+        here, others = near[-1], self._others
+        u = coordinates.of_vector(here.vector)
+        jacobian = here.jacobian * coordinates.derivative(here.vector)
+        own = here.jacobian[:, self._index] * self._factor(here.vector)
+        u[others] += bounded_step(
+            here.residuals + own * (at - here.at),
+            jacobian[:, others],
+            u[others],
+            coordinates.lower[others],
+            coordinates.upper[others],
+        )
+        return np.asarray(u + bend(near, at, coordinates))
+
+    def _solve(
+        self,
+        at: float,
+        starts: Sequence[Array],
+        coordinates: Coordinates,
+        choice: EngineChoice,
+        gain: float,
+        sensible: float = math.inf,
+    ) -> Point | str:
+        self._choice = choice
+        others = self._others
+        low, high = coordinates.lower[others], coordinates.upper[others]
+
+        def evaluate(u: Array) -> Model | None:
+            return self._model(at, u, starts[-1], coordinates)
+
+        found = self._minimised(evaluate, [u[others] for u in starts], low, high, gain, sensible)
+        if isinstance(found, str):
+            return found
+        model, u = found
+        gradient = model.full.T @ model.residuals
+        column = model.full[:, self._index]
+        free = others[unbound(u, gradient[others], low, high)]
+        tangent = np.zeros(len(starts[-1]))
+        tangent[free] = -_pseudo_solve(model.full[:, free], column)
+        along = column + model.full @ tangent
+        own = self._factor(model.vector)
+        tangent *= coordinates.derivative(model.vector)
+        tangent[self._index] = own
+        return Point(
+            at,
+            model.cost,
+            # At a minimum, the derivative by the unknown itself; errors of the others drop out.
+            float(along @ model.residuals),
+            float(along @ along),
+            model.vector,
+            tangent,
+            self._effects(model),
+            model.residuals,
+            model.natural,
+            model.evaluation.choice,
+        )
+
+    def _factor(self, vector: Array) -> float:
+        """Return the derivative of the unknown by the coordinate of the profile."""
+        return math.log(10) * float(vector[self._index]) if self._logarithmic else 1.0
+
+    def _model(self, at: float, u: Array, start: Array, coordinates: Coordinates) -> Model | None:
+        everything = start.copy()
+        everything[self._others] = u
+        with np.errstate(all="ignore"):
+            vector = coordinates.natural(everything)
+            vector = np.clip(vector, self._problem.lower, self._problem.upper)
+            vector[self._index] = 10**at if self._logarithmic else at
+            found = self._projection.evaluate(vector, self._choice)
+        if isinstance(found, Failure):
+            self._choice, self._failure = found.choice, str(found)
+            return None
+        e = found.evaluation
+        self._choice = e.choice
+        factor = coordinates.derivative(vector)
+        factor[self._index] = self._factor(vector)
+        natural = np.zeros_like(e.jacobian)
+        natural[:, self._projection.kept] = found.jacobian
+        full = natural * factor
+        return Model(e.cost, e.residuals, full[:, self._others], full, natural, e, found.vector)
+
+
+def _pseudo_solve(matrix: Array, rhs: Array) -> Array:
+    """Return the least-squares solution, without directions that the matrix does not determine."""
+    norms = np.linalg.norm(matrix, axis=0)
+    norms = np.where(norms > 0, norms, 1.0)
+    if not matrix.shape[1]:
+        return np.zeros(0)
+    u, s, vt = np.linalg.svd(matrix / norms, full_matrices=False)
+    keep = s > RANK_TOLERANCE * s[0] if len(s) else np.zeros(0, dtype=bool)
+    answer = vt[keep].T @ ((u[:, keep].T @ rhs) / s[keep])
+    return np.asarray(answer / norms)

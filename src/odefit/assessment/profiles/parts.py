@@ -1,0 +1,163 @@
+"""Profile likelihoods as plain values."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from odefit.methods.estimate import Status
+from odefit.problem.arrays import Array
+
+End = Literal["limit", "bound", "flat", "failed", "stopped", "better", "points"]
+"""How a side of a profile ends: at the limit of the interval, at a bound, flat without end, where
+no refit converges, where time was up, at a better optimum, or after as much work as may be."""
+
+OPEN = ("bound", "flat")
+"""Ends of a side that show that the interval has no limit there."""
+
+Verdict = Literal[
+    "identifiable",
+    "practically not identifiable",
+    "structurally not identifiable",
+    "not resolved",
+]
+"""What a profile says of a quantity."""
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One side of a profile, from the estimate outwards.
+
+    Attributes
+    ----------
+    at
+        Coordinates, shape (k,): values, or their logarithms to base 10.
+    deviances, slopes
+        The deviances there and their derivatives by the coordinate, shape (k,).
+    vectors
+        All unknowns at these points, shape (k, n).
+    limit
+        The coordinate of the end of the interval; NaN where there is none.
+    end
+        How the side ends.
+    reason
+        Why, where that needs words.
+    better
+        A vector that fits better than the estimate, shape (n,); empty if there is none.
+    evaluations, minimisations
+        Numbers of evaluations of the model and of fits.
+    """
+
+    at: Array
+    deviances: Array
+    slopes: Array
+    vectors: Array
+    limit: float
+    end: End
+    reason: str
+    better: Array
+    evaluations: int
+    minimisations: int
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """The profile likelihood of an unknown or of another quantity.
+
+    Attributes
+    ----------
+    key
+        The unknown, or the name of the quantity.
+    text
+        The expression as it was given; empty for an unknown.
+    logarithmic
+        Whether steps were logarithmic.
+    estimate
+        Its value at the optimum.
+    values
+        Increasing values in natural units, shape (k,), the estimate among them.
+    deviances
+        The deviances there, shape (k,).
+    slopes
+        Their derivatives by the value, or by its logarithm to base 10 where `logarithmic`,
+        shape (k,).
+    vectors
+        The best values of all unknowns there, shape (k, n).
+    lower, upper
+        The ends of the interval; infinite where it is open, NaN where the end was not found.
+    ends
+        How the lower and the upper side end.
+    reasons
+        Why they end there, where that needs words.
+    linear
+        The limits of the interval by linearisation, NaN where there are none.
+    verdict
+        What the profile says of the quantity.
+    sentence
+        All this in words.
+    evaluations, minimisations
+        Numbers of evaluations of the model and of fits.
+    """
+
+    key: str
+    text: str
+    logarithmic: bool
+    estimate: float
+    values: Array
+    deviances: Array
+    slopes: Array
+    vectors: Array
+    lower: float
+    upper: float
+    ends: tuple[End, ...]
+    reasons: tuple[str, ...]
+    linear: tuple[float, ...]
+    verdict: Verdict
+    sentence: str
+    evaluations: int
+    minimisations: int
+
+    @property
+    def closed(self) -> bool:
+        """Whether the interval has two limits."""
+        return math.isfinite(self.lower) and math.isfinite(self.upper)
+
+
+@dataclass(frozen=True, eq=False)
+class ProfilesData:
+    """Some profile likelihoods of a fit.
+
+    Attributes
+    ----------
+    profiles
+        The profiles.
+    level
+        The level of the intervals, e.g. 0.95.
+    limit
+        The deviance up to which values belong to an interval.
+    vector
+        The optimum that the profiles belong to, shape (n,).
+    objective
+        Its weighted sum of squares.
+    adopted
+        Whether that is a better optimum, found on the way, than the estimate of the fit.
+    status, message
+        How the work ended, as an enumeration and in words.
+    evaluations, minimisations
+        Numbers of evaluations of the model and of fits, those of abandoned profiles too.
+    seconds
+        The wall time.
+    """
+
+    profiles: tuple[Profile, ...]
+    level: float
+    limit: float
+    vector: Array
+    objective: float
+    adopted: bool
+    status: Status
+    message: str
+    evaluations: int
+    minimisations: int
+    seconds: float

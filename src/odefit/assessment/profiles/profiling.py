@@ -1,0 +1,352 @@
+"""All profiles of a fit: which sides there are to trace, where, and from which optimum."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from odefit.assessment.deviance import Deviance
+from odefit.assessment.parts import Direction, Uncertainty
+from odefit.assessment.profiles.checkpoint import SideCheckpoint
+from odefit.assessment.profiles.families import Family
+from odefit.assessment.profiles.held import HeldUnknown
+from odefit.assessment.profiles.parts import Profile, ProfilesData, Side
+from odefit.assessment.profiles.pulled import PulledQuantity
+from odefit.assessment.profiles.quantities import Quantity
+from odefit.assessment.profiles.tracing import trace
+from odefit.assessment.profiles.verdicts import assembled
+from odefit.assessment.uncertainty import assess_uncertainty
+from odefit.methods.checkpoint import fingerprint
+from odefit.methods.control import Control, Progress, interruptible
+from odefit.methods.estimate import Status
+from odefit.methods.polish import POLISH
+from odefit.methods.workers import Workers, remembered
+from odefit.problem.arrays import Array
+from odefit.problem.errors import InputError, one_of
+from odefit.problem.problem import Problem
+from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.other_integrations import able_to_integrate
+
+MAX_ADOPTIONS = 5
+"""Largest number of times that the profiles begin anew from a better optimum."""
+
+WAIT_SECONDS = 0.2
+"""Seconds between two looks at whether the work was interrupted."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Optimum:
+    """The optimum that profiles begin from."""
+
+    problem: Problem
+    vector: Array
+    deviance: Deviance
+    limit: float
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One side of one profile: of an unknown by its number, or of a quantity."""
+
+    key: str
+    sign: int
+    index: int
+    quantity: Quantity | None
+
+
+def profile_all(
+    problem: Problem,
+    vector: Array,
+    level: float,
+    control: Control,
+    keys: Sequence[str] | None = None,
+    expressions: Sequence[str] = (),
+) -> ProfilesData:
+    """Return profile likelihoods.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    vector
+        The optimum, shape (n,).
+    level
+        The level of the intervals.
+    control
+        When to stop, where to work, and where to keep what is done.
+    keys
+        The unknowns to profile; None for all of them, or for none where there are expressions.
+    expressions
+        Other quantities, see :mod:`odefit.assessment.profiles.quantities`.
+
+    Raises
+    ------
+    InputError
+        A key or an expression is unknown, or there is no noise by which to judge.
+    """
+    began = time.perf_counter()
+    tasks = _tasks(problem, keys, expressions)
+    forward = able_to_integrate(problem, vector, None)
+    first = best = _optimum(forward, vector, level)
+    checkpoint = None
+    if control.checkpoint is not None:
+        identity = fingerprint(problem, {"profiles": level, "vector": vector})
+        checkpoint = SideCheckpoint(control.checkpoint, identity)
+    evaluations = minimisations = 0
+    sides: dict[_Task, Side] = {}
+    with interruptible(control), Workers(control) as workers:
+        for adoption in range(MAX_ADOPTIONS + 1):
+            sides = {}
+            better = None
+            for task, side in _traced(tasks, best, forward, workers, control, checkpoint):
+                sides[task] = side
+                evaluations += side.evaluations
+                minimisations += side.minimisations
+                failed = sum(s.end in ("failed", "points") for s in sides.values())
+                if control.report is not None:
+                    objective = 2 * best.deviance.minimum
+                    said = f"{task.key}, {len(sides)} of {len(tasks)} sides"
+                    control.report(Progress(len(sides), failed, objective, 0, said, "side"))
+                if len(side.better) and adoption < MAX_ADOPTIONS:
+                    better = side.better
+                    break
+            if better is None:
+                break
+            refit = POLISH.run(forward, 0, better, control)
+            evaluations += refit.evaluations
+            minimisations += 1
+            if not refit.cost < best.deviance.minimum or control.should_stop():
+                break
+            best = _optimum(forward, refit.vector, level)
+    profiles = _assembled(forward, best, tasks, sides, level)
+    stopped = any(s.end == "stopped" for s in sides.values()) or len(sides) < len(tasks)
+    status, message = Status.CONVERGED, "all profiles are complete"
+    if control.interrupted.is_set():
+        status, message = Status.INTERRUPTED, "interrupted: not all profiles are complete"
+    elif stopped:
+        status, message = Status.TIME_LIMIT, "time limit reached: not all profiles are complete"
+    evaluation = forward.evaluate(best.vector)
+    adopted = best is not first
+    if adopted:
+        message += "; a better optimum was found on the way, and the profiles are those of it"
+    return ProfilesData(
+        profiles,
+        level,
+        best.limit,
+        best.vector,
+        evaluation.objective if isinstance(evaluation, Evaluation) else math.nan,
+        adopted,
+        status,
+        message,
+        evaluations,
+        minimisations,
+        time.perf_counter() - began,
+    )
+
+
+def _tasks(problem: Problem, keys: Sequence[str] | None, expressions: Sequence[str]) -> list[_Task]:
+    """Return both sides of what is to be profiled, in a fixed order."""
+    if keys is None:
+        keys = () if expressions else problem.keys
+    tasks: list[_Task] = []
+    for key in keys:
+        if key not in problem.keys:
+            raise InputError(f"there is no unknown '{key}'{one_of(key, problem.keys)}")
+        tasks += [_Task(key, sign, problem.keys.index(key), None) for sign in (-1, 1)]
+    for text in expressions:
+        quantity = Quantity.of(problem, text)
+        if quantity.key in [t.key for t in tasks]:
+            raise InputError(f"expression '{text}': there are two profiles of that name")
+        tasks += [_Task(quantity.key, sign, -1, quantity) for sign in (-1, 1)]
+    return tasks
+
+
+def _optimum(forward: ForwardMap, vector: Array, level: float) -> _Optimum:
+    evaluation = forward.evaluate(vector)
+    if isinstance(evaluation, Failure):
+        raise InputError(f"the estimate cannot be evaluated: {evaluation}")
+    deviance = Deviance.of(forward, vector, evaluation)
+    limit = deviance.limit(level)
+    if deviance.variance == 0:
+        raise InputError(
+            "the model reproduces the data to rounding, so that there is no noise by which a worse "
+            "fit could be judged; give the noise in [noise] to profile all the same"
+        )
+    if not math.isfinite(limit):
+        raise InputError(
+            "there are as many unknowns as measurements, so that the noise cannot be estimated; "
+            "give the noise in [noise] to profile all the same"
+        )
+    return _Optimum(forward.problem, vector, deviance, limit)
+
+
+# Sides ----------------------------------------------------------------------------------------
+
+
+def _traced(
+    tasks: Sequence[_Task],
+    best: _Optimum,
+    forward: ForwardMap,
+    workers: Workers,
+    control: Control,
+    checkpoint: SideCheckpoint | None,
+) -> Iterator[tuple[_Task, Side]]:
+    """Yield the sides in the order of the tasks, whatever the order in which they finish."""
+    pending: dict[_Task, Future[Side]] = {}
+    queue = list(tasks)
+    try:
+        for task in tasks:
+            known = (
+                None if checkpoint is None else checkpoint.find(task.key, task.sign, best.vector)
+            )
+            if known is not None:
+                yield task, known
+                continue
+            while queue and len(pending) < workers.slots and not control.should_stop():
+                executor = workers.executor()
+                if executor is None:
+                    break
+                ahead = queue.pop(0)
+                if tasks.index(ahead) >= tasks.index(task) and not (
+                    checkpoint and checkpoint.find(ahead.key, ahead.sign, best.vector)
+                ):
+                    pending[ahead] = executor.submit(_remote, best, ahead, control.deadline)
+            if control.should_stop() and task not in pending:
+                return
+            if task in pending:
+                side = _collected(pending.pop(task), control)
+                if side is None:
+                    return
+            else:
+                side = workers.timed(partial(_side, forward, best, task, control))
+            if checkpoint is not None and side.end != "stopped":
+                checkpoint.add(task.key, task.sign, best.vector, side)
+            yield task, side
+    finally:
+        for future in pending.values():
+            future.cancel()
+
+
+def _collected(future: Future[Side], control: Control) -> Side | None:
+    """Return the side of a worker process; None after an interruption."""
+    while not control.interrupted.is_set():
+        try:
+            return future.result(timeout=WAIT_SECONDS)
+        except TimeoutError:
+            continue
+        except Exception as error:  # noqa: BLE001 - a worker that died is a side that failed
+            return _nothing(0, "failed", f"the worker process failed: {error}")
+    return None
+
+
+def _remote(best: _Optimum, task: _Task, deadline: float | None) -> Side:
+    """Trace a side in a worker process, which keeps the compiled model."""
+    key = pickle.dumps((best.problem, best.vector))
+    forward = remembered(key, lambda: able_to_integrate(best.problem, best.vector, None))
+    return _side(forward, best, task, Control(deadline=deadline))
+
+
+def _side(forward: ForwardMap, best: _Optimum, task: _Task, control: Control) -> Side:
+    """Return one side of a profile."""
+    n, vector = len(best.vector), best.vector
+    evaluation = forward.evaluate(vector)
+    if isinstance(evaluation, Failure):
+        return _nothing(n, "failed", str(evaluation))
+    unit, choice = best.deviance.variance, evaluation.choice
+    family: Family
+    logarithmic = False
+    if task.quantity is None:
+        family = HeldUnknown(forward, task.index, vector, choice, unit)
+        logarithmic = best.problem.unknowns[task.index].parameter.scale == "log10"
+    else:
+        family = PulledQuantity(forward, task.quantity, vector, choice, unit)
+    first = family.first()
+    if isinstance(first, str):
+        return _nothing(n, "failed", first)
+    return trace(
+        family, first, task.sign, best.deviance, best.limit, logarithmic, control.should_stop
+    )
+
+
+def _nothing(n: int, end: str, reason: str) -> Side:
+    """Return a side without points."""
+    none, vectors = np.zeros(0), np.zeros((0, n))
+    kind = "failed" if end == "failed" else "stopped"
+    return Side(none, none, none, vectors, math.nan, kind, reason, none, 0, 0)  # type: ignore[arg-type]
+
+
+# The whole ------------------------------------------------------------------------------------
+
+
+def _assembled(
+    forward: ForwardMap,
+    best: _Optimum,
+    tasks: Sequence[_Task],
+    sides: dict[_Task, Side],
+    level: float,
+) -> tuple[Profile, ...]:
+    """Return the profiles of which at least one side was traced."""
+    vector = best.vector
+    evaluation = forward.evaluate(vector)
+    assert isinstance(evaluation, Evaluation), "the optimum has been evaluated before"
+    uncertainty = assess_uncertainty(forward, vector, evaluation, level)
+    found = []
+    for low, high in zip(tasks[::2], tasks[1::2], strict=True):
+        if low not in sides and high not in sides:
+            continue
+        missing = _nothing(len(vector), "stopped", "")
+        both = sides.get(low, missing), sides.get(high, missing)
+        text, logarithmic = "", False
+        if low.quantity is None:
+            parameter = forward.problem.unknowns[low.index].parameter
+            logarithmic = parameter.scale == "log10"
+            estimate = float(vector[low.index])
+            linear = tuple(map(float, uncertainty.intervals[low.index]))
+            members = {low.index}
+        else:
+            text = low.quantity.text
+            estimate, gradient = low.quantity.at(forward, vector, evaluation.choice)
+            linear = _linear(estimate, gradient, uncertainty, best)
+            members = set(np.flatnonzero(gradient).tolist())
+        names = {forward.problem.keys[k] for k in members}
+        directions = [d for d in uncertainty.directions if names & set(d.keys)]
+        for k in members:
+            if uncertainty.trouble.get(forward.problem.keys[k]) == "no effect":
+                directions += _no_effect(forward.problem.keys[k])
+        found.append(
+            assembled(
+                low.key,
+                text,
+                logarithmic,
+                estimate,
+                vector,
+                both,
+                best.limit,
+                (linear[0], linear[1]),
+                directions,
+                forward.problem,
+            )
+        )
+    return tuple(found)
+
+
+def _no_effect(key: str) -> list[Direction]:
+    return [Direction((key,), (1.0,), f"{key} has no effect on what is measured.")]
+
+
+def _linear(
+    estimate: float, gradient: Array, uncertainty: Uncertainty, best: _Optimum
+) -> tuple[float, float]:
+    """Return the linear interval of a quantity by the delta method."""
+    used = gradient != 0
+    variance = gradient[used] @ uncertainty.covariance[np.ix_(used, used)] @ gradient[used]
+    with np.errstate(invalid="ignore"):
+        half = best.deviance.root(best.limit) * float(np.sqrt(variance))
+    return estimate - half, estimate + half

@@ -1,0 +1,329 @@
+"""One side of a profile: predictor and corrector from the optimum outwards, and where it ends.
+
+The predictor follows the curve of best fits to second order: the tangent from the implicit function
+theorem, and its change since the point before. Steps are chosen so that the deviance rises by a
+fraction of its limit. The end of the interval is where the cubic through the last two points, with
+their exact derivatives, meets the limit; there the fit is repeated until that end stands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from odefit.assessment.deviance import Deviance
+from odefit.assessment.profiles.families import Family, Point
+from odefit.assessment.profiles.parts import End, Side
+from odefit.problem.arrays import Array
+
+STEP = 0.35
+"""Step of the root of the deviance, relative to the root of its limit."""
+
+BEYOND = 1.1
+"""Root of the deviance, relative to that of its limit, to which a profile is drawn."""
+
+GROWTH, SMALL_GROWTH = 4.0, 1.5
+"""Largest ratio of a step to the one before, where the prediction held and where it did not."""
+
+HELD = 0.1
+"""Deviance above the one expected, relative to the limit, up to which a prediction held."""
+
+FIRST_DECADES = 0.3
+"""Largest first step of the coordinate of an unknown on a logarithmic scale."""
+
+JUMP = 1.5
+"""Root of the deviance, relative to that of its limit, above which a step is repeated shorter."""
+
+MAX_REPEATS = 8
+"""Largest number of times that a step is made shorter, by half at least."""
+
+MAX_POINTS = 60
+"""Largest number of points on one side."""
+
+MAX_EVALUATIONS = 3000
+"""Number of evaluations of the model after which a side ends."""
+
+MAX_REFITS = 8
+"""Largest number of fits that find an end of the interval."""
+
+END_ACCURACY = 5e-4
+"""Error of an end of the interval, relative to its distance from the estimate."""
+
+GAIN = 1e-4
+"""Decrease of the deviance, relative to the limit, that is too small for another step of a fit."""
+
+BETTER = 0.01
+"""Deviance below that of the estimate, relative to the limit, that counts as a better optimum."""
+
+FLAT = 0.01
+"""Change of the deviance, relative to the limit, up to which a profile is flat."""
+
+FLAT_DECADES = 3.0
+"""Decades of the distance from the estimate over which it has to be, where there is no bound."""
+
+
+def trace(
+    family: Family,
+    first: Point,
+    sign: int,
+    deviance: Deviance,
+    limit: float,
+    logarithmic: bool,
+    stop: Callable[[], bool],
+) -> Side:
+    """Return one side of a profile.
+
+    Parameters
+    ----------
+    family
+        The best fits for all values of the quantity.
+    first
+        That at the optimum.
+    sign
+        1 for the side of larger values, -1 for the other.
+    deviance, limit
+        The deviance, and its limit at the level of the interval.
+    logarithmic
+        Whether the coordinate is a logarithm to base 10.
+    stop
+        A function that says whether to end now.
+    """
+    return _Tracer(family, first, sign, deviance, limit, logarithmic, stop).side()
+
+
+class _Tracer:
+    def __init__(
+        self,
+        family: Family,
+        first: Point,
+        sign: int,
+        deviance: Deviance,
+        limit: float,
+        logarithmic: bool,
+        stop: Callable[[], bool],
+    ) -> None:
+        self.family = family
+        self.first = first
+        self.sign = sign
+        self.deviance = deviance
+        self.limit = limit
+        self.logarithmic = logarithmic
+        self.stop = stop
+        self.edge = family.upper if sign > 0 else family.lower
+        # Costs are compared in units of the limit; without a variance all are infinitely far away.
+        self.gain = 0.5 * GAIN * limit * deviance.variance
+        self.counts = family.evaluations, family.minimisations
+
+    def side(self) -> Side:
+        points = [self.first]
+        step = math.inf
+        growth = GROWTH
+        while True:
+            here = points[-1]
+            if self.rise(here) < -BETTER:
+                return self.ended(points, None, "better", better=here.vector)
+            if self.root(here) >= 1:
+                break
+            if here.at == self.edge:
+                return self.ended(points, None, "bound")
+            if len(points) > MAX_POINTS:
+                return self.ended(points, None, "points", f"it takes more than {MAX_POINTS} points")
+            if self.family.evaluations > MAX_EVALUATIONS:
+                said = f"it takes more than {MAX_EVALUATIONS} evaluations of the model"
+                return self.ended(points, None, "points", said)
+            if self.flat(points):
+                return self.ended(points, None, "flat")
+            if self.stop():
+                return self.ended(points, None, "stopped")
+            wanted = min(self.wanted_step(here), growth * step, self.first_step(step))
+            found, step, held = self.advance(points, wanted)
+            if isinstance(found, str):
+                if self.stop():
+                    return self.ended(points, None, "stopped")
+                return self.ended(points, None, "failed", found)
+            if self.blocked(here, found, step):
+                return self.ended([*points, found], None, "bound")
+            growth = GROWTH if held else SMALL_GROWTH
+            points.append(found)
+        end, points = self.interval_end(points)
+        if end is None:
+            better = next((p for p in points if self.rise(p) < -BETTER), None)
+            if better is not None:
+                return self.ended(points, None, "better", better=better.vector)
+            if self.stop():
+                return self.ended(points, None, "stopped")
+            return self.ended(
+                points, None, "failed", "the end of the interval could not be refined"
+            )
+        return self.ended(points, end, "limit")
+
+    # Steps ------------------------------------------------------------------------------------
+
+    def rise(self, point: Point) -> float:
+        """Return the deviance relative to its limit."""
+        return self.deviance.at(point.cost) / self.limit
+
+    def root(self, point: Point) -> float:
+        return math.sqrt(max(self.rise(point), 0.0))
+
+    def derivatives(self, point: Point) -> tuple[float, float]:
+        """Return the first derivative of the rise outwards, and the second."""
+        factor = 2 / (self.deviance.variance * self.limit)
+        return self.sign * point.slope * factor, point.curvature * factor
+
+    def wanted_step(self, here: Point) -> float:
+        """Return the step after which the deviance will have risen enough."""
+        root = self.root(here)
+        target = root + STEP
+        if target > 1 - 0.5 * STEP:
+            target = BEYOND
+        rise = target**2 - self.rise(here)
+        slope, curvature = self.derivatives(here)
+        # The positive root of slope h + curvature h^2/2 = rise.
+        discriminant = slope**2 + 2 * curvature * rise
+        bottom = slope + math.sqrt(max(discriminant, 0.0))
+        if slope < 0 and 0.5 * slope**2 > BETTER * curvature > 0:
+            return -slope / curvature  # to another minimum, which may be lower
+        return 2 * rise / bottom if bottom > 0 else math.inf
+
+    def first_step(self, step: float) -> float:
+        """Return the largest step where none has been made yet."""
+        if math.isfinite(step):
+            return math.inf
+        if self.logarithmic:
+            return FIRST_DECADES
+        size = abs(self.first.at)
+        width = self.family.upper - self.family.lower
+        if math.isfinite(width):
+            return 0.1 * width if size == 0 else min(size, 0.1 * width) or 0.1 * width
+        return size if size > 0 else 1.0
+
+    def advance(self, points: list[Point], wanted: float) -> tuple[Point | str, float, bool]:
+        """Return the next point, the step to it, and whether the prediction held."""
+        here = points[-1]
+        shorter = 1.0
+        found: Point | str = ""
+        for _ in range(MAX_REPEATS):
+            at = here.at + self.sign * wanted * shorter
+            if self.sign * (at - self.edge) >= -1e-3 * wanted * shorter:
+                at = self.edge
+            found = self.family.point(points[-2:], at, self.gain)
+            if isinstance(found, str):
+                shorter *= 0.25
+            elif self.root(found) > JUMP and self.root(found) - self.root(here) > 2.5 * STEP:
+                # Perhaps another branch: the same from where we are, and then a shorter step.
+                still = replace(here, tangent=np.zeros_like(here.tangent))
+                again = self.family.point([still], at, self.gain)
+                if not isinstance(again, str) and again.cost < found.cost:
+                    found = again
+                if self.root(found) <= JUMP:
+                    return found, abs(at - here.at), False
+                shorter *= max(0.25, min(0.5, STEP / (self.root(found) - self.root(here))))
+            else:
+                slope, curvature = self.derivatives(here)
+                h = abs(found.at - here.at)
+                expected = self.rise(here) + slope * h + 0.5 * curvature * h * h
+                held = self.rise(found) <= HELD + 1.25 * expected
+                return found, abs(at - here.at), held
+            if self.stop():
+                break
+        return found, wanted * shorter, False
+
+    def blocked(self, here: Point, found: Point, step: float) -> bool:
+        """Tell whether a quantity that is pulled does not move any more: bounds hold it."""
+        return not self.family.exact and abs(found.at - here.at) < 0.01 * step
+
+    def flat(self, points: list[Point]) -> bool:
+        """Tell whether a profile without a bound is flat over decades."""
+        if math.isfinite(self.edge):
+            return False
+        unit = 1.0 if self.logarithmic else max(abs(self.first.at), 1e-300)
+        distances = np.array([abs(p.at - self.first.at) for p in points]) / unit
+        decades = distances if self.logarithmic else np.log10(np.maximum(distances, 1e-300))
+        if not self.logarithmic and distances[-1] < 10**FLAT_DECADES:
+            return False
+        within = decades >= decades[-1] - FLAT_DECADES
+        rises = np.array([self.rise(p) for p in points])
+        enough = bool(decades[-1] - decades[0] >= FLAT_DECADES)
+        return enough and float(np.ptp(rises[within])) <= FLAT
+
+    # The end of the interval ------------------------------------------------------------------
+
+    def interval_end(self, points: list[Point]) -> tuple[float | None, list[Point]]:
+        """Return where the deviance meets its limit between the last two points."""
+        *inside, outside = points
+        low, high = inside[-1], outside
+        kept = [*inside]
+        beyond = [outside]
+        for _ in range(MAX_REFITS):
+            at = self.crossing(low, high)
+            nearer = [high, low] if abs(at - low.at) < abs(at - high.at) else [low, high]
+            found = self.family.point(nearer, at, 0.1 * self.gain)
+            if isinstance(found, str):
+                return None, [*kept, *beyond]
+            slope, _ = self.derivatives(found)
+            (kept if self.root(found) < 1 else beyond).append(found)
+            if self.rise(found) < -BETTER:
+                return None, [*kept, *beyond]
+            shift = (1 - self.rise(found)) / slope if slope > 0 else math.inf
+            reach = abs(found.at - self.first.at)
+            if abs(shift) <= END_ACCURACY * reach:
+                points = sorted([*kept, *beyond], key=lambda p: self.sign * p.at)
+                return found.at + self.sign * shift, points
+            if abs(high.at - low.at) <= END_ACCURACY * reach:
+                # A step of the profile: the interval ends there.
+                return high.at, sorted([*kept, *beyond], key=lambda p: self.sign * p.at)
+            if self.rise(found) < 1:
+                low = found
+            else:
+                high = found
+            if self.stop():
+                break
+        return None, [*kept, *beyond]
+
+    def crossing(self, low: Point, high: Point) -> float:
+        """Return where the cubic through two points meets the limit."""
+        from scipy.optimize import brentq
+
+        h = abs(high.at - low.at)
+        a, b = self.rise(low), self.rise(high)
+        da, db = self.derivatives(low)[0] * h, self.derivatives(high)[0] * h
+
+        def excess(s: float) -> float:
+            return float(
+                a * (1 + 2 * s) * (1 - s) ** 2
+                + da * s * (1 - s) ** 2
+                + b * s**2 * (3 - 2 * s)
+                + db * s**2 * (s - 1)
+                - 1
+            )
+
+        s = float(brentq(excess, 0.0, 1.0, xtol=1e-9))
+        return low.at + self.sign * h * min(max(s, 0.01), 0.99)
+
+    def ended(
+        self,
+        points: list[Point],
+        limit: float | None,
+        end: End,
+        reason: str = "",
+        better: Array | None = None,
+    ) -> Side:
+        family, outward = self.family, points[1:]
+        n = len(self.first.vector)
+        factor = 2 / self.deviance.variance
+        return Side(
+            np.array([p.at for p in outward]),
+            np.array([self.deviance.at(p.cost) for p in outward]),
+            np.array([factor * p.slope for p in outward]),
+            np.array([p.vector for p in outward]).reshape(len(outward), n),
+            math.nan if limit is None else limit,
+            end,
+            reason,
+            np.zeros(0) if better is None else better,
+            family.evaluations - self.counts[0],
+            family.minimisations - self.counts[1],
+        )

@@ -1,0 +1,278 @@
+"""Profile likelihoods: exact for linear models, and right where linearisation is not."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+import odefit
+from odefit import Control, Model, Problem, SingleShooting
+from odefit.assessment.profiles import ProfilesData, profiling
+from odefit.assessment.profiles.profiling import profile_all
+from odefit.methods.estimate import Status
+from odefit.problem.arrays import Array
+from odefit.problem.errors import InputError
+
+TIMES = np.linspace(0.0, 5.0, 8)
+VALUES = 1 + 2 * TIMES + 0.3 * np.random.default_rng(3).normal(size=8)
+
+DECAY_TIMES = np.array([0.5, 1.0, 2.0, 4.0, 6.0, 9.0])
+DECAY = 3.0 * np.exp(-0.4 * DECAY_TIMES) + np.array([0.3, -0.2, 0.25, 0.1, -0.3, 0.2])
+
+
+def line(**more: Any) -> Problem:
+    """x = a + b t: linear regression."""
+    return Problem(
+        Model(ode={"x": "b"}),
+        {"t": TIMES, "x": VALUES},
+        {"b": {"guess": 1.0}},
+        {"x": {"guess": 0.0}},
+        **more,
+    )
+
+
+def decay(scale: str = "linear") -> Problem:
+    """x = a exp(-k t), with noise that is given."""
+    k = {"lower": 1e-4, "upper": 100.0, "guess": 0.5, "scale": scale}
+    return Problem(
+        Model(ode={"x": "-k*x"}),
+        {"t": DECAY_TIMES, "x": DECAY},
+        {"k": k, "a": {"guess": 2.0}},
+        {"x": "a"},
+        noise={"x": {"sd": 0.25}},
+    )
+
+
+def fitted(problem: Problem) -> Array:
+    (start,) = SingleShooting().solve(problem, Control()).starts
+    assert start.status is Status.CONVERGED, start.message
+    return start.vector
+
+
+def profiled(problem: Problem, *expressions: str, **more: Any) -> ProfilesData:
+    control = Control(**{k: more.pop(k) for k in ("executor", "checkpoint") if k in more})
+    keys = more.pop("keys", problem.keys)
+    return profile_all(problem, fitted(problem), 0.95, control, keys, expressions, **more)
+
+
+def decay_squares(k: float) -> float:
+    """Half the weighted sum of squares with the best a."""
+    basis = np.exp(-k * DECAY_TIMES)
+    a = float(basis @ DECAY / (basis @ basis))
+    return 0.5 * float(np.sum((DECAY - a * basis) ** 2)) / 0.25**2
+
+
+@pytest.mark.parametrize("noise", [None, {"x": {"sd": "estimate"}}])
+def test_intervals_of_a_linear_model_are_those_of_linear_regression(noise: Any) -> None:
+    found = profiled(line(noise=noise), "y = x + 3*b", keys=["b"])
+    slope, at_three = found.profiles
+    textbook = stats.linregress(TIMES, VALUES)
+    quantile = stats.t(6).ppf(0.975)
+    half = quantile * textbook.stderr
+    assert (slope.lower, slope.upper) == pytest.approx(
+        (textbook.slope - half, textbook.slope + half), rel=1e-4
+    )
+    residuals = VALUES - textbook.intercept - textbook.slope * TIMES
+    variance = float(residuals @ residuals) / 6
+    spread = float(np.sum((TIMES - TIMES.mean()) ** 2))
+    half = quantile * math.sqrt(variance * (1 / 8 + (3 - TIMES.mean()) ** 2 / spread))
+    middle = textbook.intercept + 3 * textbook.slope
+    assert (at_three.lower, at_three.upper) == pytest.approx(
+        (middle - half, middle + half), rel=1e-4
+    )
+    assert slope.verdict == at_three.verdict == "identifiable"
+    if noise is None:
+        assert slope.linear == pytest.approx((slope.lower, slope.upper), rel=1e-4)
+
+
+@pytest.mark.parametrize("scale", ["linear", "log10"])
+def test_the_interval_of_a_rate_is_that_of_many_refits(scale: str) -> None:
+    (rate,) = profiled(decay(scale), keys=["k"]).profiles
+    best = optimize.minimize_scalar(decay_squares, bounds=(0.05, 2.0), method="bounded").x
+    limit = stats.chi2(1).ppf(0.95)
+
+    def excess(k: float) -> float:
+        return 2 * (decay_squares(k) - decay_squares(best)) - limit
+
+    expected = optimize.brentq(excess, 0.01, best), optimize.brentq(excess, best, 5.0)
+    width = expected[1] - expected[0]
+    assert (rate.lower, rate.upper) == pytest.approx(expected, abs=2e-3 * width)
+    for k, deviance in zip(rate.values, rate.deviances, strict=True):
+        assert deviance == pytest.approx(
+            2 * (decay_squares(float(k)) - decay_squares(best)), abs=2e-3
+        )
+
+
+def test_an_unknown_and_the_same_as_an_expression_have_the_same_interval() -> None:
+    held, pulled = profiled(decay(), "same = k", keys=["k"]).profiles
+    width = held.upper - held.lower
+    assert (pulled.lower, pulled.upper) == pytest.approx((held.lower, held.upper), abs=2e-3 * width)
+
+
+def test_a_prediction_is_profiled_like_the_expression_that_it_is() -> None:
+    # Without a t0, the trajectory begins at the first data time, 0.5.
+    predicted, written = profiled(decay(), "x@3", "x3 = a*exp(-2.5*k)", keys=[]).profiles
+    width = written.upper - written.lower
+    assert (predicted.lower, predicted.upper) == pytest.approx(
+        (written.lower, written.upper), abs=2e-3 * width
+    )
+
+
+def test_a_flat_profile_without_effect_is_structurally_not_identifiable() -> None:
+    rates = {n: {"lower": 0.01, "upper": 10.0, "guess": 0.2} for n in ("k1", "k2")}
+    problem = Problem(
+        Model(ode={"x": "-(k1 + k2)*x"}),
+        {"t": DECAY_TIMES, "x": DECAY},
+        rates,
+        {"x": 3.0},
+        noise={"x": {"sd": 0.25}},
+    )
+    k1, together = profiled(problem, "k1 + k2", keys=["k1"]).profiles
+    assert together.verdict == "identifiable"
+    # Within the bounds, k1 can be anything below the upper limit of the sum.
+    assert k1.lower == -math.inf
+    assert k1.upper == pytest.approx(together.upper - 0.01, rel=1e-3)
+    assert k1.verdict == "practically not identifiable"
+    assert "within the bounds of k2" in k1.sentence
+
+
+def test_what_has_no_effect_is_flat_without_end() -> None:
+    problem = Problem(
+        Model(ode={"x": "-k*x", "z": "c - z"}, observables={"x": "x"}),
+        {"t": DECAY_TIMES, "x": DECAY},
+        {"k": {"lower": 0.0, "upper": 5.0, "guess": 0.4}, "c": {"guess": 1.0, "lower": 0.0}},
+        {"x": 3.0, "z": 0.0},
+        noise={"x": {"sd": 0.25}},
+    )
+    (c,) = profiled(problem, keys=["c"]).profiles
+    assert c.ends == ("bound", "flat")
+    assert c.verdict == "structurally not identifiable"
+    assert "c has no effect on what is measured" in c.sentence
+
+
+def test_a_limit_on_one_side_alone_is_said_as_such() -> None:
+    # Saturation: all large k fit alike.
+    times = np.array([0.0, 1.0, 2.0, 3.0, 4.0])
+    values = np.array([0.0, 2.05, 1.98, 2.02, 1.97])
+    problem = Problem(
+        Model(ode={"x": "k*(2 - x)"}),
+        {"t": times, "x": values},
+        {"k": {"lower": 0.01, "upper": 1e3, "guess": 8.0, "scale": "log10"}},
+        {"x": 0.0},
+        noise={"x": {"sd": 0.1}},
+    )
+    (k,) = profiled(problem).profiles
+    assert k.upper == math.inf
+    assert k.verdict == "practically not identifiable"
+    assert k.sentence.startswith(f"k > {k.lower:.4g}; no upper limit within the bounds")
+
+    def cost(rate: float) -> float:
+        left = values - 2 * (1 - np.exp(-rate * times))
+        return float(left @ left) / 0.01
+
+    lowest = min(cost(k) for k in np.geomspace(1, 1e3, 400))
+    expected = optimize.brentq(lambda r: cost(r) - lowest - stats.chi2(1).ppf(0.95), 0.5, 4.0)
+    assert k.lower == pytest.approx(expected, rel=2e-3)
+
+
+def test_a_better_optimum_on_the_way_is_adopted() -> None:
+    problem = Problem(
+        Model(ode={"x": "0"}, observables={"square": "k^2", "itself": "k"}),
+        {"t": [0.0], "square": [1.0], "itself": [0.3]},
+        {"k": {"lower": -3.0, "upper": 3.0, "guess": -0.95}},
+        {"x": 0.0},
+        noise={"square": {"sd": 0.6}, "itself": {"sd": 2.0}},
+    )
+    assert fitted(problem)[0] < 0
+    found = profiled(problem)
+    assert found.adopted
+    assert found.vector[0] > 0
+    assert found.profiles[0].deviances.min() == 0.0
+    assert "a better optimum was found" in found.message
+
+
+def test_the_number_of_workers_does_not_change_the_answer() -> None:
+    alone = profiled(decay())
+    with ThreadPoolExecutor(2) as executor:
+        together = profiled(decay(), executor=executor)
+    for one, other in zip(alone.profiles, together.profiles, strict=True):
+        assert (one.lower, one.upper) == (other.lower, other.upper)
+        assert np.array_equal(one.deviances, other.deviances)
+
+
+def test_finished_sides_are_found_in_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "checkpoint"
+    first = profiled(decay(), checkpoint=path)
+    monkeypatch.setattr(profiling, "trace", None)  # nothing is left to trace
+    again = profiled(decay(), checkpoint=path)
+    assert [p.sentence for p in again.profiles] == [p.sentence for p in first.profiles]
+    with pytest.raises(InputError, match="belongs to another"):
+        profiled(line(), checkpoint=path)
+
+
+def test_a_time_limit_returns_what_is_there() -> None:
+    problem = decay()
+    found = profile_all(problem, fitted(problem), 0.95, Control(deadline=0.0))
+    assert found.status is Status.TIME_LIMIT
+    assert found.profiles == ()
+    assert "not all profiles are complete" in found.message
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("k*q", "unknown name 'q'"),
+        ("k*", "expression"),
+        ("3 + 4", "nothing to estimate"),
+        ("q@3", "unknown name 'q'"),
+        ("x@now", "expected a number after '@'"),
+        ("x@-1", "before t0"),
+        ("x[other]@3", "unknown experiment 'other'"),
+    ],
+)
+def test_expressions_that_mean_nothing_are_refused(expression: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        profiled(decay(), expression, keys=[])
+
+
+def test_an_unknown_key_is_refused() -> None:
+    with pytest.raises(InputError, match="no unknown 'kk'; did you mean 'k'"):
+        profiled(decay(), keys=["kk"])
+
+
+def test_data_without_noise_have_no_profile() -> None:
+    problem = Problem(
+        Model(ode={"x": "b"}), {"t": TIMES, "x": 1 + 2 * TIMES}, {"b": {"guess": 1.0}}, {"x": 1.0}
+    )
+    with pytest.raises(InputError, match="to rounding"):
+        profiled(problem)
+
+
+def test_quantities_of_a_second_experiment_use_its_values() -> None:
+    experiments = [
+        odefit.Experiment("one", {"t": DECAY_TIMES, "x": DECAY}, constants={"c": 1.0}),
+        odefit.Experiment("two", {"t": DECAY_TIMES, "x": 2 * DECAY}, constants={"c": 2.0}),
+    ]
+    problem = Problem(
+        Model(ode={"x": "-k*x"}, constants={"c": 1.0}),
+        experiments=experiments,
+        parameters={"k": {"guess": 0.4, "lower": 0.0, "upper": 3.0}},
+        initial={"x": "3*c"},
+        noise={"x": {"sd": 0.3}},
+    )
+    first, second, product = profiled(
+        problem, "x@2", "x[two]@2", "p = c*k in [two]", keys=[]
+    ).profiles
+    assert second.estimate == pytest.approx(2 * first.estimate)
+    assert (second.lower, second.upper) == pytest.approx(
+        (2 * first.lower, 2 * first.upper), rel=1e-3
+    )
+    assert product.estimate == pytest.approx(2 * float(fitted(problem)[0]))
