@@ -294,6 +294,11 @@ def _resampling(
         search = replace(search, inflation=math.sqrt(deviance.estimated / deviance.degrees))
     if kind == "parametric":
         return search
+    if not forward.gaussian:
+        raise InputError(
+            f"kind = {kind!r} draws from residuals, which are alike under normal noise alone; "
+            "take kind = 'parametric'"
+        )
     return replace(search, pools=_pools(forward, evaluation, search.unit_sd))
 
 

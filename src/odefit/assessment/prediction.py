@@ -381,8 +381,8 @@ def noise_sds(
         known, first = np.unique(at, return_index=True)
         return np.asarray(np.interp(times, known, series.sds[first]))
     noise = problem.noise.get(name, Noise())
-    unknown = [i for i, u in enumerate(problem.unknowns) if u.key == f"{name}_sd"]
-    if noise.sd == "estimate" and not unknown:
+    unknown = [i for i, u in enumerate(problem.unknowns) if u.key == noise.unknown(name)]
+    if noise.spread == "estimate" and not unknown:
         return None
     values = np.abs(outputs[name][0].array(len(times)))
     every = np.arange(len(times))
@@ -393,6 +393,6 @@ def noise_sds(
         name,
         replace(condition, times=times),
         vector,
-        unknown[0] if unknown and noise.sd == "estimate" else None,
+        unknown[0] if unknown and noise.spread == "estimate" else None,
     )
     return block.sd.array(len(times))

@@ -127,7 +127,7 @@ def density_of(noise: Noise, series: Sequence[Series]) -> Density | None:
     censored = np.concatenate(
         [np.zeros(len(s.values), np.intp) if s.censored is None else s.censored for s in series]
     )
-    limits = np.concatenate([_limits(noise, s) for s in series], axis=1)
+    limits = np.concatenate([limits_of(noise, s) for s in series], axis=1)
     if noise.transform is not None:
         with np.errstate(all="ignore"):
             limits = np.log(limits) / (1.0 if noise.transform == "log" else math.log(10.0))
@@ -135,7 +135,7 @@ def density_of(noise: Noise, series: Sequence[Series]) -> Density | None:
     return (Counts if noise.counts else Density)(noise, censored, limits)
 
 
-def _limits(noise: Noise, series: Series) -> Array:
+def limits_of(noise: Noise, series: Series) -> Array:
     """Return the limits of quantification of each value, shape (2, n).
 
     Where the problem does not give them, they are those of the values that are censored.

@@ -16,6 +16,7 @@ from odefit.problem.problem import Problem
 from odefit.simulation.failure import Failure
 from odefit.simulation.forward import ForwardMap
 from odefit.simulation.noise import SeriesResiduals
+from odefit.simulation.random_values import random_series
 from odefit.simulation.trajectory import Trajectory
 
 Draw = Callable[[str, int], Array]
@@ -43,11 +44,12 @@ def with_simulated_data(
     trajectories
         The trajectories there, at the data times.
     draw
-        Where standardised residuals come from.
+        Where standardised residuals come from; those of noise that is not normal, or of censored
+        values, are drawn from its own density with `random`.
     unit_sd
         The standard deviation of noise that is not given (plain least squares).
     random
-        The source of the means of priors.
+        The source of the means of priors, and of noise that is not normal.
 
     Returns
     -------
@@ -65,6 +67,9 @@ def with_simulated_data(
             if isinstance(block, Failure):
                 return block
             noise = problem.noise.get(name, Noise())
+            if not noise.gaussian or measured.censored is not None:
+                series[name] = random_series(noise, measured, block, random)
+                continue
             residuals = factor * draw(name, len(measured.values))
             series[name] = _simulated(noise, measured, block, residuals)
         conditions.append(replace(condition, series=series))

@@ -1,0 +1,80 @@
+"""Noise that is not normal: every method works with it, or refuses it in a sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import odefit
+from odefit.methods.registry import METHODS, make_method
+
+TIMES = np.linspace(0.0, 4.0, 24)
+TRUTH = {"k": 0.7, "scale": 2.0}
+CURVE = 2.0 * np.exp(-0.7 * TIMES)
+
+NOISE: dict[str, dict[str, Any]] = {
+    "huber": {"sd": 0.05, "loss": "huber"},
+    "student": {"sd": "estimate", "loss": "student"},
+    "laplace": {"sd": 0.05, "distribution": "laplace"},
+    "log-normal": {"sd": 0.1, "distribution": "log-normal"},
+    "censored": {"sd": "estimate", "lower_limit": 0.3},
+    "poisson": {"distribution": "poisson"},
+    "negative binomial": {"distribution": "negative-binomial", "dispersion": "estimate"},
+}
+
+
+def problem(name: str, seed: int = 2) -> odefit.Problem:
+    random = np.random.default_rng(seed)
+    noise = NOISE[name]
+    first = 1.0
+    if name == "poisson":
+        values, first = random.poisson(50 * CURVE).astype(float), 50.0
+    elif name == "negative binomial":
+        mean = 50 * CURVE
+        values, first = random.negative_binomial(10, 10 / (10 + mean)).astype(float), 50.0
+    elif name == "log-normal":
+        values = CURVE * np.exp(0.1 * random.standard_normal(24))
+    else:
+        values = CURVE + 0.05 * random.standard_normal(24)
+    bounds = {"k": {"lower": 0.05, "upper": 5}, "scale": {"lower": 0.1, "upper": 20}}
+    return odefit.Problem(
+        odefit.Model(ode={"x": "-k*x"}, observables={"y": "scale*x"}),
+        data={"t": TIMES, "y": values},
+        parameters=bounds,
+        initial={"x": first},
+        noise={"y": noise},
+    )
+
+
+PROVING = {"branch-and-bound", "outer-approximation"}
+SOON = {"student", "poisson"}
+"""Noise with which the fast tests go over all methods."""
+
+
+@pytest.mark.parametrize(
+    "noise", [n if n in SOON else pytest.param(n, marks=pytest.mark.slow) for n in NOISE]
+)
+@pytest.mark.parametrize("method", [m for m in METHODS if m not in PROVING])
+def test_methods_end_at_the_optimum_of_the_likelihood(method: str, noise: str) -> None:
+    one = problem(noise)
+    result = odefit.fit(one, make_method(method), seed=1)
+    expected = odefit.fit(one, seed=1)
+    assert result.log_likelihood == pytest.approx(expected.log_likelihood, abs=2e-3)
+    for name, value in TRUTH.items():
+        assert result.best.parameters[name] == pytest.approx(value, rel=0.25)
+
+
+@pytest.mark.parametrize("noise", [n for n in NOISE if n != "log-normal"])
+@pytest.mark.parametrize("method", sorted(PROVING))
+def test_methods_that_prove_refuse_in_a_sentence(method: str, noise: str) -> None:
+    with pytest.raises(odefit.InputError, match=r"noise\.y, .*another method") as refused:
+        odefit.fit(problem(noise), make_method(method))
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_a_certificate_is_not_given_for_other_noise() -> None:
+    result = odefit.fit(problem("student"), certify=True)
+    assert result.assessment.bounds is None or not result.assessment.bounds.closed
+    assert any("normal noise" in warning for warning in result.warnings)

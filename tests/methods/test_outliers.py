@@ -1,0 +1,160 @@
+"""Three outliers in 35 values are found by name, with a loss and without."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import odefit
+from odefit.methods.outliers import normal_unit
+from odefit.problem.noise import Noise
+from odefit.simulation.random_values import standard_values
+
+TIMES = np.linspace(0.0, 10.0, 35)
+WRONG = [6, 17, 28]
+JUMPS = [2.0, -1.5, 1.8]
+
+
+def growth(seed: int, noise: dict[str, Any], *, outliers: bool = True, drop: bool = False) -> Any:
+    random = np.random.default_rng(seed)
+    values = 5 / (1 + 24 * np.exp(-0.9 * TIMES)) + 0.05 * random.standard_normal(35)
+    kept = np.ones(35, dtype=bool)
+    if outliers:
+        values[WRONG] += JUMPS
+    if drop:
+        kept[WRONG] = False
+    return odefit.Problem(
+        odefit.Model(ode={"x": "r*x*(1 - x/K)"}),
+        data={"t": TIMES[kept], "x": values[kept]},
+        parameters={"r": {"lower": 0}, "K": {"lower": 0}},
+        initial={"x": {"lower": 0}},
+        noise={"x": noise},
+    )
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    "noise",
+    [
+        {"sd": 0.05, "loss": "student"},
+        {"sd": "estimate", "loss": "student"},
+        {"sd": 0.05, "loss": "huber"},
+    ],
+)
+def test_a_loss_names_the_outliers_and_fits_as_if_they_were_not_there(
+    seed: int, noise: dict[str, Any]
+) -> None:
+    result = odefit.fit(growth(seed, noise))
+    without = odefit.fit(growth(seed, {"sd": 0.05}, drop=True))
+    assert result.status.value == "converged"
+    assert [o.time for o in result.outliers] == pytest.approx(TIMES[WRONG])
+    assert [np.sign(o.distance) for o in result.outliers] == [-1.0, 1.0, -1.0]
+    assert all(o.weight < 0.1 for o in result.outliers)
+    assert without.uncertainty is not None
+    distance = np.abs(result.best.vector[:3] - without.best.vector)
+    assert (distance < 2 * without.uncertainty.standard_errors).all()
+    assert any("3 outliers count little" in w for w in result.warnings)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_plain_fit_ends_soon_and_says_which_values_look_like_outliers(seed: int) -> None:
+    result = odefit.fit(growth(seed, {"sd": 0.05}))
+    assert result.status.value == "converged"
+    assert len(result.starts) <= 20
+    assert [o.time for o in result.outliers] == pytest.approx(TIMES[WRONG])
+    said = next(w for w in result.warnings if "outliers" in w)
+    assert said.startswith("3 values look like outliers: x = ")
+    assert 'loss = "student"' in said
+
+
+def test_a_search_whose_starts_never_converge_ends_when_outliers_explain_that() -> None:
+    """Michaelis-Menten kinetics: the best plain fit is at the edge, where starts crawl."""
+    random = np.random.default_rng(0)
+    times = np.linspace(0, 10, 35)
+    model = odefit.Model(ode={"s": "-V*s/(K + s)"}, observables={"y": "s"})
+    parameters = {"V": {"lower": 0}, "K": {"lower": 0}}
+    blank = odefit.Problem(
+        model, {"t": times, "y": times}, parameters=parameters, initial={"s": 5.0}
+    )
+    simulation = odefit.simulate(blank, blank.vector({"V": 1.0, "K": 0.5}))
+    values = np.array(simulation.observables["y"]) + 0.05 * random.standard_normal(35)  # type: ignore[union-attr]
+    values[WRONG] += 5 * np.array([1, -1, 1])
+    problem = odefit.Problem(
+        model,
+        {"t": times, "y": values},
+        parameters=parameters,
+        initial={"s": 5.0},
+        noise={"y": {"sd": 0.05}},
+    )
+    result = odefit.fit(problem)
+    assert len(result.starts) <= 20
+    assert [o.time for o in result.outliers] == pytest.approx(times[WRONG])
+
+
+def test_right_data_have_no_outliers() -> None:
+    for noise in ({"sd": 0.05}, {"sd": 0.05, "loss": "student"}):
+        result = odefit.fit(growth(4, noise, outliers=False))
+        assert result.outliers == ()
+        assert not any("outlier" in w for w in result.warnings)
+
+
+def test_a_wrong_model_is_not_excused_by_outliers() -> None:
+    random = np.random.default_rng(0)
+    values = 3 + np.sin(3 * TIMES) + 0.05 * random.standard_normal(35)
+    problem = odefit.Problem(
+        odefit.Model(ode={"x": "r*x*(1 - x/K)"}),
+        data={"t": TIMES, "x": values},
+        parameters={"r": {"lower": 0, "upper": 10}, "K": {"lower": 0, "upper": 10}},
+        initial={"x": 3.0},
+        noise={"x": {"sd": 0.05}},
+    )
+    result = odefit.fit(problem, odefit.Automatic(most=30))
+    assert result.outliers == ()
+    assert result.status.value == "not converged"
+
+
+def test_outliers_survive_the_result_file(tmp_path: Any) -> None:
+    result = odefit.fit(growth(0, {"sd": 0.05, "loss": "student"}))
+    path = tmp_path / "result.json"
+    result.save(path)
+    assert list(odefit.load_result(path).outliers) == list(result.outliers)
+
+
+@pytest.mark.parametrize("loss", ["huber", "student"])
+def test_the_normal_unit_turns_an_estimated_scale_into_a_standard_deviation(loss: Any) -> None:
+    """The scale that a loss estimates of many normal values, times the unit, is their sd."""
+    from scipy.optimize import brentq
+
+    from odefit.simulation.densities import Density
+
+    noise = Noise(loss=loss)
+    values = np.random.default_rng(1).standard_normal(200_000)
+    density = Density(noise, np.zeros(len(values), np.intp), np.zeros((2, 0)))
+
+    def score(scale: float) -> float:
+        scales = np.full(len(values), scale)
+        return float(density.terms(values, np.zeros(len(values)), scales).scale_slopes.sum())
+
+    assert brentq(score, 0.3, 3.0) * normal_unit(noise) == pytest.approx(1.0, rel=5e-3)
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [Noise(loss="huber"), Noise(loss="student"), Noise(distribution="laplace"), Noise()],
+)
+def test_random_values_have_the_density(noise: Noise) -> None:
+    """Scores of location and scale have the expectations zero and the information as variance."""
+    from odefit.simulation.densities import Density
+
+    n = 200_000
+    values = standard_values(noise, n, np.random.default_rng(5))
+    density = Density(noise, np.zeros(n, np.intp), np.full((2, n), np.inf) * [[-1], [1]])
+    terms = density.terms(np.zeros(n), values, np.ones(n))
+    location = terms.residuals * terms.slopes
+    b, _, d = density.information(np.zeros(1), np.ones(1))[0]
+    assert abs(location.mean()) < 5 * b / np.sqrt(n)
+    assert abs(terms.scale_slopes.mean()) < 5 * d / np.sqrt(n)
+    assert location.std() == pytest.approx(b, rel=0.01)
+    assert terms.scale_slopes.std() == pytest.approx(d, rel=0.05)
