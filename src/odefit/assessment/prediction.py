@@ -111,7 +111,7 @@ class LinearBands:
         self._forward = forward
         self._vector = vector
         self._deviance = Deviance.of(forward, vector, evaluation)
-        jacobian = evaluation.jacobian
+        jacobian = evaluation.information
         norms = np.linalg.norm(jacobian, axis=0)
         self._effective = norms > 1e-13 * max(norms.max(initial=0.0), 1e-300)
         self._norms = np.where(self._effective, norms, 1.0)
