@@ -17,6 +17,7 @@ from odefit.assessment.certification import certify_answer
 from odefit.assessment.completeness import assess_completeness
 from odefit.assessment.continuity import assess_continuity
 from odefit.assessment.discretised import assess_agreement, assess_certificate
+from odefit.assessment.linear_checks import checked, with_curvature
 from odefit.assessment.local import assess_local
 from odefit.assessment.misfit import MAX_NAMED, Misfit, assess_misfit
 from odefit.assessment.parts import Assessment, Local, Uncertainty
@@ -211,7 +212,7 @@ def _result(
         conditions = 0 if best.nodes is None else best.nodes.equations
         uncertainty = _unless_interrupted(
             control,
-            lambda: assess_uncertainty(forward, best.vector, evaluation, level, conditions),
+            lambda: _uncertainty(found, estimate, level, conditions, control),
             lambda: None,
         )
         solutions = _unless_interrupted(
@@ -304,6 +305,17 @@ def _ends(estimate: Estimate, best: Start) -> list[Array]:
     others = sorted(estimate.starts, key=lambda s: s.cost)
     vectors = [best.vector, *(s.vector for s in others)]
     return [v for v in vectors if np.isfinite(v).all()]
+
+
+def _uncertainty(
+    found: Answer, estimate: Estimate, level: float, conditions: int, control: Control
+) -> Uncertainty:
+    """Return what linearisation says of the errors, with its intervals checked."""
+    at = found.forward, found.start.vector, found.evaluation
+    uncertainty = assess_uncertainty(*at, level, conditions)
+    uncertainty = checked(*at, uncertainty, conditions)
+    spent = sum(start.evaluations for start in estimate.starts)
+    return with_curvature(*at, uncertainty, spent, control.should_stop)
 
 
 def _determined(uncertainty: Uncertainty | None) -> bool:

@@ -18,6 +18,9 @@ from odefit.problem.parameters import Parameter
 from odefit.problem.problem import Problem
 from odefit.simulation.nodes import Nodes
 
+EQUALLY_WELL = "different solutions fit equally well"
+"""What a warning says of several solutions that are as good as the best."""
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:
@@ -101,6 +104,11 @@ class ResultData:
     routes: Sequence[Route] = ()
     outliers: Sequence[Outlier] = ()
     profiles: ProfilesData | None = None
+
+    @property
+    def ambiguous(self) -> bool:
+        """Whether other solutions fit as well as the best."""
+        return any(EQUALLY_WELL in warning for warning in self.warnings)
 
     @property
     def best(self) -> Solution:

@@ -15,7 +15,7 @@ from odefit.methods.estimate import Completeness, Estimate, Start, Status
 from odefit.methods.polish import Answer, evaluated
 from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
-from odefit.result_data import Solution, values_at
+from odefit.result_data import EQUALLY_WELL, Solution, values_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 
@@ -198,7 +198,7 @@ def ambiguity(problem: Problem, equal: Sequence[Solution]) -> list[str]:
         return []
     return [
         (
-            f"{len(equal)} different solutions fit equally well; they differ in {names}. "
+            f"{len(equal)} {EQUALLY_WELL}; they differ in {names}. "
             "The estimates shown are those of one of them; all are in the list of solutions"
         )
     ]

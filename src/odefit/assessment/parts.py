@@ -12,7 +12,15 @@ from typing import Literal
 from odefit.methods.estimate import Agreement, Certificate, Completeness
 from odefit.problem.arrays import Array
 
-Trouble = Literal["no effect", "not determined", "weakly determined", "at a bound", "fixed"]
+Trouble = Literal[
+    "no effect",
+    "not determined",
+    "weakly determined",
+    "at a bound",
+    "tied to a bound",
+    "not linear",
+    "fixed",
+]
 """Why an unknown has no standard error, or one to be taken with care."""
 
 OPTIONAL = {"optional": True}
@@ -140,6 +148,9 @@ class Uncertainty:
     corrected_noise
         By key, estimated noise parameters corrected for the unknowns that were fitted beside
         them: S/(n - p) instead of S/n. The estimate is the maximum of the likelihood.
+    notes
+        By key, why there is no interval or why it is not to be trusted, where `trouble` is not
+        enough.
     """
 
     keys: tuple[str, ...]
@@ -156,3 +167,4 @@ class Uncertainty:
     sentence: str = ""
     degrees_by_key: dict[str, float] = field(default_factory=dict, metadata=OPTIONAL)
     corrected_noise: dict[str, float] = field(default_factory=dict, metadata=OPTIONAL)
+    notes: dict[str, str] = field(default_factory=dict, metadata=OPTIONAL)

@@ -170,9 +170,15 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
     elif trouble == "weakly determined":
         identifiable = None
         note = _weak_note(value, std_error)
+        note = "; ".join([note, *filter(None, [uncertainty.notes.get(unknown.key)])])
     elif trouble == "at a bound":
         identifiable = None
         flag, note = _bound_note(value, unknown.parameter)
+    elif trouble == "tied to a bound":
+        identifiable = None
+        note = uncertainty.notes.get(unknown.key, "no interval: tied to an unknown at a bound")
+    elif trouble == "not linear":
+        note = uncertainty.notes.get(unknown.key, "the linear interval is not to be trusted")
     elif trouble == "fixed":
         identifiable = None
         note = "held fixed in the analysis"

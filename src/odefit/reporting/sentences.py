@@ -139,6 +139,8 @@ def _determined(result: ResultData) -> tuple[bool, str]:
     lost = [k for k, v in trouble.items() if v in ("no effect", "not determined")]
     weak = [k for k, v in trouble.items() if v == "weakly determined"]
     bound = [k for k, v in trouble.items() if v == "at a bound"]
+    tied = [k for k, v in trouble.items() if v == "tied to a bound"]
+    crooked = [k for k, v in trouble.items() if v == "not linear"]
     parts = []
     if lost:
         are = "is" if len(lost) == 1 else "are"
@@ -149,11 +151,23 @@ def _determined(result: ResultData) -> tuple[bool, str]:
         parts.append(f"Weakly determined: {some(weak)}.")
     if bound:
         parts.append(f"At a bound: {some(bound)}.")
-    if not parts:
-        if count == 1:
-            return True, "The data determine the one unknown."
-        return True, f"The data determine all {count} unknowns."
-    return False, " ".join(parts)
+    if tied:
+        parts.append(f"Determined only together with these, without an interval: {some(tied)}.")
+    good = not parts
+    if good:
+        them = "the one unknown" if count == 1 else f"all {count} unknowns"
+        if result.ambiguous:
+            good = False
+            parts.append(f"Near this solution the data determine {them}, but others fit as well.")
+        else:
+            parts.append(f"The data determine {them}.")
+    if crooked:
+        one = len(crooked) == 1
+        parts.append(
+            f"The linear interval{'' if one else 's'} of {some(crooked)} {'is' if one else 'are'} "
+            f"not to be trusted: profile {'it' if one else 'them'}."
+        )
+    return good, " ".join(parts)
 
 
 def some(names: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ from odefit.assessment.profiles.families import (
 )
 from odefit.assessment.profiles.pulled import OwnCoordinate, PulledQuantity
 from odefit.methods.scaling import Scaling
-from odefit.methods.trust_region import bounded_step
+from odefit.methods.trust_region import Tolerances, bounded_step, minimise, promised_decrease
 from odefit.methods.variable_projection import VariableProjection
 from odefit.problem.arrays import Array, IntArray
 from odefit.simulation import Failure, ForwardMap
@@ -87,6 +87,29 @@ class HeldUnknown(Common):
             if not isinstance(again, str) and (again.at - here.at) * (at - here.at) > 0:
                 return again
         return found
+
+    def coordinate(self, values: Array) -> Array:
+        """Return the coordinates of some values of the unknown."""
+        return np.log10(values) if self._logarithmic else np.asarray(values)
+
+    def lowest(self, near: Point, at: float, evaluations: int) -> float:
+        """Return the lowest cost at a value that a few evaluations find; infinite if they fail."""
+        coordinates = Coordinates.of(self._problem, near.vector, near.effects)
+        start = self._predicted([near], at, coordinates)
+        others = self._others
+        low, high = coordinates.lower[others], coordinates.upper[others]
+
+        def evaluate(u: Array) -> Model | None:
+            return self._model(at, u, start, coordinates)
+
+        tolerances = Tolerances(evaluations=evaluations, patience=evaluations + 1)
+        minimum = minimise(evaluate, start[others], low, high, tolerances)
+        found = minimum.evaluation
+        if found is None:
+            return math.inf
+        # What a further step promises is counted as gained.
+        at_end = found.residuals, found.jacobian, minimum.vector
+        return found.cost - promised_decrease(*at_end, low, high)
 
     def _pulled(self, here: Point) -> PulledQuantity:
         coordinate = OwnCoordinate(self._index, self._logarithmic)

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from odefit.assessment.deviance import Deviance
+from odefit.assessment.linear_checks import checked
 from odefit.assessment.parts import Direction, Uncertainty
 from odefit.assessment.profiles.checkpoint import SideCheckpoint
 from odefit.assessment.profiles.families import Family
@@ -296,7 +297,8 @@ def _assembled(
     vector = best.vector
     evaluation = forward.evaluate(vector)
     assert isinstance(evaluation, Evaluation), "the optimum has been evaluated before"
-    uncertainty = assess_uncertainty(forward, vector, evaluation, level)
+    at = forward, vector, evaluation
+    uncertainty = checked(*at, assess_uncertainty(*at, level))
     found = []
     for low, high in zip(tasks[::2], tasks[1::2], strict=True):
         if low not in sides and high not in sides:
