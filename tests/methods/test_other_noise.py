@@ -78,3 +78,12 @@ def test_a_certificate_is_not_given_for_other_noise() -> None:
     result = odefit.fit(problem("student"), certify=True)
     assert result.assessment.bounds is None or not result.assessment.bounds.closed
     assert any("normal noise" in warning for warning in result.warnings)
+
+
+@pytest.mark.parametrize("noise", NOISE)
+def test_starts_and_solutions_show_the_same_measure(noise: str) -> None:
+    result = odefit.fit(problem(noise), odefit.MultiStart(starts=3))
+    assert result.log_likelihood is not None
+    best = min(result.value_of(start) for start in result.starts)
+    assert result.measure == "-2 log L"
+    assert best == pytest.approx(-2 * result.log_likelihood, abs=0.02)

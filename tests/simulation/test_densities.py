@@ -257,3 +257,15 @@ def test_far_censored_values_keep_finite_residuals_and_derivatives() -> None:
     assert terms.residuals[-1] == pytest.approx(1e6, rel=1e-6)
     assert terms.slopes[-1] == pytest.approx(1.0, rel=1e-6)
     assert terms.residuals[0] == 0.0
+
+
+@pytest.mark.parametrize("beyond", [10.0, 20.0, 45.0])
+def test_values_that_are_sure_to_be_censored_have_no_information(beyond: float) -> None:
+    n = 9
+    predicted = np.linspace(beyond, 1.5 * beyond, n)
+    for side in (1.0, -1.0):
+        limits = np.stack([np.full(n, -np.inf), np.zeros(n)])
+        if side < 0:  # above an upper limit, or below a lower one
+            limits = np.stack([np.zeros(n), np.full(n, np.inf)])
+        density = Density(Noise(sd=1.0), np.full(n, -int(side)), limits)
+        assert np.abs(density.information(side * predicted, np.ones(n))).max() < 1e-8

@@ -16,7 +16,8 @@ from odefit.methods.estimate import Start
 from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.noise import known_sds
+from odefit.simulation.counts import LEAST_MEAN
+from odefit.simulation.noise import density_of, known_scales
 from odefit.simulation.residual_arrays import ResidualArrays
 
 OBJECTIVE = "objective"
@@ -65,7 +66,7 @@ class FitMeasure:
 
 def noise_is_given(problem: Problem) -> bool:
     """Tell whether the noise is given or estimated; plain least squares otherwise."""
-    return any(n.sd is not None or n.relative is not None for n in problem.noise.values()) or any(
+    return any(n.known for n in problem.noise.values()) or any(
         s.sds is not None for c in problem.conditions for s in c.series.values()
     )
 
@@ -91,9 +92,17 @@ def _offset(problem: Problem) -> float | None:
     residuals = ResidualArrays(problem, VectorField.of(problem.model, problem.conditions))
     total = problem.size * math.log(2.0 * math.pi) - 2.0 * residuals.log_density_offset
     for block in residuals.series_rows:
-        known = known_sds(block.noise, block.series)
+        known = known_scales(block.noise, block.series)
         if known is None and block.sd_rows is None:
             return None  # an expression of constants
-        if known is not None:
+        density = density_of(block.noise, [block.series])
+        if density is not None:
+            # What does not depend on predictions is the same at any, such as the data themselves.
+            values = block.series.values
+            scale = np.ones(len(values)) if known is None else known
+            terms = density.terms(np.maximum(values, LEAST_MEAN), values, scale)
+            total += 2.0 * float(terms.constants.sum())
+            total += 0.0 if known is None else 2.0 * float(terms.scale_terms.sum())
+        elif known is not None:
             total += 2.0 * float(np.sum(np.log(known)))
     return total if math.isfinite(total) else None

@@ -92,13 +92,19 @@ def _lines(texts: Iterable[str]) -> list[RenderableType]:
     return [Padding(Text(text), (0, 0, 0, 2), expand=False) for text in texts]
 
 
+def _noise_kind(problem: Problem) -> tuple[str, str]:
+    if any(noise.counts and noise.spread == "estimate" for noise in problem.noise.values()):
+        return "noise parameter", "noise parameters"
+    return "standard deviation", "standard deviations"
+
+
 def _counts(problem: Problem) -> str:
     model = problem.model
     kinds = [u.kind for u in problem.unknowns]
     parts = [
         (kinds.count("parameter"), "parameter", "parameters"),
         (kinds.count("initial"), "initial value", "initial values"),
-        (kinds.count("noise"), "standard deviation", "standard deviations"),
+        (kinds.count("noise"), *_noise_kind(problem)),
     ]
     listed = [f"{n} {one if n == 1 else more}" for n, one, more in parts if n]
     of = f" ({', '.join(listed)})" if len(listed) > 1 else ""

@@ -229,10 +229,14 @@ class Density:
         """
         with np.errstate(all="ignore"):
             low, high = (self.limits - predicted) / scale
+        # Above zero, from the mirror image, since differences of numbers near one are rounding.
+        mirrored = low > 0
+        left, right = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
         ff, fs, ss = (
             upper - lower
-            for upper, lower in zip(_normal_moments(high), _normal_moments(low), strict=True)
+            for upper, lower in zip(_normal_moments(right), _normal_moments(left), strict=True)
         )
+        fs = np.where(mirrored, -fs, fs)
         for z in (low, -high):  # the same to the left and, mirrored, to the right
             at = np.where(np.isfinite(z), z, 0.0)
             part = np.where(np.isfinite(z), _hazard(at)[0] * _density(at), 0.0)
@@ -240,6 +244,7 @@ class Density:
             ff, fs, ss = ff + part, fs + side * at * part, ss + at * at * part
         b = np.sqrt(np.maximum(ff, 0.0))
         c = np.where(b > 0, fs / np.where(b > 0, b, 1.0), 0.0)
+        c = np.clip(c, -np.sqrt(np.maximum(ss, 0.0)), np.sqrt(np.maximum(ss, 0.0)))
         d = np.sqrt(np.maximum(ss - c * c, 0.0))
         return np.column_stack([b, c, d]) / np.reshape(scale * np.ones(len(b)), (-1, 1))
 
