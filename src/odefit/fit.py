@@ -153,7 +153,7 @@ def _tell(problem: Problem, control: Control, estimate: Estimate, doing: str) ->
     count = len(estimate.starts)
     measure = FitMeasure.of(problem)
     lowest = measure.of_start(estimate.best)
-    control.report(Progress(count, failed, lowest, 0, doing, measure.name))
+    control.report(Progress(count, failed, lowest, 0, doing, measure=measure.name))
 
 
 @dataclass(frozen=True)

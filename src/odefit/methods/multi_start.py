@@ -288,7 +288,7 @@ class MultiStart:
         _, hits = tolerance.best(starts)
         failed = sum(s.status is Status.FAILED for s in starts)
         lowest = min((measure.of_start(s) for s in starts), default=math.inf)
-        return Progress(len(starts), failed, lowest, hits, "multi-start", measure.name)
+        return Progress(len(starts), failed, lowest, hits, "multi-start", measure=measure.name)
 
     def _estimate(
         self, starts: list[Start], tolerance: CostTolerance, control: Control

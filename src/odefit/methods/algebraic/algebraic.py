@@ -331,7 +331,7 @@ class _Run:
         if self.control.report is not None:
             measure = FitMeasure.of(self.trajectories.problem)
             best = min((measure.of_start(s) for s in self.starts), default=math.inf)
-            progress = Progress(len(self.starts), 0, best, 0, message, measure.name)
+            progress = Progress(len(self.starts), 0, best, 0, message, measure=measure.name)
             self.control.report(progress)
 
     def _solutions_so_far(self, count: int) -> None:

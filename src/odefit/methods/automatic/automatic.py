@@ -351,7 +351,9 @@ class _Run:
         lowest = min((measure.of_start(s) for s in self.ends), default=math.inf)
         last = next((r.name for r in self.routes if self.ends[-1] in r.starts), "algebraic method")
         self.control.report(
-            Progress(len(self.ends), failed, lowest, self.evidence().hits, last, measure.name)
+            Progress(
+                len(self.ends), failed, lowest, self.evidence().hits, last, measure=measure.name
+            )
         )
 
     # The answer -----------------------------------------------------------------------------------
