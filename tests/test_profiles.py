@@ -97,3 +97,16 @@ def test_a_wider_level_has_a_wider_interval(
     wide = result.profile(["k"], level=0.99)["k"]
     assert wide.lower < profiles["k"].lower
     assert wide.upper > profiles["k"].upper
+
+
+def test_the_report_has_a_section_where_the_result_has_profiles(
+    result: odefit.Result, profiles: odefit.Profiles, tmp_path: Path
+) -> None:
+    page = tmp_path / "report.html"
+    result.report(page)
+    assert "Profile likelihood" not in page.read_text(encoding="utf-8")
+    result.with_profiles(profiles).report(page)
+    text = page.read_text(encoding="utf-8")
+    assert '<section id="profiles"' in text
+    assert "95 % intervals by the likelihood ratio" in text
+    assert "is not to be trusted" in text

@@ -21,9 +21,11 @@ from odefit.problem.parameters import Unknown
 from odefit.reporting import equations, sentences
 from odefit.reporting.curves import Curve, fit_curves
 from odefit.reporting.figures import bounds, correlation, fit, parameters, residuals, starts
+from odefit.reporting.figures.profiles import plot_profiles
 from odefit.reporting.mathml import Symbols
-from odefit.reporting.numbers import duration, significant
+from odefit.reporting.numbers import duration, level_words, significant
 from odefit.reporting.parameters import Row, interval_level, parameter_rows
+from odefit.reporting.profiles import cost_sentence, profile_rows
 from odefit.reporting.svg import Drawing, drawing
 from odefit.result_data import ResultData
 
@@ -36,6 +38,7 @@ SECTIONS = {
     "fit": "Fit",
     "residuals": "Residuals",
     "trust": "How far it can be trusted",
+    "profiles": "Profile likelihood",
     "starts": "Starts",
     "model": "Model",
     "data": "Data",
@@ -185,9 +188,14 @@ def report_values(result: ResultData) -> dict[str, Any]:
     write = equations.typeset_writer(symbols)
     measured = {name for c in problem.conditions for name in c.series}
     observables = problem.model.observables
+    shown = {"trust": bool(result.solutions), "profiles": result.profiles is not None}
     special = [(e.name, equations.special_words(e, write)) for e in problem.experiments[:MAX_ROWS]]
     return _values(result, symbols) | {
-        "sections": [(k, v) for k, v in SECTIONS.items() if k != "trust" or result.solutions],
+        "sections": [(k, v) for k, v in SECTIONS.items() if shown.get(k, True)],
+        "profile_rows": [] if result.profiles is None else profile_rows(result.profiles),
+        "plot_profiles": plot_profiles,
+        "profile_level": "" if result.profiles is None else level_words(result.profiles.level),
+        "profile_cost": "" if result.profiles is None else cost_sentence(result.profiles),
         "facts": _facts(result),
         "plots": PLOTS,
         "has_correlation": _has_correlation(result),

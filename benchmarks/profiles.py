@@ -1,0 +1,204 @@
+"""Profile likelihoods: their ends beside refits by another optimiser, and what they cost.
+
+    python benchmarks/profiles.py [--problems alpha-pinene enzyme FILE.json ...] [--out DIR]
+
+A problem is the name of one of the library, "enzyme" (Michaelis-Menten by mass action, of which
+only the product is measured: 40 values with a standard deviation of 0.1, rates 100, 300 and 10
+within [1e-2, 1e5]), or a file: TOML, or the same as JSON. All is computed on one core.
+
+fit, profiles
+    Evaluations of the model and seconds of the default fit, and of all profiles; the last column is
+    the ratio of the seconds.
+ends
+    Ends that were found, of how many there are (open ones are not counted), and of those, the
+    largest error relative to the width of the interval (to the distance from the estimate where the
+    other end is open). At each end the unknown is held and the others are fitted again by
+    scipy.optimize.minimize (SLSQP) in logarithms where the scale is logarithmic, from the estimate
+    and from several points between it and random ones; the deviance there, over the slope between
+    the refits at both sides of the end, tells the error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import machine, markdown, publish
+from common import seconds as in_seconds
+from scipy.optimize import minimize
+
+import odefit
+from odefit.assessment.deviance import Deviance
+from odefit.assessment.profiles import Profile
+from odefit.methods.scaling import Scaling
+from odefit.problem.files import problem_from_mapping
+from odefit.simulation import Evaluation, ForwardMap, Simulation
+
+ATTEMPTS = 3
+"""Numbers of random starts of a refit beside that from the estimate."""
+
+ASIDE = 0.02
+"""Distance of the two refits beside an end, relative to its distance from the estimate."""
+
+
+def enzyme() -> odefit.Problem:
+    """Michaelis-Menten by mass action."""
+    times = np.linspace(0.25, 10.0, 40)
+    model = odefit.Model(
+        ode={
+            "E": "-k1*E*S + (km1 + k2)*ES",
+            "S": "-k1*E*S + km1*ES",
+            "ES": "k1*E*S - (km1 + k2)*ES",
+            "P": "k2*ES",
+        },
+        observables={"P": "P"},
+    )
+    rates = {k: {"lower": 1e-2, "upper": 1e5, "scale": "log10"} for k in ("k1", "km1", "k2")}
+    initial = {"E": 0.1, "S": 10.0, "ES": 0.0, "P": 0.0}
+    noise = {"P": {"sd": 0.1}}
+    empty = odefit.Problem(model, {"t": times, "P": 0 * times}, rates, initial, noise=noise)
+    exact = odefit.simulate(empty, np.array([100.0, 300.0, 10.0]), times)
+    assert isinstance(exact, Simulation)
+    data = {
+        "t": times,
+        "P": exact.observables["P"] + 0.1 * np.random.default_rng(0).normal(size=len(times)),
+    }
+    return odefit.Problem(model, data, rates, initial, noise=noise, name="enzyme")
+
+
+def loaded(name: str) -> odefit.Problem:
+    """The problem of that name or in that file."""
+    if name == "enzyme":
+        return enzyme()
+    if name.endswith(".json"):
+        return problem_from_mapping(json.loads(Path(name).read_text(encoding="utf-8")))
+    return odefit.load(name) if name.endswith(".toml") else odefit.library.load(name)
+
+
+class Refits:
+    """Refits with one unknown held, by an optimiser of SciPy."""
+
+    def __init__(self, problem: odefit.Problem, vector: np.ndarray) -> None:
+        self.forward = ForwardMap(problem)
+        self.scaling = Scaling.of(problem)
+        evaluation = self.forward.evaluate(vector)
+        assert isinstance(evaluation, Evaluation)
+        self.deviance = Deviance.of(self.forward, vector, evaluation)
+        self.vector = vector
+        self.sizes = np.where(self.scaling.logarithmic, 1.0, np.maximum(np.abs(vector), 1e-300))
+
+    def lowest(self, index: int, at: float, starts: list[np.ndarray]) -> tuple[float, np.ndarray]:
+        """The lowest deviance with the unknown at this coordinate, and its vector."""
+        others = np.arange(len(self.vector)) != index
+        sizes = self.sizes[others]
+
+        def full(u: np.ndarray) -> np.ndarray:
+            z = np.empty(len(self.vector))
+            z[others], z[index] = u * sizes, at
+            return self.scaling.natural(z)
+
+        def cost(u: np.ndarray) -> Any:
+            x = full(u)
+            found = self.forward.evaluate(x)
+            if not isinstance(found, Evaluation):
+                return 1e10, np.zeros(len(u))
+            gradient = (found.jacobian.T @ found.residuals) * self.scaling.derivative(x)
+            value = self.deviance.at(found.cost)
+            return value, 2 / self.deviance.variance * gradient[others] * sizes
+
+        bounds = list(
+            zip(self.scaling.lower[others] / sizes, self.scaling.upper[others] / sizes, strict=True)
+        )
+        best, where = math.inf, self.vector
+        for start in starts:
+            u = self.scaling.coordinates(start)[others] / sizes
+            options: Any = {"maxiter": 500, "ftol": 1e-10}
+            for _ in range(3):
+                with np.errstate(all="ignore"):
+                    end = minimize(
+                        cost, u, jac=True, bounds=bounds, method="SLSQP", options=options
+                    )
+                u = end.x
+            if end.fun < best:
+                best, where = float(end.fun), full(end.x)
+        return best, where
+
+    def error(
+        self, profile: Profile, end: float, limit: float, random: np.random.Generator
+    ) -> float:
+        """The error of an end in its coordinate."""
+        index = self.forward.problem.keys.index(profile.key)
+        at = math.log10(end) if profile.logarithmic else end
+        middle = math.log10(profile.estimate) if profile.logarithmic else profile.estimate
+        starts = [self.vector]
+        for _ in range(ATTEMPTS):
+            z = self.scaling.coordinates(self.vector)
+            z = z + 0.3 * self.sizes * random.normal(size=len(z))
+            starts.append(self.scaling.natural(np.clip(z, self.scaling.lower, self.scaling.upper)))
+        here, where = self.lowest(index, at, starts)
+        aside = ASIDE * (at - middle)
+        beyond, _ = self.lowest(index, at + aside, [where])
+        before, _ = self.lowest(index, at - aside, [where])
+        return abs((here - limit) / ((beyond - before) / (2 * aside)))
+
+
+def row(name: str) -> list[str]:
+    """One problem."""
+    problem = loaded(name)
+    began = time.perf_counter()
+    result = odefit.fit(problem, jobs=1)
+    fit = time.perf_counter() - began
+    began = time.perf_counter()
+    profiles = result.profile(jobs=1)
+    spent = time.perf_counter() - began
+    refits = Refits(problem, profiles.vector)
+    random = np.random.default_rng(1)
+    worst, wanted, found, checked = 0.0, 0, 0, 0
+    for profile in profiles.profiles:
+        scale = np.log10 if profile.logarithmic else np.asarray
+        limits = [v for v in (profile.lower, profile.upper) if math.isfinite(v)]
+        wanted += sum(not math.isinf(v) for v in (profile.lower, profile.upper))
+        found += len(limits)
+        width = (
+            float(scale(profile.upper) - scale(profile.lower))
+            if profile.closed
+            else max([abs(float(scale(v) - scale(profile.estimate))) for v in limits], default=1.0)
+        )
+        for end in limits:
+            worst = max(worst, refits.error(profile, end, profiles.limit, random) / width)
+            checked += 1
+    return [
+        problem.name,
+        str(len(problem.keys)),
+        str(sum(s.evaluations for s in result.starts)),
+        in_seconds(fit),
+        str(profiles.evaluations),
+        str(profiles.minimisations),
+        in_seconds(spent),
+        f"{spent / fit:.2f}",
+        f"{found} of {wanted}",
+        f"{100 * worst:.2g} %",
+    ]
+
+
+def main() -> None:
+    """Run what was asked for, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--problems", nargs="+", default=["alpha-pinene", "enzyme"])
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    header = (
+        "problem", "unknowns", "evaluations of the fit", "fit", "evaluations of the profiles",
+        "refits", "profiles", "profiles/fit", "ends found", "largest error",
+    )  # fmt: skip
+    rows = [row(name) for name in options.problems]
+    publish(f"{machine()}\n\n{markdown(header, rows)}\n", options.out)
+
+
+if __name__ == "__main__":
+    main()
