@@ -21,7 +21,17 @@ TROUBLED = examples.troubled()
 ALPHA_PINENE = examples.alpha_pinene()
 FAILED = examples.failed()
 
-COLUMNS = ["kind", "estimate", "std_error", "ci_low", "ci_high", "identifiable", "note", "unit"]
+COLUMNS = [
+    "kind",
+    "estimate",
+    "std_error",
+    "rse",
+    "ci_low",
+    "ci_high",
+    "identifiable",
+    "note",
+    "unit",
+]
 
 
 @pytest.mark.parametrize(
@@ -38,7 +48,7 @@ def test_every_number_that_is_missing_has_a_reason(result: Result) -> None:
     table = result.parameters
     assert list(table.columns) == COLUMNS
     assert set(result.problem.keys) <= set(table.index)
-    numbers = table[["estimate", "std_error", "ci_low", "ci_high"]]
+    numbers = table[["estimate", "std_error", "rse", "ci_low", "ci_high"]]
     incomplete = table[numbers.isna().any(axis=1)]
     assert (incomplete["note"].str.len() > 0).all()
     for value in table["identifiable"]:
@@ -178,7 +188,7 @@ def test_a_result_prints_as_a_readable_summary() -> None:
     text = str(ALPHA_PINENE)
     assert "alpha-pinene" in text
     assert "The fit converged to a local optimum." in text
-    assert re.search(r"p1 +5\.926e-05 +2\.6e-07 +\[5\.873e-05, 5\.979e-05\]", text)
+    assert re.search(r"p1 +5\.926e-05 +2\.6e-07 +0\.44 +\[5\.873e-05, 5\.979e-05\]", text)
     assert "seed 20240601" in text
     assert "\x1b" not in text
     assert repr(ALPHA_PINENE) == (

@@ -13,14 +13,23 @@ from typing import TypeVar
 
 import numpy as np
 
+from odefit.assessment.bad_fits import intervals_of_bad_fit, misfit_warnings, weighed_down
 from odefit.assessment.certification import certify_answer
 from odefit.assessment.completeness import assess_completeness
 from odefit.assessment.continuity import assess_continuity
 from odefit.assessment.discretised import assess_agreement, assess_certificate
+from odefit.assessment.goodness import assess_goodness
 from odefit.assessment.linear_checks import checked, with_curvature
 from odefit.assessment.local import assess_local
-from odefit.assessment.misfit import MAX_NAMED, Misfit, assess_misfit
-from odefit.assessment.parts import Assessment, Local, Uncertainty
+from odefit.assessment.misfit import Misfit, assess_misfit
+from odefit.assessment.parts import (
+    INTERVAL_CHOICES,
+    Assessment,
+    Goodness,
+    Local,
+    Treatment,
+    Uncertainty,
+)
 from odefit.assessment.uncertainty import assess_uncertainty
 from odefit.methods.control import Control, Method, Progress, interruptible
 from odefit.methods.cost_tolerance import CostTolerance
@@ -33,7 +42,7 @@ from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
 from odefit.result import Result, Solution
-from odefit.simulation import ForwardMap
+from odefit.simulation import Evaluation, ForwardMap
 from odefit.solutions import (
     ambiguity,
     bounded,
@@ -76,6 +85,7 @@ def fit(
     level: float = CONFIDENCE_LEVEL,
     polish: bool | None = None,
     certify: bool = False,
+    intervals: Treatment = "as-is",
 ) -> Result:
     """Estimate the unknowns of `problem`, and say what the answer is worth.
 
@@ -109,6 +119,10 @@ def fit(
         Whether branch and bound (:class:`BranchAndBound`) proves, in the time that is left or in
         at most a minute, how much better any other values within the bounds could be. It needs
         finite bounds of all unknowns, and few of these.
+    intervals
+        What becomes of standard errors and intervals where the residuals are no noise
+        (``result.goodness.bad``): they stay ``"as-is"`` below a sentence that says so, are
+        ``"scaled"`` by the root of the reduced chi-square, or ``"withheld"``.
 
     Raises
     ------
@@ -125,6 +139,9 @@ def fit(
     """
     began = time.perf_counter()
     _check(problem, seed, time_limit, jobs, level)
+    if intervals not in INTERVAL_CHOICES:
+        wanted_choices = ", ".join(f'"{choice}"' for choice in INTERVAL_CHOICES)
+        raise InputError(f"intervals: expected one of {wanted_choices}, got {intervals!r}")
     seed = int(seed)
     if method is None or isinstance(method, str):
         method = make_method(method)
@@ -141,7 +158,8 @@ def fit(
     )
     with interruptible(control):
         estimate = method.solve(problem, _leaving_time(control, polish))
-        wanted = _Wanted(level, polish, getattr(method, "examines_structure", False), certify)
+        structure = getattr(method, "examines_structure", False)
+        wanted = _Wanted(level, polish, structure, certify, intervals)
         return _result(problem, method, estimate, control, began, wanted)
 
 
@@ -164,6 +182,7 @@ class _Wanted:
     polish: bool
     structure: bool
     certify: bool
+    intervals: Treatment
 
 
 def _leaving_time(control: Control, polish: bool) -> Control:
@@ -205,6 +224,7 @@ def _result(
     uncertainty = None
     misfit: Misfit | None = None
     outliers: tuple[Outlier, ...] = ()
+    goodness: Goodness | None = None
     status, message = estimate.status, estimate.message
     if found is not None:
         best, evaluation = found.start, found.evaluation
@@ -220,6 +240,15 @@ def _result(
             lambda: distinct_solutions(found, estimate, uncertainty),
             lambda: (solution(problem, best, evaluation, 1),),
         )
+        goodness = _unless_interrupted(
+            control,
+            lambda: _goodness(found, forward, evaluation),
+            lambda: None,
+        )
+        if uncertainty is not None:
+            uncertainty = intervals_of_bad_fit(
+                problem, best.vector, uncertainty, goodness, wanted.intervals
+            )
         proof = estimate.certificate
         proved = proof is not None and proof.closed
         constrained = best.nodes is not None and bool(best.nodes.constraints)
@@ -281,8 +310,8 @@ def _result(
             *problem.warnings,
             *forward.warnings,
             *([found.warning] if found is not None and found.warning else []),
-            *_misfit_warning(misfit, estimate),
-            *([_weighed_down(outliers)] if outliers and not (misfit and misfit.outliers) else []),
+            *misfit_warnings(misfit, goodness, _corroborated(estimate)),
+            *([weighed_down(outliers)] if outliers and not (misfit and misfit.outliers) else []),
             *([unproved] if unproved else []),
             *ambiguity(problem, equal),
             *_failed(estimate),
@@ -292,6 +321,7 @@ def _result(
         versions=_versions(),
         routes=estimate.routes,
         outliers=outliers,
+        goodness=goodness,
     )
 
 
@@ -330,19 +360,11 @@ def _corroborated(estimate: Estimate) -> bool:
     return sum(route.hits > 0 for route in estimate.routes) > 1
 
 
-def _misfit_warning(misfit: Misfit | None, estimate: Estimate) -> list[str]:
-    """Return a warning of residuals above the noise, where the answer counts as one."""
-    if misfit is None or misfit.unfit(_corroborated(estimate)):
-        return []
-    return [_capital(misfit.sentence)]
-
-
-def _weighed_down(outliers: Sequence[Outlier]) -> str:
-    """Return a sentence on the outliers of a robust fit."""
-    named = [f"{o.words} (weight {o.weight:.1g})" for o in outliers[:MAX_NAMED]]
-    more = f" and {len(outliers) - MAX_NAMED} more" if len(outliers) > MAX_NAMED else ""
-    count = "One outlier counts" if len(outliers) == 1 else f"{len(outliers)} outliers count"
-    return f"{count} little in this fit: {', '.join(named)}{more}"
+def _goodness(found: Answer, forward: ForwardMap, evaluation: Evaluation) -> Goodness | None:
+    """Return whether the residuals look like noise; None where they are rounding."""
+    if _unbeatable(found):
+        return None
+    return assess_goodness(forward, found.start.vector, evaluation)
 
 
 def _unbeatable(found: Answer) -> bool:

@@ -48,6 +48,7 @@ class Result(ResultData):
         """The estimates as a table indexed by key, known values too.
 
         Its columns are ``kind`` ("parameter", "initial" or "noise"), ``estimate``, ``std_error``,
+        ``rse`` (the relative standard error in per cent),
         ``ci_low`` and ``ci_high`` (confidence limits, natural units; the level is in
         ``attrs["level"]``), ``identifiable`` (True, False, or None where that is not decided),
         ``note`` (why a number is missing or to be taken with care) and ``unit``.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from odefit.assessment.parts import Assessment, Uncertainty
+from odefit.assessment.parts import Assessment, Goodness, Uncertainty
 from odefit.assessment.profiles import ProfilesData
 from odefit.methods.estimate import Route, Start, Status
 from odefit.methods.fit_measure import OBJECTIVE, FitMeasure, likelihood_name, prior_squares
@@ -87,6 +87,8 @@ class ResultData:
         the residuals of a fit without one.
     profiles
         Profile likelihoods, where they were made and kept with the result.
+    goodness
+        Whether the residuals look like noise; None where there is nothing to say.
     """
 
     problem: Problem
@@ -104,6 +106,7 @@ class ResultData:
     routes: Sequence[Route] = ()
     outliers: Sequence[Outlier] = ()
     profiles: ProfilesData | None = None
+    goodness: Goodness | None = None
 
     @property
     def ambiguous(self) -> bool:

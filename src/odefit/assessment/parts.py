@@ -6,8 +6,9 @@ solutions, ``bounds`` (``global`` in result files) holds a lower bound together 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from odefit.methods.estimate import Agreement, Certificate, Completeness
 from odefit.problem.arrays import Array
@@ -92,6 +93,102 @@ class Assessment:
     continuity: Continuity | None = None
 
 
+Treatment = Literal["as-is", "scaled", "withheld"]
+"""What becomes of standard errors and intervals where the goodness of fit is bad."""
+
+INTERVAL_CHOICES: tuple[Treatment, ...] = get_args(Treatment)
+"""All of these, the default first."""
+
+CheckKind = Literal["chi-square", "pattern", "normality", "outliers"]
+"""What is asked of residuals: their size, their order in time, their distribution, single ones."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question that is asked of the residuals.
+
+    Attributes
+    ----------
+    kind
+        The question.
+    observable, experiment
+        Whose residuals they are; empty for those of all observables, None for all experiments.
+        Normality and outliers are asked of all observables at once; the worst is named.
+    count
+        The number of residuals.
+    statistic
+        Chi-square; the correlation of neighbours in time and half of that of next neighbours; the
+        statistic of Jarque and Bera; or minus the logarithm of the p-value of the largest residual.
+    p
+        The probability that noise alone gives any of the questions so clear an answer.
+    """
+
+    kind: CheckKind
+    observable: str
+    experiment: str | None
+    count: int
+    statistic: float = math.nan
+    p: float = 1.0
+
+
+@dataclass(frozen=True)
+class FarResidual:
+    """A measurement that lies far from the model.
+
+    Attributes
+    ----------
+    experiment, observable, time
+        Where it stands.
+    distance
+        Measured minus predicted value over the standard deviation of the other residuals.
+    p
+        The probability that any of the observable's residuals lies so far out by chance.
+    """
+
+    experiment: str
+    observable: str
+    time: float
+    distance: float
+    p: float
+
+
+@dataclass(frozen=True)
+class Goodness:
+    """Whether the residuals look like noise.
+
+    Attributes
+    ----------
+    bad
+        Whether they do not: a right model is called bad with a probability of 5 %.
+    p
+        The probability of so bad a verdict on a right model.
+    chi_square, degrees_of_freedom
+        Sum of the squares of residuals whose noise is given, over its variance, and its
+        expectation; NaN and 0 where no noise is given.
+    checks
+        What was asked of the residuals.
+    outliers
+        Measurements that lie far out, where the verdict is bad.
+    sentence
+        All this in words.
+    """
+
+    bad: bool
+    p: float
+    chi_square: float
+    degrees_of_freedom: float
+    checks: tuple[Check, ...] = ()
+    outliers: tuple[FarResidual, ...] = ()
+    sentence: str = ""
+
+    @property
+    def reduced_chi_square(self) -> float:
+        """Chi-square over its degrees of freedom; NaN where no noise is given."""
+        if not self.degrees_of_freedom > 0:
+            return math.nan
+        return self.chi_square / self.degrees_of_freedom
+
+
 @dataclass(frozen=True)
 class Direction:
     """A direction in which the data do not determine the unknowns.
@@ -141,6 +238,8 @@ class Uncertainty:
         By key, the reason why there is no standard error or why it cannot be trusted.
     sentence
         All this in words.
+    treatment
+        What has become of standard errors and intervals where the goodness of fit is bad.
     degrees_by_key
         By key, degrees of freedom where the noise is estimated, since observables with noise of
         their own do not tell alike of all unknowns. For the factor of a standard deviation they
@@ -168,3 +267,4 @@ class Uncertainty:
     degrees_by_key: dict[str, float] = field(default_factory=dict, metadata=OPTIONAL)
     corrected_noise: dict[str, float] = field(default_factory=dict, metadata=OPTIONAL)
     notes: dict[str, str] = field(default_factory=dict, metadata=OPTIONAL)
+    treatment: Treatment = field(default="as-is", metadata=OPTIONAL)

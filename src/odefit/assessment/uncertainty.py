@@ -123,8 +123,8 @@ def assess_uncertainty(
         if key not in trouble and is_weak(problem.unknowns[i], vector[i], errors[i]):
             trouble[key] = "weakly determined"
     each = np.full(n, degrees) if of_each is None else of_each
-    quantiles = np.array([_quantile(level, of) for of in each])
-    intervals = _intervals(problem, vector, errors, quantiles)
+    quantiles = np.array([quantile_of(level, of) for of in each])
+    intervals = intervals_of(problem, vector, errors, quantiles)
     corrected: dict[str, float] = {}
     if freedom is not None and freedom.enough:
         noise = zip(freedom.unknowns, freedom.corrected(vector), freedom.factors, strict=True)
@@ -190,7 +190,11 @@ def is_weak(unknown: Unknown, value: float, error: float) -> bool:
     return bool(math.isfinite(error) and error > limit)
 
 
-def _quantile(level: float, degrees: float) -> float:
+def quantile_of(level: float, degrees: float) -> float:
+    """Return the quantile of Student's t distribution (normal for infinite degrees of freedom).
+
+    It is NaN without degrees of freedom.
+    """
     from scipy.special import ndtri, stdtrit
 
     p = 0.5 + level / 2
@@ -214,12 +218,12 @@ def _of_noise(
     if factor:
         low, high = chi_square_interval(value, degrees, level)
     else:
-        half = _quantile(level, degrees) * error
+        half = quantile_of(level, degrees) * error
         low, high = value - half, value + half
     return max(low, unknown.parameter.lower), min(high, unknown.parameter.upper)
 
 
-def _intervals(problem: Problem, vector: Array, errors: Array, quantiles: Array) -> Array:
+def intervals_of(problem: Problem, vector: Array, errors: Array, quantiles: Array) -> Array:
     """Return intervals that are symmetric in the unknowns, or in their logarithms for log10."""
     half = quantiles * errors
     intervals = np.column_stack([vector - half, vector + half])

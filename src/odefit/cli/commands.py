@@ -64,6 +64,7 @@ def fit(options: argparse.Namespace) -> int:
                 progress=report,
                 checkpoint=checkpoint,
                 certify=options.certify,
+                intervals=options.intervals,
             )
 
     try:

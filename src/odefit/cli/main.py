@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from odefit.assessment.parts import INTERVAL_CHOICES
 from odefit.cli.commands import DONE, INTERRUPTED, UNUSABLE, check, fit, simulate
 from odefit.cli.profile import profile
 from odefit.methods.registry import METHODS, OPTIONS
@@ -81,6 +82,13 @@ def _add_fit(commands: Any) -> None:
         "--certify",
         action="store_true",
         help="prove, in the time left, how much better any other values within the bounds can be",
+    )
+    parser.add_argument(
+        "--intervals",
+        choices=INTERVAL_CHOICES,
+        default=INTERVAL_CHOICES[0],
+        help="what becomes of intervals where the residuals are no noise: as they are, scaled by "
+        "the root of the reduced chi-square, or withheld (default: %(default)s)",
     )
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the result to this file")
     parser.add_argument("--report", metavar="FILE.html", type=Path, help="write a report")

@@ -174,6 +174,7 @@ def _values(result: ResultData, symbols: Symbols) -> dict[str, Any]:
         "problem": result.problem,
         "symbols": symbols,
         "verdict": sentences.verdict(result),
+        "notes": [w for w in result.warnings if w != sentences.lack_of_fit(result)],
         "weighted": sentences.weighted(result.problem),
         "groups": [(title, [r for r in rows if r.kind == k]) for k, title in kinds.items()],
         "level": interval_level(result),
@@ -221,6 +222,9 @@ def _facts(result: ResultData) -> list[tuple[str, str]]:
         facts.append((_title(result.measure), number(result.value_of(best), 7)))
         if best.log_likelihood is not None:
             facts.append(("Weighted sum of squares", number(best.objective, 7)))
+        goodness = result.goodness
+        if goodness is not None and math.isfinite(goodness.reduced_chi_square):
+            facts.append(("Reduced chi-square", number(goodness.reduced_chi_square, 4)))
     return [
         *facts,
         ("Measured values", str(problem.size)),

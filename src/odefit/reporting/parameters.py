@@ -60,6 +60,18 @@ class Row:
     unknown: Unknown | None = None
 
     @property
+    def rse(self) -> float:
+        """The relative standard error (RSE) in per cent; NaN where there is none."""
+        if not (math.isfinite(self.std_error) and self.estimate):
+            return MISSING
+        return 100.0 * self.std_error / abs(self.estimate)
+
+    @property
+    def rse_shown(self) -> str:
+        """The relative standard error in per cent as a text; empty where there is none."""
+        return significant(self.rse, 2)
+
+    @property
     def shown(self) -> tuple[str, str, str, str]:
         """Estimate, error and limits as texts with the same last digit; empty where missing."""
         decade = decade_for(self.estimate, self.std_error)
@@ -105,7 +117,17 @@ def parameter_table(result: ResultData) -> pd.DataFrame:
     import pandas as pd
 
     rows = parameter_rows(result)
-    columns = ("kind", "estimate", "std_error", "ci_low", "ci_high", "identifiable", "note", "unit")
+    columns = (
+        "kind",
+        "estimate",
+        "std_error",
+        "rse",
+        "ci_low",
+        "ci_high",
+        "identifiable",
+        "note",
+        "unit",
+    )
     table = pd.DataFrame(
         {column: [getattr(row, column) for row in rows] for column in columns},
         index=pd.Index([row.key for row in rows], name="key"),
@@ -182,6 +204,9 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
     elif trouble == "fixed":
         identifiable = None
         note = "held fixed in the analysis"
+    elif uncertainty.treatment == "withheld" and not math.isfinite(std_error):
+        identifiable = None
+        flag, note = "withheld", "withheld, as the residuals are no noise"
     elif not math.isfinite(std_error):
         identifiable = None
         flag = "no std error"
@@ -193,6 +218,9 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
             if uncertainty.degrees_of_freedom <= 0
             else "the interval could not be computed"
         )
+    if not note and unknown.key in uncertainty.corrected_noise:
+        corrected = significant(uncertainty.corrected_noise[unknown.key], 4)
+        note = f"{corrected} when corrected for the unknowns that were fitted"
     return _row(
         unknown,
         value,

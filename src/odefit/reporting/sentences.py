@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from odefit.assessment.discretised import rounded_down
-from odefit.methods.estimate import Route, Start
+from odefit.methods.estimate import Route, Start, Status
 from odefit.problem.problem import Problem
 from odefit.reporting.numbers import percent, significant
 from odefit.result_data import ResultData
@@ -87,12 +87,27 @@ def verdict(result: ResultData) -> Verdict:
     sentences.append(_elsewhere(result))
     determined, words = _determined(result)
     sentences.append(words)
+    bad = lack_of_fit(result)
+    if bad:
+        sentences.insert(0, bad)
     tone: Tone = "caution"
     if ended == "failed":
         tone = "bad"
-    elif ended == "converged" and optimal and determined:
+    elif ended == "converged" and optimal and determined and not bad:
         tone = "good"
     return Verdict(tone, headline, tuple(sentences))
+
+
+def lack_of_fit(result: ResultData) -> str:
+    """Return a sentence on residuals that are no noise, which has to stand above the estimates.
+
+    It is empty where there is nothing to say, or where the message has said it.
+    """
+    goodness, local = result.goodness, result.assessment.local
+    if goodness is None or not goodness.bad:
+        return ""
+    told = result.status is Status.NOT_CONVERGED and local is not None and local.optimal
+    return "" if told and "the answer d" in result.message.lower() else goodness.sentence
 
 
 def sentence(text: str) -> str:
@@ -195,6 +210,8 @@ def findings(result: ResultData) -> Iterator[Finding]:
     continuity = result.assessment.continuity
     if continuity is not None:
         yield Finding("Continuity", continuity.sentence, continuity.fine)
+    if result.goodness is not None and not lack_of_fit(result):
+        yield Finding("Goodness of fit", result.goodness.sentence, not result.goodness.bad)
     if uncertainty is not None:
         full = uncertainty.rank == len(uncertainty.keys)
         yield Finding("Determined by the data", uncertainty.sentence, full)

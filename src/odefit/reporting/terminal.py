@@ -18,6 +18,7 @@ from odefit.reporting.parameters import Row, interval_level, parameter_rows
 from odefit.reporting.sentences import (
     data_sentence,
     findings,
+    lack_of_fit,
     objective_name,
     sentence,
     starts_sentence,
@@ -92,10 +93,12 @@ def _parts(result: ResultData, width: int, ascii_only: bool) -> Iterator[Rendera
             if width < NARROW_WIDTH
             else _routes(result, routes, ascii_only)
         )
-    if result.warnings:
+    bad = lack_of_fit(result)
+    warnings = [w for w in result.warnings if w != bad]  # which stands above the estimates
+    if warnings:
         yield Text("")
         yield Text("Please note", style="bold yellow")
-        yield from (bulleted(Text(warning)) for warning in result.warnings)
+        yield from (bulleted(Text(warning)) for warning in warnings)
 
 
 def _header(result: ResultData) -> RenderableType:
@@ -104,6 +107,9 @@ def _header(result: ResultData) -> RenderableType:
     title.append(f"  {result.method}, {duration(result.seconds)}, seed {result.seed}", style="dim")
     lines = [title, Text(data_sentence(result.problem))]
     lines.append(Text(found.headline, style=f"bold {TONES[found.tone]}"))
+    bad = lack_of_fit(result)
+    if bad:
+        lines.append(Text(bad, style="bold yellow"))
     if result.solutions:
         lines.append(Text(_value_line(result)))
     if result.message:
@@ -125,6 +131,7 @@ def _table(rows: list[Row], result: ResultData, ascii_only: bool) -> Table:
     table.add_column("", overflow="fold")
     table.add_column("estimate", justify="right", no_wrap=True)
     table.add_column("std error", justify="right", no_wrap=True)
+    table.add_column("RSE %", justify="right", no_wrap=True)
     table.add_column(f"{interval_level(result)} interval", justify="right", no_wrap=True)
     has_units = any(row.unit for row in rows)
     if has_units:
@@ -132,7 +139,8 @@ def _table(rows: list[Row], result: ResultData, ascii_only: bool) -> Table:
     table.add_column("remark", overflow="fold")
     for row in rows:
         estimate, error = row.shown[:2]
-        cells = [Text(row.key), Text(estimate), Text(error), Text(_interval(row))]
+        cells = [Text(row.key), Text(estimate), Text(error), Text(row.rse_shown)]
+        cells.append(Text(_interval(row)))
         if has_units:
             cells.append(Text(row.unit))
         cells.append(Text(row.flag, style=_flag_style(row)))
@@ -149,7 +157,8 @@ def _narrow(rows: list[Row], result: ResultData) -> RenderableType:
         first.append(f" = {estimate or 'none'}{f' {row.unit}' if row.unit else ''}", "none")
         lines.append(first)
         if error:
-            lines.append(_inset(Text(f"std error {error}")))
+            relative = f" ({row.rse_shown} %)" if row.rse_shown else ""
+            lines.append(_inset(Text(f"std error {error}{relative}")))
         if _interval(row):
             lines.append(_inset(Text(f"{interval_level(result)}: {_interval(row)}")))
         if row.flag:
