@@ -1,4 +1,4 @@
-"""An answer whose residuals are no noise: its warnings, and its intervals as the user wants them."""
+"""An answer whose residuals are no noise: its warnings, and its intervals as users want them."""
 
 from __future__ import annotations
 
