@@ -29,6 +29,7 @@ from odefit.problem.errors import InputError
 from odefit.problem.noise import Noise
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.noise import series_residuals
+from odefit.simulation.random_values import random_values, wideness
 from odefit.simulation.trajectory import Trajectory
 
 UNDETERMINED_SHARE = 1e-5
@@ -150,7 +151,8 @@ class LinearBands:
                 at = self._noise_vector
                 sds = noise_sds(self._forward, condition, name, at, outputs, times)
                 unit = 1.0 if self._forward.given_noise else math.sqrt(self._deviance.variance)
-                sds = None if sds is None else unit * sds
+                own = self._forward.problem.noise.get(name, Noise())
+                sds = None if sds is None else unit * wideness(own, level) * sds
             found.append(
                 Band(
                     name,
@@ -164,6 +166,8 @@ class LinearBands:
                     else np.full((2, len(times)), np.nan),
                 )
             )
+            if observable and own.counts:  # there are none below zero
+                np.maximum(found[-1].prediction, 0.0, out=found[-1].prediction)
         return found
 
     def _errors(self, output: Dual, count: int, level: float) -> tuple[Array, Array]:
@@ -294,11 +298,8 @@ class SampledBands:
             if random is not None and observable:
                 sds = noise_sds(forward, condition, name, vector, outputs, times)
                 if sds is not None:
-                    difference = self._unit * sds * random.standard_normal(len(times))
-                    log = _base(forward, name)
-                    noisy = (
-                        values + difference if log is None else values * np.exp(difference * log)
-                    )
+                    noise = forward.problem.noise.get(name, Noise())
+                    noisy = random_values(noise, values, self._unit * sds, random)
             found[name] = values, noisy, observable
         return found
 
