@@ -11,6 +11,7 @@ from odefit.problem.errors import InputError, did_you_mean
 from studies.alpha_pinene import ALPHA_PINENE
 from studies.automatic import AUTOMATIC
 from studies.campaign import Campaign, Record
+from studies.coverage import COVERAGE
 from studies.global_campaign import GLOBAL
 from studies.library_fits import LIBRARY
 from studies.multiple_shooting import MULTIPLE_SHOOTING
@@ -24,7 +25,7 @@ __all__ = ["CAMPAIGNS", "Campaign", "Record", "campaign"]
 CAMPAIGNS: dict[str, Campaign] = {
     c.name: c
     for c in (
-        *(ALPHA_PINENE, AUTOMATIC, GLOBAL, LIBRARY, MULTIPLE_SHOOTING),
+        *(ALPHA_PINENE, AUTOMATIC, COVERAGE, GLOBAL, LIBRARY, MULTIPLE_SHOOTING),
         *(RATIONAL, RATIONAL_NOISE),
         *(RECOVERY, SEPARABLE, TRANSCRIPTION_STUDY, TRANSCRIPTION_STUDY_QUICK),
     )
