@@ -77,7 +77,7 @@ class Likelihood:
         self.logarithmic |= (self.problem.lower == 0) & (result.best.vector > 0)
 
     def __deepcopy__(self, memo: object) -> Likelihood:
-        """pyPESTO copies its objectives: the calls of all copies count."""
+        """Return itself: pyPESTO copies its objectives, and the calls of all copies count."""
         return self
 
     def natural(self, z: np.ndarray) -> np.ndarray:
@@ -106,7 +106,9 @@ class Likelihood:
         return found.jacobian.T @ found.residuals * factor / self.variance
 
 
-def peer(result: odefit.Result, exact: bool) -> tuple[float, int, int, dict[str, tuple]]:
+def peer(
+    result: odefit.Result, exact: bool
+) -> tuple[float, int, int, dict[str, tuple[float, float]]]:
     """Return seconds, optimisations, evaluations, and interval ends of pyPESTO's profiles."""
     likelihood = Likelihood(result)
     problem = result.problem

@@ -60,7 +60,7 @@ class Known:
         empty = self.problem(ones)
         found = simulate(empty, empty.vector(self.truth))
         if isinstance(found, Failure):
-            raise RuntimeError(f"{self.name}: {found}")
+            raise RuntimeError(f"{self.name}: {found}")  # noqa: TRY004 - no wrong type
         return {name: found.observables[name] for name in self.sds}
 
 

@@ -115,8 +115,10 @@ class Result(ResultData):
         experiment
             The experiment whose conditions hold; None for the first.
         by
-            ``"linear"`` takes the covariance of the estimates through the sensitivities. The
-            samples that :meth:`bootstrap` or :meth:`sample` returns give percentiles.
+            ``"linear"`` takes the covariance of the estimates through the sensitivities;
+            ``"profile"`` profiles each value, which takes longer, and holds where the model is
+            far from linear; the samples that :meth:`bootstrap` or :meth:`sample` returns give
+            percentiles.
 
         Returns
         -------

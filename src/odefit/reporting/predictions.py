@@ -10,6 +10,7 @@ import numpy as np
 from odefit.assessment.bootstrap import Bootstrap
 from odefit.assessment.posterior import Posterior
 from odefit.assessment.prediction import BandSource, LinearBands, SampledBands
+from odefit.assessment.profile_bands import ProfileBands
 from odefit.problem.arrays import Array
 from odefit.problem.columns import as_table, numeric_column
 from odefit.problem.errors import InputError, one_of, shown
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 BandKind = str | Bootstrap | Posterior
 """Where bands come from: the name of a way, or samples."""
 
-KINDS = ("linear",)
+KINDS = ("linear", "profile")
+"""Ways to bands that need no samples."""
 
 
 def band_source(result: ResultData, by: BandKind) -> BandSource:
@@ -37,7 +39,7 @@ def band_source(result: ResultData, by: BandKind) -> BandSource:
     result
         The result.
     by
-        ``"linear"``, or the samples of a bootstrap or of a posterior.
+        ``"linear"``, ``"profile"``, or the samples of a bootstrap or of a posterior.
 
     Raises
     ------
@@ -58,7 +60,7 @@ def band_source(result: ResultData, by: BandKind) -> BandSource:
             f"by: {shown(by)} is not known{one_of(str(by), KINDS)}; or give the samples that "
             "result.bootstrap() or result.sample() returns"
         )
-    return LinearBands(forward, vector)
+    return ProfileBands(forward, vector) if by == "profile" else LinearBands(forward, vector)
 
 
 def prediction_table(

@@ -1,0 +1,49 @@
+"""Bands by profile likelihood: those of linear models, and where linear ones are wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import odefit
+from odefit import Model, Problem, SingleShooting
+from odefit.assessment.prediction import Band, LinearBands
+from odefit.assessment.profile_bands import MAX_TIMES, ProfileBands
+from odefit.problem.arrays import Array
+from odefit.simulation import ForwardMap
+from tests.assessment.lines import line
+
+
+def both(problem: Problem, times: Array, level: float = 0.95) -> tuple[list[Band], list[Band]]:
+    vector = odefit.fit(problem, SingleShooting(), jobs=1).best.vector
+    forward, condition = ForwardMap(problem), problem.conditions[0]
+    linear = LinearBands(forward, vector).bands(condition, times, level)
+    profiled = ProfileBands(forward, vector).bands(condition, times, level)
+    assert isinstance(linear, list)
+    assert isinstance(profiled, list)
+    return linear, profiled
+
+
+def test_for_a_linear_model_they_are_the_linear_bands() -> None:
+    linear, profiled = both(line(), np.linspace(0.0, 8.0, 3 * MAX_TIMES))
+    assert profiled[0].confidence == pytest.approx(linear[0].confidence, rel=1e-3)
+    assert profiled[0].prediction == pytest.approx(linear[0].prediction, rel=1e-3)
+
+
+def test_they_hold_where_the_model_is_far_from_linear() -> None:
+    """With x(0) known, x(5) = exp(-5 k) increases with k alone: its limits are those of k."""
+    times = np.array([0.5, 1.0])
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        {"t": times, "x": [0.55, 0.42]},
+        {"k": {"lower": 0.0, "upper": 20.0, "guess": 1.0}},
+        {"x": 1.0},
+        noise={"x": {"sd": 0.1}},
+        t0=0.0,
+    )
+    (linear,), (profiled,) = both(problem, np.array([0.0, 5.0]))
+    k = odefit.fit(problem, SingleShooting(), jobs=1).profile(jobs=1).profiles[0]
+    exact = np.exp(-5 * np.array([k.upper, k.lower]))
+    assert profiled.confidence[:, 1] == pytest.approx(exact, rel=1e-3)
+    assert linear.confidence[0, 1] < 0 < profiled.confidence[0, 1]
+    assert profiled.confidence[:, 0] == pytest.approx([1.0, 1.0])  # the initial value is known
