@@ -82,7 +82,7 @@ def run(task: Task) -> Mapping[str, Any]:
                 "fit seconds": result.seconds,
                 "profile seconds": seconds,
                 "minimisations": profiles.minimisations,
-                "bad": result.goodness is not None and result.goodness.bad,
+                "bad": False,
                 "unknowns": {
                     key: _unknown(result, key, truth, limits[key])
                     for key, truth in known.truth.items()
