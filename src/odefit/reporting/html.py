@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from odefit.problem.errors import InputError
 from odefit.problem.parameters import Unknown
 from odefit.reporting import equations, sentences
 from odefit.reporting.curves import Curve, fit_curves
@@ -25,6 +27,7 @@ from odefit.reporting.figures.profiles import plot_profiles
 from odefit.reporting.mathml import Symbols
 from odefit.reporting.numbers import duration, level_words, significant
 from odefit.reporting.parameters import Row, interval_level, parameter_rows
+from odefit.reporting.predictions import band_source
 from odefit.reporting.profiles import cost_sentence, profile_rows
 from odefit.reporting.svg import Drawing, drawing
 from odefit.result_data import ResultData
@@ -112,7 +115,7 @@ def environment() -> Environment:
         "data_sentence": sentences.data_sentence,
         "drawing": drawing,
         "findings": sentences.findings,
-        "fit_curves": fit_curves,
+        "fit_curves": _curves,
         "fit_panels": _fit_panels,
         "most_rows": MAX_ROWS,
         "no_number": NO_NUMBER,
@@ -240,6 +243,16 @@ def _title(measure: str) -> str:
 
 def _finite(value: float) -> Markup:
     return number(value, 7) if math.isfinite(value) else NO_NUMBER
+
+
+def _curves(result: ResultData) -> list[Curve]:
+    """Return the curves of the fit, with linear bands where there are any."""
+    bands, level = None, 0.95
+    if result.solutions and result.uncertainty is not None:
+        level = result.uncertainty.level
+        with suppress(InputError):  # an answer on shooting nodes, say, has none
+            bands = band_source(result, "linear")
+    return list(fit_curves(result, bands=bands, level=level))
 
 
 def _fit_panels(curves: Sequence[Curve]) -> list[tuple[str, list[Drawing]]]:
