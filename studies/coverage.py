@@ -82,7 +82,7 @@ def run(task: Task) -> Mapping[str, Any]:
                 "fit seconds": result.seconds,
                 "profile seconds": seconds,
                 "minimisations": profiles.minimisations,
-                "bad": False,
+                "bad": result.goodness is not None and result.goodness.bad,
                 "unknowns": {
                     key: _unknown(result, key, truth, limits[key])
                     for key, truth in known.truth.items()
