@@ -36,6 +36,9 @@ outside of which the interval is not to be trusted."""
 REFIT_EVALUATIONS = 3
 """Largest number of evaluations of a refit at the end of a linear interval."""
 
+GAIN = 0.05
+"""Decrease of the deviance, relative to its limit, that is too small for another evaluation."""
+
 MOST_EVALUATIONS = 80
 """Evaluations that the checks of a small model may take, however short the fit was."""
 
@@ -175,13 +178,14 @@ def _roots(
         return math.nan, math.nan
     ends = family.coordinate(interval)
     middle = first.at
+    gain = 0.5 * GAIN * limit * deviance.variance
     half = float(np.max(np.abs(ends - middle)))  # the other may have been cut by a bound
     found = []
     for end in ends:
         if half == 0 or abs(end - middle) < 1e-3 * half:
             found.append(1.0)
             continue
-        cost = family.lowest(first, float(end), REFIT_EVALUATIONS)
+        cost = family.lowest(first, float(end), gain, REFIT_EVALUATIONS)
         expected = deviance.root(limit) * abs(end - middle) / half
         found.append(deviance.root(deviance.at(cost)) / expected if cost < math.inf else math.inf)
     return found[0], found[1]

@@ -53,6 +53,10 @@ MAX_ACCELERATION_RATIO = 0.75
 """Largest geodesic acceleration: twice the length of the correction over that of the step."""
 
 
+MAX_HALVINGS = 12
+"""Largest number of times that a step is halved which need not go to the very minimum."""
+
+
 class Quadratic(Protocol):
     """A cost at a point with its Gauss-Newton model: gradient J'r, Hessian J'J."""
 
@@ -126,6 +130,7 @@ def minimise(
     upper: Array,
     tolerances: Tolerances,
     stop: Callable[[], bool] = lambda: False,
+    first_step: Array | None = None,
 ) -> Minimum:
     """Minimise a cost within bounds.
 
@@ -137,6 +142,8 @@ def minimise(
         Start vector and bounds, shape (n,); bounds are infinite where there are none.
     stop
         A function that is called before each evaluation; True ends with the best so far.
+    first_step
+        A step that is as long as the first may be; None for one as long as the start vector.
     """
     x = np.clip(start, lower, upper)
     current = evaluate(x)
@@ -157,7 +164,7 @@ def minimise(
         if promised <= max(tolerances.cost * abs(current.cost), tolerances.least, 1e-300):
             return Minimum(x, current, True, "no further decrease is possible", count)
         if radius == 0.0:
-            size = _norm(weight * x)
+            size = _norm(weight * (x if first_step is None else first_step))
             radius = size if size > 0 else 1.0
         while True:
             if count >= tolerances.evaluations:
@@ -215,10 +222,31 @@ def promised_decrease(
     return model.decrease(model.step(math.inf))
 
 
-def bounded_step(residuals: Array, jacobian: Array, x: Array, lower: Array, upper: Array) -> Array:
-    """Return the step to the minimum of the Gauss-Newton model of a cost within the bounds."""
+def bounded_step(
+    residuals: Array, jacobian: Array, x: Array, lower: Array, upper: Array, slack: float = 0.0
+) -> Array:
+    """Return the step to the minimum of the Gauss-Newton model of a cost within the bounds.
+
+    Parameters
+    ----------
+    residuals, jacobian, x, lower, upper
+        The model, the point and the bounds.
+    slack
+        The decrease that is given up for a shorter step: where the model is nearly flat, its
+        minimum may be far away.
+    """
     weight = _weights(_column_norms(jacobian), x)
-    return _Model(residuals, jacobian, weight, x, lower, upper).step(math.inf)
+    model = _Model(residuals, jacobian, weight, x, lower, upper)
+    best = model.step(math.inf)
+    wanted = model.decrease(best) - slack
+    length = _norm(weight * best)
+    for _ in range(MAX_HALVINGS if slack > 0 and length > 0 else 0):
+        length *= 0.5
+        shorter = model.step(length)
+        if model.decrease(shorter) < wanted:
+            break
+        best = shorter
+    return best
 
 
 def _nearer(

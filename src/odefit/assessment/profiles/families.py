@@ -20,8 +20,11 @@ from odefit.problem.arrays import Array, BoolArray
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engine_choice import EngineChoice
 
-MAX_EVALUATIONS = 100
+MAX_EVALUATIONS = 50
 """Largest number of evaluations of one corrector."""
+
+SLACK = 2e-3
+"""Rise of the cost, in variances of the residuals, that a shorter prediction may make."""
 
 ASTRAY = 8.0
 """Rise of the cost, in variances of the residuals, from which on a prediction is compared with the
@@ -159,6 +162,7 @@ class Common:
         self._choice = choice
         self._sd = math.sqrt(unit)
         self._failure = ""
+        self._slack = SLACK * unit
 
     def _minimised(
         self,
@@ -188,7 +192,10 @@ class Common:
                 best, lowest = inside, cost
             if lowest <= sensible:
                 break
-        minimum = minimise(once, best, lower, upper, _tolerances(gain))
+        step = (
+            starts[0] - starts[-1] if len(starts) > 1 and (starts[0] != starts[-1]).any() else None
+        )
+        minimum = minimise(once, best, lower, upper, _tolerances(gain), first_step=step)
         self.minimisations += math.isfinite(gain)
         model = minimum.evaluation
         if not isinstance(model, Model):

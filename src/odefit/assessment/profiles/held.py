@@ -92,7 +92,7 @@ class HeldUnknown(Common):
         """Return the coordinates of some values of the unknown."""
         return np.log10(values) if self._logarithmic else np.asarray(values)
 
-    def lowest(self, near: Point, at: float, evaluations: int) -> float:
+    def lowest(self, near: Point, at: float, gain: float, evaluations: int) -> float:
         """Return the lowest cost at a value that a few evaluations find; infinite if they fail."""
         coordinates = Coordinates.of(self._problem, near.vector, near.effects)
         start = self._predicted([near], at, coordinates)
@@ -102,7 +102,7 @@ class HeldUnknown(Common):
         def evaluate(u: Array) -> Model | None:
             return self._model(at, u, start, coordinates)
 
-        tolerances = Tolerances(evaluations=evaluations, patience=evaluations + 1)
+        tolerances = Tolerances(evaluations=evaluations, patience=evaluations + 1, least=gain)
         minimum = minimise(evaluate, start[others], low, high, tolerances)
         found = minimum.evaluation
         if found is None:
@@ -136,6 +136,7 @@ class HeldUnknown(Common):
             u[others],
             coordinates.lower[others],
             coordinates.upper[others],
+            self._slack,
         )
         return np.asarray(u + bend(near, at, coordinates))
 

@@ -181,6 +181,7 @@ class PulledQuantity(Common):
             u,
             coordinates.lower,
             coordinates.upper,
+            self._slack,
         )
         return np.asarray(u + bend(near, at, coordinates))
 

@@ -28,6 +28,9 @@ BEYOND = 1.1
 GROWTH, SMALL_GROWTH = 4.0, 1.5
 """Largest ratio of a step to the one before, where the prediction held and where it did not."""
 
+EASY, HARD = 6, 25
+"""Numbers of evaluations up to which a step was easy, and from which on it was hard."""
+
 HELD = 0.1
 """Deviance above the one expected, relative to the limit, up to which a prediction held."""
 
@@ -40,7 +43,7 @@ JUMP = 1.5
 MAX_REPEATS = 8
 """Largest number of times that a step is made shorter, by half at least."""
 
-MAX_POINTS = 60
+MAX_POINTS = 100
 """Largest number of points on one side."""
 
 MAX_EVALUATIONS = 3000
@@ -52,7 +55,7 @@ MAX_REFITS = 8
 END_ACCURACY = 5e-4
 """Error of an end of the interval, relative to its distance from the estimate."""
 
-GAIN = 1e-4
+GAIN = 3e-4
 """Decrease of the deviance, relative to the limit, that is too small for another step of a fit."""
 
 BETTER = 0.01
@@ -139,6 +142,7 @@ class _Tracer:
             if self.stop():
                 return self.ended(points, None, "stopped")
             wanted = min(self.wanted_step(here), growth * step, self.first_step(step))
+            before = self.family.evaluations
             found, step, held = self.advance(points, wanted)
             if isinstance(found, str):
                 if self.stop():
@@ -146,7 +150,7 @@ class _Tracer:
                 return self.ended(points, None, "failed", found)
             if self.blocked(here, found, step):
                 return self.ended([*points, found], None, "bound")
-            growth = GROWTH if held else SMALL_GROWTH
+            growth = self.growth(held, self.family.evaluations - before)
             points.append(found)
         end, points = self.interval_end(points)
         if end is None:
@@ -188,6 +192,12 @@ class _Tracer:
         if slope < 0 and 0.5 * slope**2 > BETTER * curvature > 0:
             return -slope / curvature  # to another minimum, which may be lower
         return 2 * rise / bottom if bottom > 0 else math.inf
+
+    def growth(self, held: bool, evaluations: int) -> float:
+        """Return how much longer the next step may be, after a step with so many evaluations."""
+        if held and evaluations <= EASY:
+            return GROWTH
+        return SMALL_GROWTH if evaluations <= HARD else 1.0
 
     def first_step(self, step: float) -> float:
         """Return the largest step where none has been made yet."""
