@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         SoftCons,
         Transcription,
     )
+    from odefit.reporting.comparison import compare
     from odefit.simulation.lyapunov import lyapunov_exponents
     from odefit.structure.identifiability import structural_identifiability as identifiability
     from odefit.structure.structural_identifiability import StructuralIdentifiability
@@ -56,6 +57,7 @@ _LATER = {
     "ExtraTol": "odefit.methods.transcription",
     "SoftCons": "odefit.methods.transcription",
     "StructuralIdentifiability": "odefit.structure.structural_identifiability",
+    "compare": "odefit.reporting.comparison",
     "identifiability": "odefit.structure.identifiability:structural_identifiability",
     "lyapunov_exponents": "odefit.simulation.lyapunov",
 }
@@ -98,6 +100,7 @@ __all__ = [
     "Status",
     "StructuralIdentifiability",
     "Transcription",
+    "compare",
     "fit",
     "identifiability",
     "library",

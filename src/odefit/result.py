@@ -57,6 +57,19 @@ class Result(ResultData):
 
         return parameter_table(self)
 
+    @property
+    def residuals(self) -> pd.DataFrame:
+        """A row for each measurement, see :func:`odefit.reporting.summary.residual_frame`."""
+        from odefit.reporting.summary import residual_frame
+
+        return residual_frame(self)
+
+    def summary(self) -> pd.Series:
+        """Return a few numbers, see :func:`odefit.reporting.summary.summary_series`."""
+        from odefit.reporting.summary import summary_series
+
+        return summary_series(self)
+
     def simulate(
         self, times: npt.ArrayLike | None = None, experiment: str | None = None
     ) -> pd.DataFrame:

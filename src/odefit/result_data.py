@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from odefit.assessment.criteria import Criteria
 from odefit.assessment.parts import Assessment, Goodness, Uncertainty
 from odefit.assessment.profiles import ProfilesData
 from odefit.methods.estimate import Route, Start, Status
@@ -135,6 +136,36 @@ class ResultData:
     def log_likelihood(self) -> float | None:
         """The log-likelihood of the best solution, where the noise is given or estimated."""
         return self.solutions[0].log_likelihood if self.solutions else None
+
+    @property
+    def criteria(self) -> Criteria:
+        """Information criteria of the best solution; unknowns at bounds do not count.
+
+        Raises
+        ------
+        ValueError
+            No solution was found.
+        """
+        best, uncertainty = self.best, self.uncertainty
+        count = len(self.problem.unknowns) if uncertainty is None else uncertainty.rank
+        if best.log_likelihood is None:
+            return Criteria.of_squares(best.objective, count, self.problem.size)
+        return Criteria(-2.0 * best.log_likelihood, count, self.problem.size)
+
+    @property
+    def aic(self) -> float:
+        """Akaike's information criterion."""
+        return self.criteria.aic
+
+    @property
+    def aicc(self) -> float:
+        """Akaike's information criterion for small samples."""
+        return self.criteria.aicc
+
+    @property
+    def bic(self) -> float:
+        """Schwarz's (Bayesian) information criterion."""
+        return self.criteria.bic
 
     @property
     def measure(self) -> str:

@@ -90,6 +90,17 @@ def fit(options: argparse.Namespace) -> int:
     return status
 
 
+def compare(options: argparse.Namespace) -> int:
+    """Run ``odefit compare``: compare results of the same data."""
+    from odefit.reporting.comparison import compare as compare_results
+    from odefit.result import load_result
+
+    results = [load_result(path) for path in options.results]
+    names = [Path(path).stem for path in options.results]
+    print(compare_results(*results, names=names))
+    return DONE
+
+
 def check(options: argparse.Namespace) -> int:
     """Run ``odefit check``: validate and describe a problem."""
     from odefit.problem.files import load

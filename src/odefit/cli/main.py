@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from odefit.assessment.parts import INTERVAL_CHOICES
-from odefit.cli.commands import DONE, INTERRUPTED, UNUSABLE, check, fit, simulate
+from odefit.cli.commands import DONE, INTERRUPTED, UNUSABLE, check, compare, fit, simulate
 from odefit.cli.profile import profile
 from odefit.methods.registry import METHODS, OPTIONS
 from odefit.problem.errors import InputError
@@ -47,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_fit(commands)
     _add_profile(commands)
+    _add_compare(commands)
     _add_check(commands)
     _add_simulate(commands)
     return parser
@@ -140,6 +141,17 @@ def _add_profile(commands: Any) -> None:
         type=Path,
         help="keep finished profiles here and go on from them",
     )
+
+
+def _add_compare(commands: Any) -> None:
+    parser = commands.add_parser(
+        "compare",
+        help="compare models of the same data",
+        description="Compare results of the same data: information criteria, the weights of "
+        "Akaike, and tests of nested models.",
+    )
+    parser.set_defaults(run=compare)
+    parser.add_argument("results", metavar="RESULT.json", nargs="+")
 
 
 def _add_check(commands: Any) -> None:

@@ -83,6 +83,7 @@ class Residuals:
     measured: Array
     predicted: Array
     standardized: Array
+    sds: Array
 
 
 def residual_table(
@@ -114,6 +115,7 @@ def residual_table(
                     series.values,
                     block.predicted,
                     block.residuals.array(len(series.values)),
+                    block.sd.array(len(series.values)),
                 )
             )
     return found

@@ -1,0 +1,64 @@
+"""Information criteria: how well a model fits, less what its parameters cost.
+
+H. Akaike, IEEE Transactions on Automatic Control 19, 1974 (AIC); N. Sugiura, Communications in
+Statistics 7, 1978 (AICc); G. Schwarz, Annals of Statistics 6, 1978 (BIC); K. P. Burnham and D. R.
+Anderson, Model Selection and Multimodel Inference, 2002.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Criteria:
+    """Information criteria of one answer.
+
+    Attributes
+    ----------
+    deviance
+        -2 log L.
+    parameters
+        The number k of parameters: directions that the data determine, those of the noise among
+        them, and the variance of plain least squares.
+    measurements
+        The number n of measurements.
+    """
+
+    deviance: float
+    parameters: int
+    measurements: int
+
+    @classmethod
+    def of_squares(cls, squares: float, parameters: int, measurements: int) -> Criteria:
+        """Return those of plain least squares, at the maximum of the likelihood S/n.
+
+        Parameters
+        ----------
+        squares
+            The sum of squared residuals S.
+        parameters
+            The number of parameters without the variance.
+        measurements
+            The number n of measurements.
+        """
+        n = measurements
+        deviance = n * (math.log(2 * math.pi * squares / n) + 1) if squares > 0 else -math.inf
+        return cls(deviance, parameters + 1, n)
+
+    @property
+    def aic(self) -> float:
+        """Akaike's criterion, -2 log L + 2 k."""
+        return self.deviance + 2.0 * self.parameters
+
+    @property
+    def aicc(self) -> float:
+        """Akaike's criterion for small samples; infinite where n - k - 1 is not positive."""
+        k, left = self.parameters, self.measurements - self.parameters - 1
+        return self.aic + 2.0 * k * (k + 1) / left if left > 0 else math.inf
+
+    @property
+    def bic(self) -> float:
+        """Schwarz's (Bayesian) criterion, -2 log L + k log n."""
+        return self.deviance + self.parameters * math.log(self.measurements)

@@ -1,0 +1,232 @@
+"""Several models of the same data compared: criteria, weights, and tests of nested ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from odefit.problem.arrays import Array
+from odefit.problem.errors import InputError
+from odefit.problem.packages import require
+from odefit.problem.problem import Problem
+from odefit.reporting.numbers import significant
+from odefit.result_data import ResultData
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class NestedTest:
+    """A test of a model against a larger one of which it is a special case.
+
+    Attributes
+    ----------
+    smaller, larger
+        Names of the models.
+    kind
+        "likelihood ratio", or "F" for plain least squares.
+    statistic
+        The difference of -2 log L, or the F statistic.
+    degrees
+        The number of parameters that the larger model has more.
+    p
+        The probability of so large a statistic if the smaller model is right.
+    """
+
+    smaller: str
+    larger: str
+    kind: str
+    statistic: float
+    degrees: int
+    p: float
+
+    @property
+    def sentence(self) -> str:
+        """The test in words."""
+        if self.statistic < 0:
+            return (
+                f"{self.larger} fits worse than {self.smaller}, of which it is the more general "
+                "model: its best values were not found."
+            )
+        shown = f"{significant(self.statistic, 4)} for {self.degrees} parameter"
+        shown += "s" if self.degrees > 1 else ""
+        p = "p < 0.001" if self.p < 0.001 else f"p = {significant(self.p, 2)}"
+        better = "fits better than" if self.p < 0.05 else "fits no better than"
+        return f"{self.larger} {better} {self.smaller} ({self.kind} test: {shown}, {p})."
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Several models of the same data.
+
+    Attributes
+    ----------
+    names
+        Their names.
+    results
+        The results, in the order that was given.
+    criterion
+        "AICc", or "AIC" where a model has too many parameters for that.
+    differences, weights
+        The criterion less the lowest one, and the weights of Akaike, shape (m,).
+    tests
+        Tests of nested models.
+    """
+
+    names: tuple[str, ...]
+    results: tuple[ResultData, ...]
+    criterion: str
+    differences: Array
+    weights: Array
+    tests: tuple[NestedTest, ...]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row for each model, the best first."""
+        require("pandas")
+        import pandas as pd
+
+        criteria = [r.criteria for r in self.results]
+        found = pd.DataFrame(
+            {
+                "-2 log L": [c.deviance for c in criteria],
+                "parameters": [c.parameters for c in criteria],
+                "AIC": [c.aic for c in criteria],
+                "AICc": [c.aicc for c in criteria],
+                "BIC": [c.bic for c in criteria],
+                "difference": self.differences,
+                "weight": self.weights,
+            },
+            index=pd.Index(self.names, name="model"),
+        )
+        return found.iloc[np.argsort(self.differences, kind="stable")]
+
+    def __str__(self) -> str:
+        table = self.table
+        rows = [["model", *map(str, table.columns)]]
+        rows += [
+            [str(name), *(significant(float(v), 5) for v in row)]
+            for name, row in zip(table.index, table.to_numpy(), strict=True)
+        ]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        lines = [
+            "  ".join(
+                cell.ljust(w) if i == 0 else cell.rjust(w)
+                for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        ]
+        lines.append(f"Differences and weights are of {self.criterion}.")
+        return "\n".join([*lines, *(t.sentence for t in self.tests)])
+
+
+def compare(
+    *results: ResultData, names: Sequence[str] | None = None, nested: bool | None = None
+) -> Comparison:
+    """Compare models of the same data by information criteria, and nested ones by a test.
+
+    Parameters
+    ----------
+    results
+        Two results or more.
+    names
+        Their names; None for those of their problems.
+    nested
+        Whether each model is a special case of those with more parameters. None: where the
+        equations are the same and the unknowns of one are among those of the other.
+
+    Returns
+    -------
+    The comparison, which prints as a table; the same is its attribute ``table``.
+
+    Raises
+    ------
+    InputError
+        There are fewer than two results, one has no solution, or their data differ.
+
+    Examples
+    --------
+    >>> import odefit
+    >>> problem = odefit.library.load("alpha-pinene")
+    >>> result = odefit.fit(problem, "multi-start", seed=1)
+    >>> odefit.compare(result, result).weights.tolist()
+    [0.5, 0.5]
+    """
+    if len(results) < 2:
+        raise InputError(f"compare: expected two results or more, got {len(results)}")
+    given = list(names) if names is not None else [r.problem.name for r in results]
+    if len(given) != len(results):
+        raise InputError(f"compare: expected {len(results)} names, got {len(given)}")
+    shown = [name if given.count(name) == 1 else f"{name} ({i})" for i, name in enumerate(given, 1)]
+    for name, result in zip(shown, results, strict=True):
+        if not result.solutions:
+            raise InputError(f"compare: {name} has no solution: {result.message}")
+        if not _same_data(results[0].problem, result.problem):
+            raise InputError(
+                f"compare: {shown[0]} and {name} were fitted to different data, so that their "
+                "likelihoods cannot be compared; fit both to the same measurements"
+            )
+    criteria = [r.criteria for r in results]
+    small = all(math.isfinite(c.aicc) for c in criteria)
+    values = np.array([c.aicc if small else c.aic for c in criteria])
+    differences = np.where(values == values.min(), 0.0, values - values.min())
+    weights = np.exp(-0.5 * differences)
+    order = sorted(range(len(results)), key=lambda i: criteria[i].parameters)
+    tests = [
+        _test(shown[i], shown[j], results[i], results[j])
+        for a, i in enumerate(order)
+        for j in order[a + 1 :]
+        if criteria[i].parameters < criteria[j].parameters
+        and (_nested(results[i].problem, results[j].problem) if nested is None else nested)
+    ]
+    return Comparison(
+        tuple(shown),
+        tuple(results),
+        "AICc" if small else "AIC",
+        differences,
+        weights / weights.sum(),
+        tuple(tests),
+    )
+
+
+def _same_data(one: Problem, other: Problem) -> bool:
+    if len(one.conditions) != len(other.conditions):
+        return False
+    for a, b in zip(one.conditions, other.conditions, strict=True):
+        if {*a.series} != {*b.series}:
+            return False
+        for name, series in a.series.items():
+            twin = b.series[name]
+            same = np.array_equal(a.times[series.rows], b.times[twin.rows])
+            if not (same and np.array_equal(series.values, twin.values)):
+                return False
+    return True
+
+
+def _nested(smaller: Problem, larger: Problem) -> bool:
+    """Tell whether the equations are the same and more values are fixed."""
+    return (
+        smaller.model == larger.model
+        and {*smaller.keys} < {*larger.keys}
+        and smaller.noise == larger.noise
+    )
+
+
+def _test(small: str, large: str, smaller: ResultData, larger: ResultData) -> NestedTest:
+    from scipy.stats import chi2, f
+
+    a, b = smaller.criteria, larger.criteria
+    more = b.parameters - a.parameters
+    if smaller.log_likelihood is None and larger.log_likelihood is None:
+        left = b.measurements - b.parameters + 1
+        gain = (smaller.objective - larger.objective) / more
+        ratio = gain / (larger.objective / left) if left > 0 else math.nan
+        return NestedTest(small, large, "F", ratio, more, float(f.sf(ratio, more, left)))
+    statistic = a.deviance - b.deviance
+    p = float(chi2.sf(statistic, more))
+    return NestedTest(small, large, "likelihood ratio", statistic, more, p)

@@ -1,0 +1,86 @@
+"""A result in a few numbers, and its residuals as a table."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from odefit.problem.packages import require
+from odefit.result_data import ResultData
+from odefit.simulation import Failure, residual_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def summary_series(result: ResultData) -> pd.Series:
+    """Return the numbers by which models are compared, by name.
+
+    They are -2 log L (or the sum of squares), the reduced chi-square where noise is given, AIC,
+    AICc, BIC, and the numbers of parameters, degrees of freedom and measurements.
+
+    Raises
+    ------
+    ValueError
+        No solution was found.
+    """
+    require("pandas")
+    import pandas as pd
+
+    criteria, goodness = result.criteria, result.goodness
+    first = "sum of squares" if result.log_likelihood is None else "-2 log L"
+    plain = result.log_likelihood is None
+    found = {
+        first: result.best.objective if plain else criteria.deviance,
+        "reduced chi-square": math.nan if goodness is None else goodness.reduced_chi_square,
+        "AIC": criteria.aic,
+        "AICc": criteria.aicc,
+        "BIC": criteria.bic,
+        "parameters": criteria.parameters,
+        "degrees of freedom": criteria.measurements - criteria.parameters + plain,
+        "measurements": criteria.measurements,
+    }
+    return pd.Series(found, name=result.problem.name, dtype=float)
+
+
+def residual_frame(result: ResultData) -> pd.DataFrame:
+    """Return a row for each measurement.
+
+    The columns are ``experiment``, ``observable``, ``t``, ``measured``, ``predicted``,
+    ``residual`` (measured minus predicted, natural units), ``weighted`` (the same in standard
+    deviations, on the scale of the noise model) and ``sd`` (the standard deviation on that scale,
+    estimated from the residuals for plain least squares).
+
+    Raises
+    ------
+    ValueError
+        No solution was found.
+    RuntimeError
+        The simulation fails; the message says when and why.
+    """
+    require("pandas")
+    import pandas as pd
+
+    found = residual_table(result.problem, result.best.vector, result.best.nodes)
+    if isinstance(found, Failure):
+        raise RuntimeError(f"the simulation fails: {found}")  # noqa: TRY004 - no wrong type
+    plain = result.log_likelihood is None and result.uncertainty is not None
+    scale = math.sqrt(result.uncertainty.variance) if plain and result.uncertainty else 1.0
+    parts = [
+        pd.DataFrame(
+            {
+                "experiment": e.experiment,
+                "observable": e.observable,
+                "t": e.times,
+                "measured": e.measured,
+                "predicted": e.predicted,
+                "residual": e.measured - e.predicted,
+                "weighted": np.abs(e.standardized / scale) * np.sign(e.measured - e.predicted),
+                "sd": e.sds * scale,
+            }
+        )
+        for e in found
+    ]
+    return pd.concat(parts, ignore_index=True)
