@@ -69,6 +69,12 @@ def test_a_plain_fit_ends_soon_and_says_which_values_look_like_outliers(seed: in
     assert 'loss = "student"' in said
 
 
+@pytest.mark.parametrize("noise", [{"sd": "estimate"}, {}])
+def test_where_the_noise_is_not_known_the_option_is_named_as_well(noise: dict[str, Any]) -> None:
+    result = odefit.fit(growth(0, noise))
+    assert any('x = { sd = "estimate", loss = "student" } in [noise]' in w for w in result.warnings)
+
+
 def test_a_search_whose_starts_never_converge_ends_when_outliers_explain_that() -> None:
     """Michaelis-Menten kinetics: the best plain fit is at the edge, where starts crawl."""
     random = np.random.default_rng(0)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from odefit.assessment.misfit import MAX_NAMED, Misfit
-from odefit.assessment.parts import Goodness, Treatment, Uncertainty
+from odefit.assessment.parts import FarResidual, Goodness, Treatment, Uncertainty
 from odefit.assessment.uncertainty import intervals_of, quantile_of
 from odefit.methods.outliers import Outlier
 from odefit.problem.arrays import Array
@@ -88,12 +88,26 @@ def misfit_warnings(
     corroborated
         Whether several methods have ended there.
     """
+    far = () if goodness is None or not goodness.bad else goodness.outliers
+    hint = [robust_hint(far)] if far and not (misfit is not None and misfit.outliers) else []
     if misfit is not None and misfit.unfit(corroborated):
-        return []  # the message says so
+        return hint  # the message says the rest
     caused = misfit is not None and (misfit.accepted or bool(misfit.outliers) or corroborated)
     if goodness is not None and goodness.bad and not caused:
-        return [goodness.sentence]
-    return [] if misfit is None else [misfit.sentence[0].upper() + misfit.sentence[1:]]
+        return [goodness.sentence, *hint]
+    if misfit is None:
+        return hint
+    return [misfit.sentence[0].upper() + misfit.sentence[1:], *hint]
+
+
+def robust_hint(outliers: Sequence[FarResidual]) -> str:
+    """Return what to try where single values lie far from the model."""
+    observables = ", ".join(dict.fromkeys(o.observable for o in outliers))
+    return (
+        f"If the outliers of {observables} are wrong values, correct or remove them, or give "
+        f'{observables} = {{ sd = "estimate", loss = "student" }} in [noise]: they then count '
+        "little"
+    )
 
 
 def weighed_down(outliers: Sequence[Outlier]) -> str:
