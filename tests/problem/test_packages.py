@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import odefit
-from odefit.problem.packages import PURPOSES, require
+from odefit.problem.packages import INSTALLED_AS, PURPOSES, require
 from tests.simulation.test_missing_engines import without
 
 HARMONIC = str(odefit.library.path("harmonic"))
@@ -20,7 +20,8 @@ def test_the_message_says_what_for_and_how_to_install_it(monkeypatch: pytest.Mon
         require(package)
         with monkeypatch.context() as hidden:
             hidden.setitem(sys.modules, package, None)
-            remedy = re.escape(f"install it with 'pip install {package}'")
+            name = INSTALLED_AS.get(package, package)
+            remedy = re.escape(f"install it with 'pip install {name}'")
             with pytest.raises(odefit.InputError, match=f"{purpose} need .*{package}.*; {remedy}"):
                 require(package)
 
