@@ -15,7 +15,7 @@ import numpy as np
 
 from odefit.assessment.deviance import RANK_TOLERANCE
 from odefit.assessment.profiles.coordinates import Coordinates
-from odefit.methods.trust_region import Tolerances, minimise
+from odefit.methods.trust_region import Tolerances, minimise, promised_decrease
 from odefit.problem.arrays import Array, BoolArray
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engine_choice import EngineChoice
@@ -25,6 +25,9 @@ MAX_EVALUATIONS = 50
 
 SLACK = 2e-3
 """Rise of the cost, in variances of the residuals, that a shorter prediction may make."""
+
+STALLED = 0.05
+"""Promised decrease of the cost, in variances of the residuals, at which no refit may end."""
 
 ASTRAY = 8.0
 """Rise of the cost, in variances of the residuals, from which on a prediction is compared with the
@@ -202,6 +205,11 @@ class Common:
             return self._failure or minimum.message
         if not minimum.converged:
             return f"a refit did not converge: {minimum.message}"
+        if math.isfinite(gain):
+            left = promised_decrease(model.residuals, model.jacobian, minimum.vector, lower, upper)
+            if left > STALLED * self._sd**2:
+                # No step is short enough to gain what is promised: the end would be a wrong one.
+                return "a refit came to a halt before its optimum"
         return model, minimum.vector
 
     def _effects(self, model: Model) -> Array:
