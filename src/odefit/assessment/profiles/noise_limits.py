@@ -1,0 +1,70 @@
+"""Limits of the deviance for profiles of a standard deviation that is estimated.
+
+The profile of a standard deviation s is n log(s^2/m) + n(m/s^2 - 1), with m its square at the
+maximum of the likelihood, which is too small by the unknowns that were fitted beside it. The
+restricted likelihood (H. D. Patterson and R. Thompson, Biometrika 58, 1971) has the degrees of
+freedom v in the place of n, and its maximum at m n/v. Its interval of a level, in which v m n/v / s^2
+has a chi-square distribution with v degrees of freedom, is told here as one limit for each side of
+the profile.
+"""
+
+from __future__ import annotations
+
+import math
+
+LEAST_LIMIT = 1e-4
+"""Limit of the side on which the interval ends at the estimate or beyond it."""
+
+
+def noise_limits(count: float, degrees: float, level: float) -> tuple[float, float]:
+    """Return the limits of the deviance below and above the estimate.
+
+    Parameters
+    ----------
+    count
+        The number n of measurements with this standard deviation.
+    degrees
+        Their degrees of freedom v, n less the sum of their leverages.
+    level
+        The level of the interval.
+    """
+    low, high = _chi_square_region(degrees, level)
+    # Chi-square of v degrees of freedom is n m / s^2.
+    return _deviance(count, high, below=True), _deviance(count, low, below=False)
+
+
+def _deviance(count: float, chi_square: float, below: bool) -> float:
+    """Return the deviance of the variance that makes n m / s^2 this chi-square."""
+    ratio = count / chi_square  # s^2 over m
+    if (ratio >= 1) == below:
+        return LEAST_LIMIT
+    return max(count * (math.log(ratio) + 1 / ratio - 1), LEAST_LIMIT)
+
+
+def _chi_square_region(degrees: float, level: float) -> tuple[float, float]:
+    """Return the region of chi-square with this probability whose ends are equally likely.
+
+    Equally likely is meant of the variance: the restricted likelihood is the same at both ends.
+    """
+    from scipy.optimize import brentq
+    from scipy.stats import chi2
+
+    def deviance(x: float) -> float:
+        return x - degrees - degrees * math.log(x / degrees)
+
+    def ends(limit: float) -> tuple[float, float]:
+        least = degrees * math.exp(-1 - limit / degrees)  # the deviance is above the limit there
+        low = brentq(lambda x: deviance(x) - limit, least, degrees)
+        most = degrees + limit + 2 * math.sqrt(degrees * limit) + 1
+        while deviance(most) < limit:
+            most *= 2
+        return float(low), float(brentq(lambda x: deviance(x) - limit, degrees, most))
+
+    def excess(limit: float) -> float:
+        low, high = ends(limit)
+        return float(chi2.cdf(high, degrees) - chi2.cdf(low, degrees)) - level
+
+    most = 1.0
+    while excess(most) < 0:
+        most *= 2
+    return ends(float(brentq(excess, 1e-12, most)))
