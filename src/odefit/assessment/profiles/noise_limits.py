@@ -3,9 +3,9 @@
 The profile of a standard deviation s is n log(s^2/m) + n(m/s^2 - 1), with m its square at the
 maximum of the likelihood, which is too small by the unknowns that were fitted beside it. The
 restricted likelihood (H. D. Patterson and R. Thompson, Biometrika 58, 1971) has the degrees of
-freedom v in the place of n, and its maximum at m n/v. Its interval of a level, in which v m n/v / s^2
-has a chi-square distribution with v degrees of freedom, is told here as one limit for each side of
-the profile.
+freedom v in the place of n, and its maximum at m n/v. Its interval, for which n m/s^2 has
+a chi-square distribution with v degrees of freedom, is told here as one limit for each side of the
+profile.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from odefit.assessment.parts import Direction, Uncertainty
 from odefit.assessment.profiles.checkpoint import SideCheckpoint
 from odefit.assessment.profiles.families import Family
 from odefit.assessment.profiles.held import HeldUnknown
+from odefit.assessment.profiles.noise_limits import noise_limits
 from odefit.assessment.profiles.parts import Profile, ProfilesData, Side
 from odefit.assessment.profiles.pulled import PulledQuantity
 from odefit.assessment.profiles.quantities import Quantity
@@ -44,12 +45,29 @@ WAIT_SECONDS = 0.2
 
 @dataclass(frozen=True, eq=False)
 class _Optimum:
-    """The optimum that profiles begin from."""
+    """The optimum that profiles begin from.
+
+    Attributes
+    ----------
+    problem, vector
+        The problem and the optimum, shape (n,).
+    deviance, limit
+        The deviance from it, and its limit.
+    noise
+        Limits of the lower and the upper side, by number, of unknowns that are factors of a
+        standard deviation.
+    """
 
     problem: Problem
     vector: Array
     deviance: Deviance
     limit: float
+    noise: dict[int, tuple[float, float]]
+
+    def limit_of(self, task: _Task) -> float:
+        """Return the limit of the deviance on one side of a profile."""
+        lower, upper = self.noise.get(task.index, (self.limit, self.limit))
+        return lower if task.sign < 0 else upper
 
 
 @dataclass(frozen=True)
@@ -185,7 +203,25 @@ def _optimum(forward: ForwardMap, vector: Array, level: float) -> _Optimum:
             "there are as many unknowns as measurements, so that the noise cannot be estimated; "
             "give the noise in [noise] to profile all the same"
         )
-    return _Optimum(forward.problem, vector, deviance, limit)
+    noise = _noise_limits(forward, vector, evaluation, level)
+    return _Optimum(forward.problem, vector, deviance, limit, noise)
+
+
+def _noise_limits(
+    forward: ForwardMap, vector: Array, evaluation: Evaluation, level: float
+) -> dict[int, tuple[float, float]]:
+    """Return the limits of both sides, by number, of factors of a standard deviation."""
+    if not forward.likelihood:
+        return {}
+    uncertainty = assess_uncertainty(forward, vector, evaluation, level)
+    found = {}
+    for key, corrected in uncertainty.corrected_noise.items():
+        index = forward.problem.keys.index(key)
+        degrees = uncertainty.degrees_by_key.get(key, math.nan)
+        if forward.problem.unknowns[index].kind == "noise" and degrees > 0:
+            count = degrees * (corrected / float(vector[index])) ** 2
+            found[index] = noise_limits(count, degrees, level)
+    return found
 
 
 # Sides ----------------------------------------------------------------------------------------
@@ -272,7 +308,13 @@ def _side(forward: ForwardMap, best: _Optimum, task: _Task, control: Control) ->
     if isinstance(first, str):
         return _nothing(n, "failed", first)
     return trace(
-        family, first, task.sign, best.deviance, best.limit, logarithmic, control.should_stop
+        family,
+        first,
+        task.sign,
+        best.deviance,
+        best.limit_of(task),
+        logarithmic,
+        control.should_stop,
     )
 
 
