@@ -9,9 +9,10 @@ from typing import Literal
 from odefit.methods.estimate import Status
 from odefit.problem.arrays import Array
 
-End = Literal["limit", "bound", "flat", "failed", "stopped", "better", "points"]
+End = Literal["limit", "bound", "flat", "failed", "stopped", "better", "points", "contradicted"]
 """How a side of a profile ends: at the limit of the interval, at a bound, flat without end, where
-no refit converges, where time was up, at a better optimum, or after as much work as may be."""
+no refit converges, where time was up, at a better optimum, after as much work as may be, or at a
+limit that fits of other profiles refute."""
 
 OPEN = ("bound", "flat")
 """Ends of a side that show that the interval has no limit there."""

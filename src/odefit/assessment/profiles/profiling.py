@@ -16,6 +16,7 @@ from odefit.assessment.deviance import Deviance
 from odefit.assessment.linear_checks import checked
 from odefit.assessment.parts import Direction, Uncertainty
 from odefit.assessment.profiles.checkpoint import SideCheckpoint
+from odefit.assessment.profiles.crosscheck import contradicted
 from odefit.assessment.profiles.families import Family
 from odefit.assessment.profiles.held import HeldUnknown
 from odefit.assessment.profiles.noise_limits import noise_limits
@@ -29,6 +30,7 @@ from odefit.methods.checkpoint import fingerprint
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import Status
 from odefit.methods.polish import POLISH
+from odefit.methods.scaling import Scaling
 from odefit.methods.workers import Workers, remembered
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError, one_of
@@ -144,7 +146,7 @@ def profile_all(
             if not refit.cost < best.deviance.minimum or control.should_stop():
                 break
             best = _optimum(forward, refit.vector, level)
-    profiles = _assembled(forward, best, tasks, sides, level)
+    profiles = _assembled(forward, best, tasks, _compared(best, sides), level)
     stopped = any(s.end == "stopped" for s in sides.values()) or len(sides) < len(tasks)
     status, message = Status.CONVERGED, "all profiles are complete"
     if control.interrupted.is_set():
@@ -326,6 +328,29 @@ def _nothing(n: int, end: str, reason: str) -> Side:
 
 
 # The whole ------------------------------------------------------------------------------------
+
+
+def _compared(best: _Optimum, sides: dict[_Task, Side]) -> dict[_Task, Side]:
+    """Return the sides, without the limits that points of other profiles refute."""
+    found = dict(sides)
+    scaling = Scaling.of(best.problem)
+    for task, side in sides.items():
+        # The value of an expression may need an integration: only unknowns are compared.
+        others = [(t, s) for t, s in sides.items() if t.key != task.key and len(s.at)]
+        if task.quantity is not None or not others:
+            continue
+        vectors = np.concatenate([s.vectors for _, s in others])
+        found[task] = contradicted(
+            side,
+            task.sign,
+            float(scaling.coordinates(best.vector)[task.index]),
+            best.limit,
+            np.array([scaling.coordinates(v)[task.index] for v in vectors]),
+            np.concatenate([s.deviances for _, s in others]),
+            [t.key for t, s in others for _ in s.at],
+            bool(scaling.logarithmic[task.index]),
+        )
+    return found
 
 
 def _assembled(

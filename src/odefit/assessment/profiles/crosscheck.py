@@ -1,0 +1,102 @@
+"""Limits of profiles beside the best fits that the other profiles have come across.
+
+A curve that follows a worse branch meets its limit too early. Each point of every other profile is
+a fit as well: one that lies beyond a limit, or clearly below the curve before it, shows that the
+curve is not the lowest there. This costs no evaluation of the model. It can refute a limit, not
+prove one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from odefit.assessment.profiles.parts import Side
+from odefit.problem.arrays import Array
+
+BELOW = 0.02
+"""Deviance below the limit, relative to it, from which on a fit beyond a limit refutes it."""
+
+ASIDE = 0.01
+"""Distance beyond a limit, relative to its distance from the estimate, that rounding explains."""
+
+UNDERCUT = 0.1
+"""Deviance below the curve, relative to the limit, from which on a fit before a limit refutes it."""
+
+
+def contradicted(
+    side: Side,
+    sign: int,
+    first: float,
+    limit: float,
+    coordinates: Array,
+    deviances: Array,
+    origins: Sequence[str],
+    logarithmic: bool,
+) -> Side:
+    """Return a side, without its limit where fits of other profiles refute it.
+
+    Parameters
+    ----------
+    side
+        One side of the profile of an unknown.
+    sign
+        1 for the side of larger values, -1 for the other.
+    first
+        The coordinate of the estimate.
+    limit
+        The limit of the deviance.
+    coordinates, deviances
+        Of the points of the other profiles: the coordinate of this unknown, and the deviance,
+        shape (m,).
+    origins
+        The names of their profiles.
+    logarithmic
+        Whether coordinates are logarithms to base 10.
+    """
+    if side.end != "limit" or not len(coordinates):
+        return side
+
+    def value(at: float) -> str:
+        return f"{10.0**at if logarithmic else at:.4g}"
+
+    outward = sign * (coordinates - first)
+    end = sign * (side.limit - first)
+    beyond = (outward > (1 + ASIDE) * end) & (deviances < (1 - BELOW) * limit)
+    if beyond.any():
+        k = int(np.argmax(np.where(beyond, outward, -math.inf)))
+        reason = (
+            f"this curve meets the limit at {value(side.limit)}, but the profile of {origins[k]} "
+            f"has a fit with {value(coordinates[k])} whose deviance is only {deviances[k]:.3g} "
+            f"(limit {limit:.3g})"
+        )
+        return replace(side, limit=math.nan, end="contradicted", reason=reason)
+    within = (outward > 0) & (outward < end)
+    excess = np.where(within, _curve(side, sign, first, outward) - deviances, -math.inf)
+    k = int(np.argmax(excess))
+    if excess[k] > UNDERCUT * limit:
+        reason = (
+            f"this curve meets the limit at {value(side.limit)}, but the profile of {origins[k]} "
+            f"has a fit with {value(coordinates[k])} whose deviance, {deviances[k]:.3g}, is below "
+            f"that of the curve by {excess[k]:.3g} (limit {limit:.3g})"
+        )
+        return replace(side, limit=math.nan, end="contradicted", reason=reason)
+    return side
+
+
+def _curve(side: Side, sign: int, first: float, outward: Array) -> Array:
+    """Return the deviance of the curve at some distances from the estimate.
+
+    The lower of the cubics through the points with their derivatives and of straight lines: what
+    is below both is below the curve, whether it bends or has a kink.
+    """
+    from scipy.interpolate import CubicHermiteSpline
+
+    at, index = np.unique(np.concatenate([[0.0], sign * (side.at - first)]), return_index=True)
+    deviances = np.concatenate([[0.0], side.deviances])[index]
+    slopes = np.concatenate([[0.0], sign * side.slopes])[index]
+    cubics = CubicHermiteSpline(at, deviances, slopes)(outward)
+    return np.minimum(cubics, np.interp(outward, at, deviances))
