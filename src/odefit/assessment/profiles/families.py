@@ -20,7 +20,7 @@ from odefit.problem.arrays import Array, BoolArray
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engine_choice import EngineChoice
 
-MAX_EVALUATIONS = 50
+MAX_EVALUATIONS = 100
 """Largest number of evaluations of one corrector."""
 
 SLACK = 2e-3

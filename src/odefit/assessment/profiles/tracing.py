@@ -37,8 +37,9 @@ HELD = 0.1
 FIRST_DECADES = 0.3
 """Largest first step of the coordinate of an unknown on a logarithmic scale."""
 
-JUMP = 1.5
-"""Root of the deviance, relative to that of its limit, above which a step is repeated shorter."""
+JUMP = 0.6
+"""Increase of the root of the deviance, relative to that of its limit, above which a step whose
+prediction did not hold is repeated shorter."""
 
 MAX_REPEATS = 8
 """Largest number of times that a step is made shorter, by half at least."""
@@ -223,24 +224,28 @@ class _Tracer:
             found = self.family.point(points[-2:], at, self.gain)
             if isinstance(found, str):
                 shorter *= 0.25
-            elif self.root(found) > JUMP and self.root(found) - self.root(here) > 2.5 * STEP:
+            else:
+                held = self.held(here, found)
+                if held or self.root(found) - self.root(here) <= JUMP:
+                    return found, abs(at - here.at), held
                 # Perhaps another branch: the same from where we are, and then a shorter step.
                 still = replace(here, tangent=np.zeros_like(here.tangent))
                 again = self.family.point([still], at, self.gain)
                 if not isinstance(again, str) and again.cost < found.cost:
                     found = again
-                if self.root(found) <= JUMP:
+                if self.root(found) - self.root(here) <= JUMP:
                     return found, abs(at - here.at), False
                 shorter *= max(0.25, min(0.5, STEP / (self.root(found) - self.root(here))))
-            else:
-                slope, curvature = self.derivatives(here)
-                h = abs(found.at - here.at)
-                expected = self.rise(here) + slope * h + 0.5 * curvature * h * h
-                held = self.rise(found) <= HELD + 1.25 * expected
-                return found, abs(at - here.at), held
             if self.stop():
                 break
         return found, wanted * shorter, False
+
+    def held(self, here: Point, found: Point) -> bool:
+        """Tell whether the deviance is what the point before let expect, or less."""
+        slope, curvature = self.derivatives(here)
+        h = abs(found.at - here.at)
+        expected = self.rise(here) + slope * h + 0.5 * curvature * h * h
+        return self.rise(found) <= HELD + 1.25 * expected
 
     def blocked(self, here: Point, found: Point, step: float) -> bool:
         """Tell whether a quantity that is pulled does not move any more: bounds hold it."""
