@@ -24,7 +24,7 @@ ASIDE = 0.01
 """Distance beyond a limit, relative to its distance from the estimate, that rounding explains."""
 
 UNDERCUT = 0.1
-"""Deviance below the curve, relative to the limit, from which on a fit before a limit refutes it."""
+"""Deviance below the curve, relative to the limit, from which on a fit inside refutes the limit."""
 
 
 def contradicted(
