@@ -99,4 +99,4 @@ def _curve(side: Side, sign: int, first: float, outward: Array) -> Array:
     deviances = np.concatenate([[0.0], side.deviances])[index]
     slopes = np.concatenate([[0.0], sign * side.slopes])[index]
     cubics = CubicHermiteSpline(at, deviances, slopes)(outward)
-    return np.minimum(cubics, np.interp(outward, at, deviances))
+    return np.asarray(np.minimum(cubics, np.interp(outward, at, deviances)))
