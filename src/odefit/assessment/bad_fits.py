@@ -92,7 +92,8 @@ def misfit_warnings(
     hint = [robust_hint(far)] if far and not (misfit is not None and misfit.outliers) else []
     if misfit is not None and misfit.unfit(corroborated):
         return hint  # the message says the rest
-    caused = misfit is not None and (misfit.accepted or bool(misfit.outliers) or corroborated)
+    agreed = corroborated and not far  # outliers that are named say more than that
+    caused = misfit is not None and (misfit.accepted or bool(misfit.outliers) or agreed)
     if goodness is not None and goodness.bad and not caused:
         return [goodness.sentence, *hint]
     if misfit is None:
