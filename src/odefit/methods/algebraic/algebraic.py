@@ -130,6 +130,7 @@ class _Run:
         self.method = method
         self.control = control
         self.starts: list[Start] = []
+        self.measure = FitMeasure.of(problem)
         rng = np.random.default_rng(control.seed)
         self._report("preparing the equations")
         self.noisy = _noisy(problem)
@@ -329,9 +330,8 @@ class _Run:
 
     def _report(self, message: str) -> None:
         if self.control.report is not None:
-            measure = FitMeasure.of(self.trajectories.problem)
-            best = min((measure.of_start(s) for s in self.starts), default=math.inf)
-            progress = Progress(len(self.starts), 0, best, 0, message, measure=measure.name)
+            best = min((self.measure.of_start(s) for s in self.starts), default=math.inf)
+            progress = Progress(len(self.starts), 0, best, 0, message, measure=self.measure.name)
             self.control.report(progress)
 
     def _solutions_so_far(self, count: int) -> None:
