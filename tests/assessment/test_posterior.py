@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -80,6 +82,17 @@ def test_the_same_seed_gives_the_same_samples() -> None:
     assert not np.array_equal(first.chains, other.chains)
     assert first.status is Status.NOT_CONVERGED
     assert "take more draws" in first.message
+
+
+@pytest.mark.slow
+def test_chains_do_not_depend_on_who_makes_them() -> None:
+    problem = line()
+    vector = fitted(problem)
+    alone = sample_posterior(problem, vector, 50, 2, 50, seed=2, jobs=1)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as executor:
+        shared = sample_posterior(problem, vector, 50, 2, 50, seed=2, executor=executor)
+    assert np.array_equal(alone.chains, shared.chains)
 
 
 def test_a_time_limit_keeps_the_samples_so_far() -> None:

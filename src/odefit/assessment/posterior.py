@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -277,14 +277,16 @@ def sample_posterior(
             task = (problem, vector, draws, tune, seed, number)
             to = workers.executor()
             if to is not None:
-                pending[number] = to.submit(run_chain, *task, Control(deadline=deadline))
+                pending[number] = to.submit(_run_remotely, *task, deadline)
                 continue
             own = Control(deadline=share, interrupted=control.interrupted)
             found[number] = workers.timed(partial(run_chain, *task, own))
             _tell(progress, len(found))
         for number, future in pending.items():
-            found[number] = future.result()
-            _tell(progress, len(found))
+            chain = _collected(future, control)
+            if chain is not None:
+                found[number] = chain
+                _tell(progress, len(found))
     return _posterior(problem, found, draws, chains, control, began)
 
 
@@ -299,6 +301,30 @@ def _deadline(control: Control, left: int, workers: int) -> float | None:
 def _tell(progress: Callable[[Progress], None] | None, done: int) -> None:
     if progress is not None:
         progress(Progress(done, 0, math.nan, 0, "sampling the posterior, chains"))
+
+
+def _run_remotely(
+    problem: Problem,
+    vector: Array,
+    draws: int,
+    tune: int,
+    seed: int,
+    number: int,
+    deadline: float | None,
+) -> tuple[Array, int]:
+    """Run a chain in a worker process."""
+    return run_chain(problem, vector, draws, tune, seed, number, Control(deadline=deadline))
+
+
+def _collected(future: Future[tuple[Array, int]], control: Control) -> tuple[Array, int] | None:
+    """Return the chain of a worker process; None after an interruption."""
+    while not control.interrupted.is_set():
+        try:
+            return future.result(timeout=POLL_SECONDS)
+        except TimeoutError:
+            continue
+    future.cancel()
+    return None
 
 
 def run_chain(
