@@ -12,7 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from odefit.assessment.deviance import Deviance
+from odefit.assessment.degrees_of_freedom import noise_freedom
+from odefit.assessment.deviance import Deviance, column_space
 from odefit.assessment.linear_checks import checked
 from odefit.assessment.parts import Direction, Uncertainty
 from odefit.assessment.profiles.checkpoint import SideCheckpoint
@@ -30,7 +31,7 @@ from odefit.methods.checkpoint import fingerprint
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import Status
 from odefit.methods.polish import POLISH
-from odefit.methods.scaling import Scaling
+from odefit.methods.scaling import Scaling, bounds_touched
 from odefit.methods.workers import Workers, remembered
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError, one_of
@@ -215,14 +216,17 @@ def _noise_limits(
     """Return the limits of both sides, by number, of factors of a standard deviation."""
     if not forward.likelihood:
         return {}
-    uncertainty = assess_uncertainty(forward, vector, evaluation, level)
+    free = ~bounds_touched(forward.problem, vector)
+    jacobian = np.where(free, evaluation.information, 0.0)
+    freedom = noise_freedom(forward, vector, jacobian, column_space(jacobian[:, free]))
+    if freedom is None or not freedom.enough:
+        return {}
     found = {}
-    for key, corrected in uncertainty.corrected_noise.items():
-        index = forward.problem.keys.index(key)
-        degrees = uncertainty.degrees_by_key.get(key, math.nan)
-        if forward.problem.unknowns[index].kind == "noise" and degrees > 0:
-            count = degrees * (corrected / float(vector[index])) ** 2
-            found[index] = noise_limits(count, degrees, level)
+    for column, index in enumerate(freedom.unknowns):
+        if freedom.factors[column]:
+            own = freedom.logarithms[:, column] != 0.0
+            degrees = float(freedom.share[own].sum())
+            found[int(index)] = noise_limits(float(own.sum()), degrees, level)
     return found
 
 
