@@ -34,7 +34,8 @@ from scipy.optimize import minimize
 
 import odefit
 from odefit.assessment.deviance import Deviance
-from odefit.assessment.profiles import Profile
+from odefit.assessment.profiles import Profile, ProfilesData
+from odefit.assessment.profiles.noise_limits import limits_by_unknown
 from odefit.methods.scaling import Scaling
 from odefit.problem.files import problem_from_mapping
 from odefit.simulation import Evaluation, ForwardMap, Simulation
@@ -128,6 +129,15 @@ class Refits:
                 best, where = float(end.fun), full(end.x)
         return best, where
 
+    def limit(self, profile: Profile, end: float, profiles: ProfilesData) -> float:
+        """The limit of the deviance at an end: standard deviations have one for each side."""
+        evaluation = self.forward.evaluate(self.vector)
+        assert isinstance(evaluation, Evaluation)
+        own = limits_by_unknown(self.forward, self.vector, evaluation, profiles.level)
+        index = self.forward.problem.keys.index(profile.key)
+        lower, upper = own.get(index, (profiles.limit, profiles.limit))
+        return lower if end < profile.estimate else upper
+
     def error(
         self, profile: Profile, end: float, limit: float, random: np.random.Generator
     ) -> float:
@@ -170,7 +180,8 @@ def row(name: str) -> list[str]:
             else max([abs(float(scale(v) - scale(profile.estimate))) for v in limits], default=1.0)
         )
         for end in limits:
-            worst = max(worst, refits.error(profile, end, profiles.limit, random) / width)
+            limit = refits.limit(profile, end, profiles)
+            worst = max(worst, refits.error(profile, end, limit, random) / width)
             checked += 1
     return [
         problem.name,

@@ -12,8 +12,44 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from odefit.assessment.degrees_of_freedom import noise_freedom
+from odefit.assessment.deviance import column_space
+from odefit.methods.scaling import bounds_touched
+from odefit.problem.arrays import Array
+from odefit.simulation import Evaluation, ForwardMap
+
 LEAST_LIMIT = 1e-4
 """Limit of the side on which the interval ends at the estimate or beyond it."""
+
+
+def limits_by_unknown(
+    forward: ForwardMap, vector: Array, evaluation: Evaluation, level: float
+) -> dict[int, tuple[float, float]]:
+    """Return the limits of the deviance on both sides, by number, of factors of an sd.
+
+    Parameters
+    ----------
+    forward, vector, evaluation
+        The problem, its solution, shape (n,), and the evaluation there.
+    level
+        The level of the intervals.
+    """
+    if not forward.likelihood:
+        return {}
+    free = ~bounds_touched(forward.problem, vector)
+    jacobian = np.where(free, evaluation.information, 0.0)
+    freedom = noise_freedom(forward, vector, jacobian, column_space(jacobian[:, free]))
+    if freedom is None or not freedom.enough:
+        return {}
+    found = {}
+    for column, index in enumerate(freedom.unknowns):
+        if freedom.factors[column]:
+            own = freedom.logarithms[:, column] != 0.0
+            degrees = float(freedom.share[own].sum())
+            found[int(index)] = noise_limits(float(own.sum()), degrees, level)
+    return found
 
 
 def noise_limits(count: float, degrees: float, level: float) -> tuple[float, float]:

@@ -12,15 +12,14 @@ from functools import partial
 
 import numpy as np
 
-from odefit.assessment.degrees_of_freedom import noise_freedom
-from odefit.assessment.deviance import Deviance, column_space
+from odefit.assessment.deviance import Deviance
 from odefit.assessment.linear_checks import checked
 from odefit.assessment.parts import Direction, Uncertainty
 from odefit.assessment.profiles.checkpoint import SideCheckpoint
 from odefit.assessment.profiles.crosscheck import contradicted
 from odefit.assessment.profiles.families import Family
 from odefit.assessment.profiles.held import HeldUnknown
-from odefit.assessment.profiles.noise_limits import noise_limits
+from odefit.assessment.profiles.noise_limits import limits_by_unknown
 from odefit.assessment.profiles.parts import Profile, ProfilesData, Side
 from odefit.assessment.profiles.pulled import PulledQuantity
 from odefit.assessment.profiles.quantities import Quantity
@@ -31,7 +30,7 @@ from odefit.methods.checkpoint import fingerprint
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import Status
 from odefit.methods.polish import POLISH
-from odefit.methods.scaling import Scaling, bounds_touched
+from odefit.methods.scaling import Scaling
 from odefit.methods.workers import Workers, remembered
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError, one_of
@@ -206,28 +205,8 @@ def _optimum(forward: ForwardMap, vector: Array, level: float) -> _Optimum:
             "there are as many unknowns as measurements, so that the noise cannot be estimated; "
             "give the noise in [noise] to profile all the same"
         )
-    noise = _noise_limits(forward, vector, evaluation, level)
+    noise = limits_by_unknown(forward, vector, evaluation, level)
     return _Optimum(forward.problem, vector, deviance, limit, noise)
-
-
-def _noise_limits(
-    forward: ForwardMap, vector: Array, evaluation: Evaluation, level: float
-) -> dict[int, tuple[float, float]]:
-    """Return the limits of both sides, by number, of factors of a standard deviation."""
-    if not forward.likelihood:
-        return {}
-    free = ~bounds_touched(forward.problem, vector)
-    jacobian = np.where(free, evaluation.information, 0.0)
-    freedom = noise_freedom(forward, vector, jacobian, column_space(jacobian[:, free]))
-    if freedom is None or not freedom.enough:
-        return {}
-    found = {}
-    for column, index in enumerate(freedom.unknowns):
-        if freedom.factors[column]:
-            own = freedom.logarithms[:, column] != 0.0
-            degrees = float(freedom.share[own].sum())
-            found[int(index)] = noise_limits(float(own.sum()), degrees, level)
-    return found
 
 
 # Sides ----------------------------------------------------------------------------------------
