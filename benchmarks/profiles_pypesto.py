@@ -170,7 +170,7 @@ def main() -> None:
     parser.add_argument("--gradient", choices=("differences", "exact"), default="differences")
     arguments = parser.parse_args()
     logging.disable(logging.WARNING)
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore")  # pyPESTO warns of its default steps at every profile
     print(machine(), f"pyPESTO {pypesto.__version__}")
     for name in arguments.problems.split(","):
         result = fitted(name)

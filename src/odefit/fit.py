@@ -40,6 +40,7 @@ from odefit.methods.polish import Answer, answer
 from odefit.methods.registry import make_method
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
+from odefit.problem.option_checks import check_level, check_time_limit
 from odefit.problem.problem import Problem
 from odefit.result import Result, Solution
 from odefit.simulation import Evaluation, ForwardMap
@@ -450,12 +451,10 @@ def _check(
         )
     if not isinstance(seed, Integral) or seed < 0:
         raise InputError(f"seed: expected a whole number, not negative, got {seed!r}")
-    if time_limit is not None and not time_limit > 0:
-        raise InputError(f"time_limit: expected a positive number of seconds, got {time_limit!r}")
+    check_time_limit(time_limit)
     if jobs is not None and not (isinstance(jobs, Integral) and jobs > 0):
         raise InputError(f"jobs: expected a positive whole number, got {jobs!r}")
-    if not 0 < level < 1:
-        raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
+    check_level(level)
 
 
 def _failed(estimate: Estimate) -> list[str]:

@@ -14,6 +14,7 @@ from odefit.assessment.profiles import ProfilesData
 from odefit.methods.control import Progress
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
+from odefit.problem.option_checks import check_level
 from odefit.problem.packages import require
 from odefit.profiles import Profiles
 from odefit.result_data import ResultData, Solution
@@ -403,7 +404,6 @@ class Result(ResultData):
 
         from odefit.assessment.profiles.profiling import profile_all
         from odefit.methods.control import Control
-        from odefit.problem.errors import InputError
 
         if self.best.nodes is not None:
             raise InputError(
@@ -412,8 +412,7 @@ class Result(ResultData):
             )
         if level is None:
             level = self.uncertainty.level if self.uncertainty is not None else 0.95
-        if not 0 < level < 1:
-            raise InputError(f"level: expected a number between 0 and 1, got {level:g}")
+        check_level(level)
         for name, value in (("time_limit", time_limit), ("jobs", jobs)):
             if value is not None and not value > 0:
                 raise InputError(f"{name}: expected a positive number, got {value:g}")

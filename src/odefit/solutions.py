@@ -26,7 +26,8 @@ SOLUTION_DISTANCE = 1e-2
 """Relative difference of an unknown up to which the ends of two starts are one solution."""
 
 COUNTED_SOLUTION_DISTANCE = 1e-5
-"""The same difference where a method counts solutions and so tells them apart."""
+"""Relative difference of an unknown up to which two ends are one solution where a method counts
+solutions and so tells them apart."""
 
 
 def distinct_solutions(

@@ -27,6 +27,7 @@ from odefit.methods.start_pool import run_starts
 from odefit.methods.workers import Workers
 from odefit.problem.arrays import Array, IntArray
 from odefit.problem.errors import InputError, one_of
+from odefit.problem.option_checks import check_level, check_time_limit
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.simulated_data import with_simulated_data
@@ -136,8 +137,7 @@ def percentiles(values: Array, level: float) -> Array:
     level
         The level of confidence, between 0 and 1.
     """
-    if not 0 < level < 1:
-        raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
+    check_level(level)
     if len(values) < MIN_SAMPLES:
         return np.full((values.shape[1], 2), np.nan)
     return np.quantile(values, [0.5 - level / 2, 0.5 + level / 2], axis=0).T
@@ -275,8 +275,7 @@ def _check(count: int, kind: str, seed: int, time_limit: float | None) -> None:
         raise InputError(f"kind: {kind!r} is not known{one_of(str(kind), kinds)}")
     if not isinstance(seed, int) or seed < 0:
         raise InputError(f"seed: expected a whole number, not negative, got {seed!r}")
-    if time_limit is not None and not time_limit > 0:
-        raise InputError(f"time_limit: expected a positive number of seconds, got {time_limit!r}")
+    check_time_limit(time_limit)
 
 
 def _resampling(

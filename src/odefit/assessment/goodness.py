@@ -24,7 +24,7 @@ import numpy as np
 
 from odefit.assessment.deviance import column_space
 from odefit.assessment.goodness_words import goodness_sentence
-from odefit.assessment.parts import Check, FarResidual, Goodness
+from odefit.assessment.parts import Check, CheckKind, FarResidual, Goodness
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.scaling import bounds_touched
 from odefit.problem.arrays import Array, IntArray
@@ -145,8 +145,10 @@ def _statistics(
     """
     checks, statistics = [], []
 
-    def ask(kind: str, observable: str, experiment: str | None, count: int, of: Array) -> None:
-        checks.append(Check(kind, observable, experiment, count))  # type: ignore[arg-type]
+    def ask(
+        kind: CheckKind, observable: str, experiment: str | None, count: int, of: Array
+    ) -> None:
+        checks.append(Check(kind, observable, experiment, count))
         statistics.append(of)
 
     observables: dict[str, list[_Series]] = {}
@@ -179,7 +181,9 @@ def _statistics(
         if count >= MIN_OUTLIERS and normal:
             extremes[name, count] = _rareness_of_largest(scaled)
     # One question each for all observables: more would make patterns harder to see.
-    for kind, found in (("normality", normality), ("outliers", extremes)):
+    of_all: dict[CheckKind, dict[tuple[str, int], Array]]
+    of_all = {"normality": normality, "outliers": extremes}
+    for kind, found in of_all.items():
         if found:
             together = np.column_stack(list(found.values()))
             name, count = list(found)[int(np.argmax(together[0]))]

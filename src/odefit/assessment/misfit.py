@@ -25,12 +25,12 @@ MAX_NOISE_RATIO = 2.0
 """Root mean square of the residuals over the noise that is given up to which it explains them."""
 
 MAX_ESTIMATED_RATIO = 4.0
-"""The same ratio to the noise that is estimated from the data: real residuals are seldom
-independent, and a model of real data seldom exact."""
+"""Root mean square of the residuals over the noise that is estimated from the data, up to which
+that explains them: real residuals are seldom independent, a model of real data is seldom exact."""
 
 MAX_SYSTEMATIC_RATIO = 10.0
-"""The same ratio from which on an answer does not describe the data, however small its residuals
-are beside these."""
+"""Root mean square of the residuals over the noise above which an answer does not describe the
+data, however small its residuals are beside these."""
 
 MAX_CORROBORATED_SHARE = 0.25
 """Share of the sum of squares that residuals may have where several independent methods have ended

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,9 +22,10 @@ import numpy as np
 from odefit.assessment.interval_coordinates import IntervalCoordinates
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import Status
-from odefit.methods.workers import Workers
+from odefit.methods.workers import Workers, collected
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
+from odefit.problem.option_checks import check_level, check_time_limit
 from odefit.problem.packages import require
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
@@ -91,8 +92,7 @@ class Posterior:
         """
         import pandas as pd
 
-        if not 0 < level < 1:
-            raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
+        check_level(level)
         low, high = np.quantile(self.vectors, [0.5 - level / 2, 0.5 + level / 2], axis=0)
         ess, r_hat = diagnostics(self.chains)
         return pd.DataFrame(
@@ -261,8 +261,7 @@ def sample_posterior(
     for name, number in (("draws", draws), ("chains", chains), ("tune", tune)):
         if not isinstance(number, int) or number < 1:
             raise InputError(f"{name}: expected a positive whole number, got {number!r}")
-    if time_limit is not None and not time_limit > 0:
-        raise InputError(f"time_limit: expected a positive number of seconds, got {time_limit!r}")
+    check_time_limit(time_limit)
     require("nutpie")
     began = time.perf_counter()
     deadline = None if time_limit is None else time.time() + time_limit
@@ -283,7 +282,7 @@ def sample_posterior(
             found[number] = workers.timed(partial(run_chain, *task, own))
             _tell(progress, len(found))
         for number, future in pending.items():
-            chain = _collected(future, control)
+            chain = collected(future, control)
             if chain is not None:
                 found[number] = chain
                 _tell(progress, len(found))
@@ -314,17 +313,6 @@ def _run_remotely(
 ) -> tuple[Array, int]:
     """Run a chain in a worker process."""
     return run_chain(problem, vector, draws, tune, seed, number, Control(deadline=deadline))
-
-
-def _collected(future: Future[tuple[Array, int]], control: Control) -> tuple[Array, int] | None:
-    """Return the chain of a worker process; None after an interruption."""
-    while not control.interrupted.is_set():
-        try:
-            return future.result(timeout=POLL_SECONDS)
-        except TimeoutError:
-            continue
-    future.cancel()
-    return None
 
 
 def run_chain(

@@ -22,12 +22,13 @@ from odefit.assessment.degrees_of_freedom import (
     noise_freedom,
 )
 from odefit.assessment.deviance import RANK_TOLERANCE, Deviance
+from odefit.assessment.uncertainty import quantile_of
 from odefit.problem.algebras import Dual
 from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition, Series
 from odefit.problem.errors import InputError
 from odefit.problem.noise import Noise
-from odefit.simulation import Failure, ForwardMap
+from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.noise import series_residuals
 from odefit.simulation.random_values import random_values, wideness
 from odefit.simulation.trajectory import Trajectory
@@ -106,9 +107,7 @@ class LinearBands:
                 "the answer is on shooting nodes, since no single integration can follow it; "
                 "there are no linear bands of it"
             )
-        evaluation = forward.evaluate(vector)
-        if isinstance(evaluation, Failure):
-            raise InputError(f"bands need a model that can be integrated: {evaluation}")
+        evaluation = _evaluated(forward, vector)
         self._forward = forward
         self._vector = vector
         self._deviance = Deviance.of(forward, vector, evaluation)
@@ -189,17 +188,14 @@ class LinearBands:
                 self._orthonormal, self._freedom, directions, self._covariance
             )
         errors = np.sqrt(np.einsum("ki,ij,kj->k", directions, covariance, directions))
-        return np.where(lost, np.nan, errors), _quantiles(level, degrees)
+        return np.where(lost, np.nan, errors), np.array([quantile_of(level, d) for d in degrees])
 
 
-def _quantiles(level: float, degrees: Array) -> Array:
-    """Return two-sided quantiles of Student's t, or of the normal distribution, shape (k,)."""
-    from scipy.special import ndtri, stdtrit
-
-    p = 0.5 + level / 2
-    finite = np.isfinite(degrees) & (degrees > 0)
-    student = stdtrit(np.where(finite, degrees, 1.0), p)
-    return np.where(finite, student, np.where(degrees > 0, ndtri(p), np.nan))
+def _evaluated(forward: ForwardMap, vector: Array) -> Evaluation:
+    evaluation = forward.evaluate(vector)
+    if isinstance(evaluation, Failure):
+        raise InputError(f"bands need a model that can be integrated: {evaluation}")
+    return evaluation
 
 
 class SampledBands:
@@ -231,9 +227,7 @@ class SampledBands:
         self._seed = seed
         self._unit = 1.0
         if not forward.given_noise:
-            evaluation = forward.evaluate(vector)
-            if isinstance(evaluation, Failure):
-                raise InputError(f"bands need a model that can be integrated: {evaluation}")
+            evaluation = _evaluated(forward, vector)
             self._unit = math.sqrt(Deviance.of(forward, vector, evaluation).variance)
 
     def bands(self, condition: Condition, times: Array, level: float) -> list[Band] | Failure:

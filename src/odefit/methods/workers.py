@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +21,9 @@ T = TypeVar("T")
 
 IDLE_SECONDS = 30.0
 """Seconds without work after which a worker process ends."""
+
+WAIT_SECONDS = 0.2
+"""Seconds between two looks at whether the work was interrupted."""
 
 POOL_AFTER_SECONDS = 3.0
 """Seconds of work in this process after which more are started; each start takes about a second."""
@@ -89,6 +92,20 @@ class Workers:
         if self._own is not None:
             # Starts still under way are of no use any more.
             self._own.shutdown(wait=True, kill_workers=True)
+
+
+def collected(future: Future[T], control: Control) -> T | None:
+    """Return what a worker process has found; None after an interruption, which cancels it.
+
+    What the work raises is raised here.
+    """
+    while not control.interrupted.is_set():
+        try:
+            return future.result(timeout=WAIT_SECONDS)
+        except TimeoutError:
+            continue
+    future.cancel()
+    return None
 
 
 def _leave_interrupts() -> None:

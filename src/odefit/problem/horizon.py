@@ -1,4 +1,4 @@
-"""The same problem with the first part of its measurements alone."""
+"""Problems that keep the first part of their measurements alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of the numbers that the options of methods take."""
+"""Checks of the numbers that options of methods and arguments of functions take."""
 
 from __future__ import annotations
 
@@ -40,3 +40,27 @@ def number(value: Any, place: str, *, least: float = -math.inf, most: float = ma
     if most < math.inf:
         kind += f" and at most {most:g}"
     raise InputError(f"{place}: expected {kind}, got {value!r}")
+
+
+def check_level(level: float) -> None:
+    """Refuse a level of confidence that is none.
+
+    Raises
+    ------
+    InputError
+        It is not between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
+
+
+def check_time_limit(time_limit: float | None) -> None:
+    """Refuse a time limit that leaves no time; None is no limit.
+
+    Raises
+    ------
+    InputError
+        It is not positive.
+    """
+    if time_limit is not None and not time_limit > 0:
+        raise InputError(f"time_limit: expected a positive number of seconds, got {time_limit!r}")

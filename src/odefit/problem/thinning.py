@@ -1,4 +1,4 @@
-"""The same problem with a part of its measurements, spread over all of the time.
+"""Problems that keep a part of their measurements, spread over all of the time.
 
 A search from afar learns nothing from a thousand measurements that a hundred do not tell. What it
 finds with these is where the search with all measurements begins.

@@ -16,6 +16,7 @@ from odefit.problem.columns import as_table, numeric_column
 from odefit.problem.errors import InputError, one_of, shown
 from odefit.problem.expressions import TIME
 from odefit.problem.issues import Issues
+from odefit.problem.option_checks import check_level
 from odefit.problem.problem import Problem
 from odefit.result_data import ResultData
 from odefit.simulation import Failure
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BandKind = str | Bootstrap | Posterior
-"""Where bands come from: the name of a way, or samples."""
+"""What bands are made from: a way that has a name, or samples."""
 
 KINDS = ("linear", "profile")
 """Ways to bands that need no samples."""
@@ -99,18 +100,6 @@ def prediction_table(
     table.attrs["level"] = level
     table.attrs["experiment"] = condition.name
     return table
-
-
-def check_level(level: float) -> None:
-    """Refuse a level that is none.
-
-    Raises
-    ------
-    InputError
-        It is not between 0 and 1.
-    """
-    if not 0 < level < 1:
-        raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
 
 
 def _times(times: Any) -> Array:

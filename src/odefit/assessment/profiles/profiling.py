@@ -20,7 +20,7 @@ from odefit.assessment.profiles.crosscheck import contradicted
 from odefit.assessment.profiles.families import Family
 from odefit.assessment.profiles.held import HeldUnknown
 from odefit.assessment.profiles.noise_limits import limits_by_unknown
-from odefit.assessment.profiles.parts import Profile, ProfilesData, Side
+from odefit.assessment.profiles.parts import End, Profile, ProfilesData, Side
 from odefit.assessment.profiles.pulled import PulledQuantity
 from odefit.assessment.profiles.quantities import Quantity
 from odefit.assessment.profiles.tracing import trace
@@ -31,7 +31,7 @@ from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.estimate import Status
 from odefit.methods.polish import POLISH
 from odefit.methods.scaling import Scaling
-from odefit.methods.workers import Workers, remembered
+from odefit.methods.workers import Workers, collected, remembered
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError, one_of
 from odefit.problem.problem import Problem
@@ -40,9 +40,6 @@ from odefit.simulation.other_integrations import able_to_integrate
 
 MAX_ADOPTIONS = 5
 """Largest number of times that the profiles begin anew from a better optimum."""
-
-WAIT_SECONDS = 0.2
-"""Seconds between two looks at whether the work was interrupted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,14 +255,10 @@ def _traced(
 
 def _collected(future: Future[Side], control: Control) -> Side | None:
     """Return the side of a worker process; None after an interruption."""
-    while not control.interrupted.is_set():
-        try:
-            return future.result(timeout=WAIT_SECONDS)
-        except TimeoutError:
-            continue
-        except Exception as error:  # noqa: BLE001 - a worker that died is a side that failed
-            return _nothing(0, "failed", f"the worker process failed: {error}")
-    return None
+    try:
+        return collected(future, control)
+    except Exception as error:  # noqa: BLE001 - a worker that died is a side that failed
+        return _nothing(0, "failed", f"the worker process failed: {error}")
 
 
 def _remote(best: _Optimum, task: _Task, deadline: float | None) -> Side:
@@ -303,11 +296,10 @@ def _side(forward: ForwardMap, best: _Optimum, task: _Task, control: Control) ->
     )
 
 
-def _nothing(n: int, end: str, reason: str) -> Side:
+def _nothing(n: int, end: End, reason: str) -> Side:
     """Return a side without points."""
     none, vectors = np.zeros(0), np.zeros((0, n))
-    kind = "failed" if end == "failed" else "stopped"
-    return Side(none, none, none, vectors, math.nan, kind, reason, none, 0, 0)  # type: ignore[arg-type]
+    return Side(none, none, none, vectors, math.nan, end, reason, none, 0, 0)
 
 
 # The whole ------------------------------------------------------------------------------------

@@ -68,7 +68,8 @@ AFTER_STARTS = {
 where that is not known."""
 
 AFTER_STARTS_IF_SLOW = (20, 40)
-"""The same for multiple shooting where it is slow: few data, or stiff equations."""
+"""Number of starts after which multiple shooting is open where it is slow, as for few data or stiff
+equations; as in :data:`AFTER_STARTS`, where the best answer is known to be none, and where not."""
 
 OUTLIERS_AFTER = 5
 """Number of starts without an explanation of the data after which outliers are looked for, and

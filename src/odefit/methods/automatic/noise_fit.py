@@ -82,7 +82,10 @@ class NoiseFit:
 
     @property
     def sentence(self) -> str:
-        """The same in words, the beginning of a sentence; empty if nothing is known."""
+        """How the residuals compare with the noise, in words.
+
+        It is the beginning of a sentence; it is empty if nothing is known.
+        """
         said = []
         if self.values:
             as_noise = self.chi_square <= most_chi_square(self.values)

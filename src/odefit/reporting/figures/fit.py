@@ -11,9 +11,10 @@ from matplotlib.axes import Axes
 
 from odefit.assessment.prediction import Band
 from odefit.problem.arrays import Array
+from odefit.problem.option_checks import check_level
 from odefit.reporting.curves import Curve, fit_curves
 from odefit.reporting.figures import style
-from odefit.reporting.predictions import BandKind, band_source, check_level, validation_series
+from odefit.reporting.predictions import BandKind, band_source, validation_series
 from odefit.result_data import ResultData
 
 PANEL_SIZE = (3.1, 2.25)
