@@ -164,7 +164,7 @@ def test_an_input_is_a_table(errors: Errors) -> None:
         ("time = [1]\nassign = { x = 1 }", "expected one number, got a list; write times"),
         ("times = 1\nassign = { x = 1 }", "expected a list, got 1; for one, write time"),
         ("times = []\nassign = { x = 1 }", "event 1 time: the event has no time"),
-        ("times = [1, 'a']\nassign = { x = 1 }", "event 1 time: expected a number, got 'a'"),
+        ("times = [1, 'a']\nassign = { x = 1 }", "event 1 time: unknown name 'a'"),
         ("time = true\nassign = { x = 1 }", "event 1 time: expected a number, got true"),
         ("time = 1\nassign = 3", "event 1 assign: expected a table, got 3"),
         ("time = 1\nassign = { x = true }", "assign.x: expected an expression or a number"),

@@ -40,6 +40,28 @@ class Series:
 
 
 @dataclass(frozen=True, eq=False)
+class LocatedEvent:
+    """An event whose time depends on the unknowns.
+
+    Attributes
+    ----------
+    time
+        Its time, as a function of the unknowns; None if `when` tells it.
+    when
+        A comparison: the event happens each time that it becomes true; None if there is a time.
+    assign
+        The new value of each state, constant or parameter that it changes.
+    measured_after
+        Whether measurements at its very time see the values after it.
+    """
+
+    time: int | float | Expression | None
+    when: Expression | None
+    assign: Mapping[str, Expression]
+    measured_after: bool
+
+
+@dataclass(frozen=True, eq=False)
 class Condition:
     """An experiment with every name resolved.
 
@@ -66,6 +88,13 @@ class Condition:
     events
         (time, {state, constant or parameter: new value}) in the order of time, all after or at
         `t0`; those at the same time in the order in which they were given.
+    measured_after
+        Times of events at which measurements see the values after all events of that time.
+    located
+        Events at times that depend on the unknowns, in the order in which they were given.
+    steady_start
+        Whether it begins at the steady state that is approached from the initial values, with the
+        scalars as they are before any event.
     """
 
     name: str
@@ -77,6 +106,9 @@ class Condition:
     initial: Mapping[str, int | float | Expression]
     algebraic_guess: Mapping[str, float]
     events: tuple[tuple[float, Mapping[str, Expression]], ...]
+    measured_after: frozenset[float] = frozenset()
+    located: tuple[LocatedEvent, ...] = ()
+    steady_start: bool = False
 
     @property
     def size(self) -> int:

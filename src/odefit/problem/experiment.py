@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -26,23 +26,33 @@ UNREADABLE: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Event:
-    """A known change at known times: a dose, a dilution, a switch.
+    """A known change: a dose, a dilution, a switch.
 
-    A measurement at the very time of an event sees the values just before it. Events at the same
-    time happen in the order in which they are given, each from the values that the one before it
-    left; the assignments of one event are simultaneous.
+    It happens at known times, at times that are expressions in parameters and constants, or
+    whenever a condition becomes true. Events at the same time happen in the order in which they are
+    given, each from the values that the one before it left; the assignments of one event are
+    simultaneous.
 
     Attributes
     ----------
     times
-        The times at which it happens, in the model's time unit.
+        The times at which it happens, in the model's time unit: numbers, or expressions in
+        parameters and constants.
     assign
         For each state or constant that changes, its new value, computed from the values just
         before.
+    when
+        Instead of times, a comparison such as ``"x < 0.1"``: the event happens each time that it
+        becomes true.
+    measured
+        Whether a measurement at the very time of the event sees the values just before it or those
+        after it.
     """
 
-    times: tuple[float, ...]
+    times: tuple[float | Expression | str, ...]
     assign: Mapping[str, Value]
+    when: Expression | str | None = None
+    measured: Literal["before", "after"] = "before"
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,9 @@ class Experiment:
         initial values) an unknown (a :class:`Parameter` or a mapping of its fields).
     events
         Its events, in any order.
+    steady_state
+        Whether it begins at a steady state: the one that the system approaches from the initial
+        values under the constants of the experiment. Events at t0 act on that.
     source
         Where the data come from; messages name it.
     """
@@ -73,6 +86,7 @@ class Experiment:
     initial: Mapping[str, Value | Parameter | Mapping[str, Any]] = field(default_factory=dict)
     constants: Mapping[str, Value] = field(default_factory=dict)
     events: Sequence[Event] = ()
+    steady_state: bool = False
     source: str | None = None
 
 

@@ -235,6 +235,7 @@ class Names:
         yield from (v for v in self._initial.values() if isinstance(v, Expression))
         yield from (n.spread for n in self._noise.values() if isinstance(n.spread, Expression))
         for e in self._experiments:
-            values = [*e.initial.values(), *e.constants.values()]
-            values += [v for event in e.events for v in event.assign.values()]
+            values: list[object] = [*e.initial.values(), *e.constants.values()]
+            for event in e.events:
+                values += [*event.assign.values(), *event.times, event.when]
             yield from (v for v in values if isinstance(v, Expression))

@@ -85,6 +85,7 @@ def prepared(experiment: Experiment, issues: Issues) -> Experiment:
             _prepared_event(e, f"{place} event {i}", issues)
             for i, e in enumerate(experiment.events, 1)
         ),
+        steady_state=_flag(experiment.steady_state, f"{place} steady_state", issues),
     )
 
 
@@ -106,10 +107,36 @@ def _prepared_event(event: Event, place: str, issues: Issues) -> Event:
     times: Any = event.times
     if isinstance(times, (str, bytes, Mapping)) or not isinstance(times, Iterable):
         times = (times,)
-    numbers = [finite_number(t, f"{place} time", issues) for t in times]
-    if not numbers:
+    found = [_event_time(t, f"{place} time", issues) for t in times]
+    if event.when is not None and found:
+        issues.error(f"{place} when", "when and a time are both given; keep one of them")
+    elif event.when is None and not found:
         issues.error(f"{place} time", "the event has no time; write time = 24.0 or times = [0, 24]")
-    return Event(tuple(t for t in numbers if t is not None), assign)
+    if event.measured not in ("before", "after"):
+        issues.error(
+            f"{place} measured", f'expected "before" or "after", got {shown(event.measured)}'
+        )
+    return replace(
+        event,
+        times=tuple(t for t in found if t is not None),
+        assign=assign,
+        when=None if event.when is None else issues.expression(f"{place} when", event.when),
+    )
+
+
+def _event_time(value: Any, place: str, issues: Issues) -> float | Expression | None:
+    """Return the time of an event, a number where it is known."""
+    if not isinstance(value, (str, Expression)):
+        return finite_number(value, place, issues)
+    expression = issues.expression(place, value)
+    known = None if expression is None else expression.constant
+    return expression if known is None else known
+
+
+def _flag(value: object, place: str, issues: Issues) -> bool:
+    if not isinstance(value, bool):
+        issues.error(place, f"expected true or false, got {shown(value)}")
+    return value is True
 
 
 def _owned(data: Any) -> Any:

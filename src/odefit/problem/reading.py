@@ -26,8 +26,8 @@ SECTION_NAMES = (
     "ode", "algebraic", "observables", "constants", "inputs", "parameters", "initial", "noise",
 )  # fmt: skip
 TEXT_KEYS = ("name", "description", "time_unit")
-EXPERIMENT_KEYS = ("name", "data", "t0", "initial", "constants", "event")
-EVENT_KEYS = ("time", "times", "assign")
+EXPERIMENT_KEYS = ("name", "data", "t0", "initial", "constants", "steady_state", "event")
+EVENT_KEYS = ("time", "times", "when", "measured", "assign")
 
 
 def problem_from_mapping(
@@ -225,6 +225,7 @@ def _experiment(
             for i, table in enumerate(events, 1)
             if (event := _event(table, f"{place} event {i}", issues)) is not None
         ],
+        steady_state=known.get("steady_state", False),
         source=label,
     )
 
@@ -278,4 +279,9 @@ def _event(raw: Mapping[str, Any], place: str, issues: Issues) -> Event | None:
     assign = _table(known.get("assign"), f"{place} assign", issues)
     if assign is None:
         return None
-    return Event(tuple(times or ()) if time is None else (time,), assign)
+    return Event(
+        tuple(times or ()) if time is None else (time,),
+        assign,
+        known.get("when"),
+        known.get("measured", "before"),
+    )

@@ -9,7 +9,7 @@ from typing import Literal
 from odefit.problem.binding import Bound
 from odefit.problem.censoring import with_limits
 from odefit.problem.columns import data_place, read_columns
-from odefit.problem.condition import Condition
+from odefit.problem.condition import Condition, LocatedEvent
 from odefit.problem.errors import did_you_mean
 from odefit.problem.experiment import Experiment, Input
 from odefit.problem.expressions import TIME, Expression
@@ -141,6 +141,14 @@ class _Resolution:
             initial={s: self._initial_value(s, experiment, scalars) for s in self.model.states},
             algebraic_guess={z: self._guess(z, experiment) for z in self.model.algebraic},
             events=self._events(experiment, t0, place),
+            measured_after=frozenset(
+                t
+                for event in experiment.events
+                for t in event.times
+                if event.measured == "after" and isinstance(t, float)
+            ),
+            located=self._located(experiment, scalars),
+            steady_start=experiment.steady_state,
         )
 
     def _warn_of_short_inputs(
@@ -224,6 +232,8 @@ class _Resolution:
                     "states, inputs, parameters, constants and t",
                 )
             for time in event.times:
+                if not isinstance(time, float):
+                    continue
                 if t0 is not None and time < t0:
                     self.issues.error(
                         f"{at} time",
@@ -232,3 +242,31 @@ class _Resolution:
                     )
                 found.append((time, assign))
         return tuple(sorted(found, key=lambda pair: pair[0]))
+
+    def _located(
+        self, experiment: Experiment, scalars: Mapping[str, Bound]
+    ) -> tuple[LocatedEvent, ...]:
+        """Return the events at times that are expressions, and those that a comparison triggers."""
+        place = experiment_place(experiment.name)
+        found: list[LocatedEvent] = []
+        for number, event in enumerate(experiment.events, 1):
+            assign = {n: e for n, e in event.assign.items() if isinstance(e, Expression)}
+            after = event.measured == "after"
+            for time in event.times:
+                if isinstance(time, Expression):
+                    self.names.refers(
+                        time,
+                        self.names.scalars,
+                        f"{place} event {number} time",
+                        "parameters and constants",
+                    )
+                    found.append(LocatedEvent(self._reduced(time, scalars), None, assign, after))
+            if isinstance(event.when, Expression):
+                self.names.refers(
+                    event.when,
+                    self.names.everything,
+                    f"{place} event {number} when",
+                    "states, inputs, parameters, constants and t",
+                )
+                found.append(LocatedEvent(None, event.when, assign, after))
+        return tuple(found)

@@ -88,13 +88,22 @@ def _experiment(experiment: Experiment, model: Model) -> dict[str, Any]:
         table["initial"] = _expressions(experiment.initial)
     if experiment.constants:
         table["constants"] = _expressions(experiment.constants)
+    if experiment.steady_state:
+        table["steady_state"] = True
     if experiment.events:
         table["event"] = [_event(event) for event in experiment.events]
     return table
 
 
 def _event(event: Event) -> dict[str, Any]:
-    return {"times": list(event.times), "assign": _expressions(event.assign)}
+    table: dict[str, Any] = {"assign": _expressions(event.assign)}
+    if event.when is not None:
+        table["when"] = _value(event.when)
+    else:
+        table["times"] = [_value(time) for time in event.times]
+    if event.measured != "before":
+        table["measured"] = event.measured
+    return table
 
 
 def _data(experiment: Experiment, model: Model) -> dict[str, list[float | None]]:

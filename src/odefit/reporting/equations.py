@@ -139,13 +139,20 @@ def special_words(experiment: Experiment, write: Writer) -> list[str]:
         for name, value in values.items():
             said = write.text("{}{} = {}").format(write.name(name), where, write.value(value))
             found.append(said)
+    if experiment.steady_state:
+        found.append(str(write.text("begins at the steady state")))
     for event in experiment.events:
         assigned = write.text(", ").join(
             write.text("{} becomes {}").format(write.name(name), write.value(value))
             for name, value in event.assign.items()
         )
-        times = some([significant(t) for t in event.times])
-        found.append(write.text("at t = {}: {}").format(times, assigned))
+        if event.when is not None:
+            found.append(
+                write.text("when {} becomes true: {}").format(write.value(event.when), assigned)
+            )
+            continue
+        known = [significant(t) if isinstance(t, float) else str(t) for t in event.times]
+        found.append(write.text("at t = {}: {}").format(some(known), assigned))
     return found
 
 
