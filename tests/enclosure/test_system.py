@@ -188,6 +188,10 @@ def test_modes_and_breaks() -> None:
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "kinks": ({"ode": {"x": "-k*abs(x)"}}, "'abs' has a kink and cannot be enclosed"),
+    "pieces": (
+        {"ode": {"x": "-k*piecewise(x, x < 1, 1)"}},
+        "'piecewise' has a kink and cannot be enclosed",
+    ),
     "large powers": ({"ode": {"x": "-k*x^65"}}, "the power 65 is larger than 64"),
     "a division by zero": ({"ode": {"x": "-k*x/c"}, "constants": {"c": 0.0}}, "division by zero"),
     "observables": (

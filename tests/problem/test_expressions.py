@@ -159,7 +159,7 @@ def test_precedence_is_that_of_mathematics(text: str, expected: float) -> None:
         ("(x", "expected"),
         ("x)", "unexpected ')'"),
         ("x ** ** y", "unexpected '**'"),
-        ("a == b", "no comparisons"),
+        ("a == b", "write piecewise(value, condition, otherwise)"),
         ("a if b else c", "unexpected 'if'"),
         ("a.b", "a dot is part of a number"),
         ("x\N{MINUS SIGN}y", "write '-'"),

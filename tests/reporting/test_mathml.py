@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from xml.etree import ElementTree
 
 import numpy as np
@@ -142,3 +143,11 @@ def test_what_is_read_has_the_value_of_what_was_written(text: str) -> None:
         left = float(parse(text).evaluate(values, NUMPY))
         right = float(parse(again).evaluate(values, NUMPY))
     assert left == pytest.approx(right, rel=1e-9, nan_ok=True)
+
+
+def test_pieces_stand_beside_a_brace_with_their_conditions() -> None:
+    found = Symbols([]).formula(parse("2*piecewise(x, x <= 1 && !(y == 2), 0)")).markup
+    text = re.sub(r"<[^>]*>", " ", found)
+    assert (
+        text.split() == "2 \N{INVISIBLE TIMES} ( { x if x ≤ 1 ∧ ¬ ( y = 2 ) 0 otherwise )".split()
+    )

@@ -176,7 +176,7 @@ def test_functions_of_the_time_alone_are_known() -> None:
     assert taylor.outputs[0, 1, 0].real == pytest.approx(rate, rel=1e-13)
 
 
-@pytest.mark.parametrize("function", ["abs(x)", "min(x, k)", "max(x, k)"])
+@pytest.mark.parametrize("function", ["abs(x)", "min(x, k)", "max(x, k)", "piecewise(x, x > k, k)"])
 def test_a_kink_is_refused(function: str) -> None:
     with pytest.raises(NoTaylorSeriesError, match="kink"):
         DifferentiatedSystem(problem({"x": f"-k*{function}"}, {"y": "x"}, ["k"]), free_states=False)

@@ -212,7 +212,9 @@ def test_small_models(rate: str, linear: str) -> None:
     assert names(problem({"x": rate}, {"x": "x"}, parameters)) == linear
 
 
-@pytest.mark.parametrize("kink", ["abs(a)*x", "max(a*x - 50, 0)", "min(a, 7)*x", "max(x, a)"])
+@pytest.mark.parametrize(
+    "kink", ["abs(a)*x", "max(a*x - 50, 0)", "min(a, 7)*x", "max(x, a)", "piecewise(x, a < 50, 0)"]
+)
 def test_kinks_are_never_linear_however_far_away_they_are(kink: str) -> None:
     """Nothing at random points near one shows where abs(a) turns, or that max(.) is not zero."""
     of = problem({"x": f"{kink} + b"}, {"x": "x"}, ["a", "b"])

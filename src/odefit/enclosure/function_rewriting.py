@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from odefit.problem.expressions import NON_SMOOTH
+from odefit.problem.grammar import named
 from odefit.structure.tape import NotRationalError, Tape, Term
 
 MAX_EXPONENT = 64
@@ -57,7 +58,7 @@ class FunctionRewriting:
             The function has a kink.
         """
         if function in NON_SMOOTH:
-            raise NotRationalError(f"{function!r} has a kink and cannot be enclosed")
+            raise NotRationalError(f"{named(function)!r} has a kink and cannot be enclosed")
         if function == "^":
             return self._power(*arguments)
         x = arguments[0]

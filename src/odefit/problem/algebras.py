@@ -56,6 +56,24 @@ DERIVATIVES: Mapping[str, Callable[[Any, Any], Any]] = {
 """Their derivatives."""
 
 
+COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "==": np.equal,
+    "!=": np.not_equal,
+}
+"""Comparisons of two numbers."""
+
+LOGIC: Mapping[str, Callable[..., Any]] = {
+    "&&": np.logical_and,
+    "||": np.logical_or,
+    "!": np.logical_not,
+}
+"""Operations on conditions."""
+
+
 class NumpyAlgebra:
     """Floats and arrays, over which what is not defined (``log(-1)``, ``1/0``) is NaN or inf.
 
@@ -74,6 +92,12 @@ class NumpyAlgebra:
             return reduce(np.minimum, arguments)
         if function == "max":
             return reduce(np.maximum, arguments)
+        if function == "piecewise":
+            return piecewise(arguments)
+        if function in COMPARISONS:
+            return COMPARISONS[function](*arguments)
+        if function in LOGIC:
+            return LOGIC[function](*arguments)
         return FUNCTIONS[function](arguments[0])
 
 
@@ -155,12 +179,32 @@ class DualAlgebra:
             return base._linear(value, slope, None, 0.0)
         return base._linear(value, slope, exponent, power_by_exponent(base.value, value))
 
-    def call(self, function: str, arguments: Sequence[Dual]) -> Dual:
+    def call(self, function: str, arguments: Sequence[Any]) -> Any:
         if function in {"min", "max"}:
             return reduce(_smaller if function == "min" else _larger, arguments)
+        if function == "piecewise":
+            return _dual_piecewise(arguments)
+        if function in COMPARISONS:
+            return COMPARISONS[function](arguments[0].value, arguments[1].value)
+        if function in LOGIC:
+            return LOGIC[function](*arguments)
         x = arguments[0]
         value = FUNCTIONS[function](x.value)
         return x._linear(value, DERIVATIVES[function](x.value, value), None, 0.0)
+
+
+def piecewise(arguments: Sequence[Any]) -> Any:
+    """Return the value before the first condition that is true, else the last one.
+
+    Parameters
+    ----------
+    arguments
+        Values at even places, conditions at odd ones: numbers, or arrays of one shape.
+    """
+    result = arguments[-1]
+    for k in range(len(arguments) - 3, -1, -2):
+        result = np.where(arguments[k + 1], arguments[k], result)[()]
+    return result
 
 
 def power_slope(base: Any, exponent: Any) -> Any:
@@ -188,6 +232,14 @@ def _smaller(a: Dual, b: Dual) -> Dual:
 
 def _larger(a: Dual, b: Dual) -> Dual:
     return _chosen(np.greater_equal(a.value, b.value), np.maximum(a.value, b.value), a, b)
+
+
+def _dual_piecewise(arguments: Sequence[Any]) -> Dual:
+    result: Dual = arguments[-1]
+    for k in range(len(arguments) - 3, -1, -2):
+        value, first = arguments[k], arguments[k + 1]
+        result = _chosen(first, np.where(first, value.value, result.value)[()], value, result)
+    return result
 
 
 def _chosen(first: Any, value: Any, a: Dual, b: Dual) -> Dual:

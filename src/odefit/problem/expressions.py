@@ -9,73 +9,60 @@ executed as Python code.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
 from odefit.problem.algebras import NUMPY
-from odefit.problem.errors import did_you_mean, one_of, shown
+from odefit.problem.errors import shown
+from odefit.problem.grammar import (
+    COMPARISONS,
+    CONDITIONS,
+    FUNCTIONS,
+    LOGIC,
+    MAX_EXPONENT,
+    MAX_LENGTH,
+    MAX_NESTING,
+    MAX_PIECES,
+    NAME_PATTERN,
+    NON_SMOOTH,
+    PIECEWISE,
+    PRECEDENCE,
+    TRUTH,
+    ExpressionError,
+    Instruction,
+    Token,
+    tokens_of,
+    unknown_function,
+    where,
+)
+
+__all__ = [
+    "CONDITIONS",
+    "FUNCTIONS",
+    "MAX_EXPONENT",
+    "MAX_LENGTH",
+    "MAX_NESTING",
+    "NAME_PATTERN",
+    "NON_SMOOTH",
+    "PIECEWISE",
+    "TIME",
+    "Algebra",
+    "Expression",
+    "ExpressionError",
+    "Instruction",
+    "as_expression",
+    "parse",
+    "parse_condition",
+]
 
 T = TypeVar("T")
 
-FUNCTIONS: Mapping[str, tuple[int, int]] = {
-    # name: fewest and most arguments
-    **dict.fromkeys(
-        "exp log log10 sqrt sin cos tan asin acos atan sinh cosh tanh abs".split(), (1, 1)
-    ),
-    "min": (2, 64),
-    "max": (2, 64),
-}
-"""The functions that an expression may call, with the number of their arguments."""
-
-NON_SMOOTH = frozenset({"abs", "min", "max"})
-"""Functions with a kink: an integrator of high order must not step across it unawares."""
-
 TIME = "t"
 """The name of the time in every expression."""
-
-NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-
-MAX_NESTING = 100
-MAX_LENGTH = 100_000
-
-MAX_EXPONENT = 1000
-"""Numbers as exponents are no larger: exact algebras would fill the memory with digits."""
-
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
-    r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
-    r"|(?P<operator>\*\*|[-+*/^(),]))"
-)
-
-_OTHER_NAMES = {
-    "ln": "log", "log_10": "log10", "lg": "log10", "arcsin": "asin", "arccos": "acos",
-    "arctan": "atan", "fabs": "abs", "minimum": "min", "maximum": "max",
-}  # fmt: skip
-"""What other tools call our functions."""
-
-_LOOKALIKES = {
-    "\u2212": "-", "\u2013": "-", "\u2014": "-", "\u00d7": "*", "\u00b7": "*", "\u22c5": "*",
-    "\u2217": "*", "\u00f7": "/", "\u00b2": "^2", "\u00b3": "^3", "[": "(", "]": ")",
-    "{": "(", "}": ")",
-}  # fmt: skip
-"""Characters that word processors and other languages put where ours are meant."""
-
-
-class ExpressionError(ValueError):
-    """The error for a text that is no expression; it says what is wrong, and where."""
-
-
-class Instruction(NamedTuple):
-    """One instruction of the postfix form."""
-
-    kind: Literal["number", "name", "negate", "binary", "call"]
-    text: str
-    arity: int = 0
 
 
 class Algebra(Protocol[T]):
@@ -88,7 +75,11 @@ class Algebra(Protocol[T]):
         """Return ``base ** exponent``."""
 
     def call(self, function: str, arguments: Sequence[T]) -> T:
-        """Return the value of a function of :data:`FUNCTIONS`."""
+        """Return the value of a function of :data:`FUNCTIONS`, ``piecewise``, or a condition.
+
+        Conditions are the comparisons and ``&& || !``, by their signs; algebras that cannot tell
+        true from false refuse them as they refuse other functions of :data:`NON_SMOOTH`.
+        """
 
 
 @dataclass(frozen=True)
@@ -115,6 +106,11 @@ class Expression:
     def functions(self) -> frozenset[str]:
         """Functions that it calls."""
         return frozenset(i.text for i in self.program if i.kind == "call")
+
+    @property
+    def is_condition(self) -> bool:
+        """Whether its value is true or false, and no number."""
+        return self.program[-1].text in CONDITIONS
 
     @property
     def name(self) -> str | None:
@@ -176,15 +172,28 @@ class Expression:
 def parse(text: str) -> Expression:
     """Parse `text` by the whitelist grammar.
 
-    ``+ - * / ^ **``, parentheses, numbers, names and :data:`FUNCTIONS`; ``^`` and ``**`` are the
-    same power, right-associative, and bind tighter than a sign to their left.
+    ``+ - * / ^ **``, parentheses, numbers, names, :data:`FUNCTIONS` and ``piecewise``; ``^`` and
+    ``**`` are the same power, right-associative, and bind tighter than a sign to their left. The
+    conditions of ``piecewise`` are comparisons ``< <= > >= == !=`` of numbers, joined by
+    ``&& || !`` or by ``and or not``; ``!`` binds as a sign does, ``not`` weaker than comparisons.
 
     Raises
     ------
     ExpressionError
         The text is no expression; the message has the offending piece and its position.
     """
-    return Expression(text, _Parser(text).parse())
+    return Expression(text, _Parser(text).parse(condition=False))
+
+
+def parse_condition(text: str) -> Expression:
+    """Parse `text` as a condition: comparisons, joined by ``&& || !`` or ``and or not``.
+
+    Raises
+    ------
+    ExpressionError
+        The text is no condition; the message has the offending piece and its position.
+    """
+    return Expression(text, _Parser(text).parse(condition=True))
 
 
 def as_expression(value: Expression | str | float) -> Expression:
@@ -193,12 +202,12 @@ def as_expression(value: Expression | str | float) -> Expression:
     Raises
     ------
     ExpressionError
-        Text that is no expression, or a number that is not finite.
+        Text that is no expression, a condition, or a number that is not finite.
     TypeError, ValueError, OverflowError
         Neither text nor a number that fits.
     """
     if isinstance(value, Expression):
-        return value
+        return parse(value.text) if value.is_condition else value
     if isinstance(value, str):
         return parse(value)
     if isinstance(value, (bool, np.bool_)) or np.ndim(value):
@@ -216,64 +225,38 @@ class _Parser:
     """
 
     def __init__(self, text: str) -> None:
-        if len(text) > MAX_LENGTH:
-            raise ExpressionError(
-                f"longer than {MAX_LENGTH} characters: {shown(text)}; split it into several"
-            )
         self.text = text
         self.program: list[Instruction] = []
-        self.folded: list[np.float64 | None] = []  # by operand: its value, if no name is in it
+        self.folded: list[Any] = []  # by operand: its value, if no name is in it
+        self.conditions: list[tuple[bool, int]] = []  # by operand: is it one, and where it starts
         self.nesting = 0
-        self.tokens = self._tokenise()
+        self.tokens = tokens_of(text)
         self.position = 0
 
-    def _tokenise(self) -> list[tuple[str, str, int]]:
-        tokens = []
-        at = 0
-        end = len(self.text.rstrip())
-        while at < end:
-            match = _TOKEN.match(self.text, at)
-            if match is None:
-                start = next(i for i in range(at, end) if not self.text[i].isspace())
-                raise self._unexpected_character(start)
-            kind = str(match.lastgroup)
-            tokens.append((kind, match.group(kind), match.start(kind)))
-            at = match.end()
-        return tokens
-
-    def _unexpected_character(self, start: int) -> ExpressionError:
-        character = self.text[start]
-        if character in _LOOKALIKES:
-            remedy = f"; write {_LOOKALIKES[character]!r}"
-        elif character in "<>=!&|?:":
-            remedy = "; there are no comparisons, min(...) and max(...) can often do"
-        elif character == ".":
-            remedy = "; a dot is part of a number only"
-        else:
-            remedy = "; expressions have numbers, names, functions, + - * / ^ and parentheses"
-        return ExpressionError(f"unexpected {character!r} {self._where(start)}{remedy}")
-
     def _where(self, start: int) -> str:
-        """Return position `start` with the text around it, cut if the text is long."""
-        first, last = max(0, start - 30), start + 30
-        around = f"{'...' * (first > 0)}{self.text[first:last]}{'...' * (last < len(self.text))}"
-        if len(self.text) <= 80:
-            around = self.text
-        return f"at position {start + 1} of {around!r}"
+        return where(self.text, start)
 
-    def parse(self) -> tuple[Instruction, ...]:
+    def parse(self, *, condition: bool) -> tuple[Instruction, ...]:
         if not self.tokens:
             raise ExpressionError("the expression is empty")
         with np.errstate(all="ignore"):
-            self._sum()
+            self._operators()
         if self.position < len(self.tokens):
             raise self._unexpected("an operator")
+        is_condition, start = self.conditions[0]
+        if condition and not is_condition:
+            raise ExpressionError(
+                f"{shown(self.text)} is a number where a condition is expected; write a "
+                "comparison such as x < 0.1"
+            )
+        if is_condition and not condition:
+            raise self._no_number(start)
         return tuple(self.program)
 
     def _peek(self) -> str:
-        return self.tokens[self.position][1] if self.position < len(self.tokens) else ""
+        return self.tokens[self.position].text if self.position < len(self.tokens) else ""
 
-    def _take(self) -> tuple[str, str, int]:
+    def _take(self) -> Token:
         token = self.tokens[self.position]
         self.position += 1
         return token
@@ -282,6 +265,8 @@ class _Parser:
         """Append `instruction`, which was read at `start` of the text, and fold its operands."""
         self.program.append(instruction)
         kind, text, arity = instruction
+        begin = self._check_operands(text, arity, start)
+        self.conditions.append((kind == "call" and text in CONDITIONS, begin))
         if kind == "name":
             self.folded.append(None)
             return
@@ -306,37 +291,77 @@ class _Parser:
             )
         self.folded.append(value)
 
+    def _check_operands(self, text: str, arity: int, start: int) -> int:
+        """Check which operands are conditions; return where the text of the operation starts."""
+        operands = self.conditions[len(self.conditions) - arity :]
+        del self.conditions[len(self.conditions) - arity :]
+        for k, (is_condition, begin) in enumerate(operands):
+            wanted = text in LOGIC.values() or (text == PIECEWISE and k % 2 == 1)
+            if is_condition and not wanted and text in COMPARISONS:
+                raise ExpressionError(
+                    f"{text!r} {self._where(start)} compares a condition; comparisons are of two "
+                    "numbers, and several are joined by &&, as in a < b && b < c"
+                )
+            if is_condition and not wanted:
+                raise self._no_number(begin)
+            if wanted and not is_condition:
+                whose = f"argument {k + 1} of {PIECEWISE}" if text == PIECEWISE else repr(text)
+                remedy = ", as in !(x < 0.1)" if text == "!" else ""
+                raise ExpressionError(
+                    f"{whose} {self._where(begin)} needs a condition, a comparison such as "
+                    f"x < 0.1{remedy}"
+                )
+        return min([start, *(begin for _, begin in operands)])
+
+    def _no_number(self, start: int) -> ExpressionError:
+        return ExpressionError(
+            f"the condition {self._where(start)} stands where a number is expected; write "
+            f"{PIECEWISE}(value, condition, otherwise)"
+        )
+
     def _unexpected(self, wanted: str) -> ExpressionError:
         if self.position >= len(self.tokens):
             return ExpressionError(f"{shown(self.text)} ends where {wanted} is expected")
         _, token, start = self.tokens[self.position]
         return ExpressionError(f"unexpected {token!r} {self._where(start)}; expected {wanted}")
 
-    def _sum(self) -> None:
-        self._product()
-        while self._peek() in {"+", "-"}:
-            _, operator, start = self._take()
-            self._product()
-            self._emit(Instruction("binary", operator, 2), start)
-
-    def _product(self) -> None:
-        self._sign()
-        while self._peek() in {"*", "/"}:
-            _, operator, start = self._take()
+    def _operators(self) -> None:
+        """Read operands and the operators between them, all of which are left-associative."""
+        pending: list[tuple[Instruction, int, int]] = []  # with precedence and position
+        while True:
+            while self._peek() == "not" and (not pending or pending[-1][1] <= PRECEDENCE["not"]):
+                start = self._take().start
+                pending.append((Instruction("call", "!", 1), PRECEDENCE["not"], start))
             self._sign()
-            self._emit(Instruction("binary", operator, 2), start)
+            precedence = 0 if self._peek() == "not" else PRECEDENCE.get(self._peek(), 0)
+            while pending and pending[-1][1] >= precedence:
+                instruction, _, start = pending.pop()
+                self._emit(instruction, start)
+            if not precedence:
+                return
+            _, operator, start = self._take()
+            kind: Literal["binary", "call"] = "binary" if operator in "+-*/" else "call"
+            sign = LOGIC.get(operator, operator)
+            pending.append((Instruction(kind, sign, 2), precedence, start))
+
+    def _deeper(self) -> None:
+        self.nesting += 1
+        if self.nesting > MAX_NESTING:
+            start = self.tokens[min(self.position, len(self.tokens) - 1)].start
+            raise ExpressionError(f"nested deeper than {MAX_NESTING} levels {self._where(start)}")
 
     def _sign(self) -> None:
         # Every way to nest passes here once a level: parentheses, signs, powers, arguments.
-        self.nesting += 1
-        if self.nesting > MAX_NESTING:
-            start = self.tokens[min(self.position, len(self.tokens) - 1)][2]
-            raise ExpressionError(f"nested deeper than {MAX_NESTING} levels {self._where(start)}")
-        if self._peek() in {"-", "+"}:
+        self._deeper()
+        if self._peek() in {"-", "+", "!"}:
             _, sign, start = self._take()
             self._sign()
             if sign == "-":
                 self._emit(Instruction("negate", "-", 1), start)
+            elif sign == "!":
+                self._emit(Instruction("call", "!", 1), start)
+            elif self.conditions[-1][0]:
+                raise self._no_number(self.conditions[-1][1])
         else:
             self._power()
         self.nesting -= 1
@@ -344,7 +369,7 @@ class _Parser:
     def _power(self) -> None:
         self._atom()
         if self._peek() in {"^", "**"}:
-            start = self._take()[2]
+            start = self._take().start
             self._sign()
             self._emit(Instruction("binary", "^", 2), start)
 
@@ -357,11 +382,15 @@ class _Parser:
             if not math.isfinite(float(token)) or abs(_exponent(token)) > 400:
                 raise ExpressionError(f"the number {self._where(start)} is out of range")
             self._emit(Instruction("number", token), start)
-        elif kind == "name":
+        elif kind == "name" and token not in LOGIC:
             self._take()
             if self._peek() == "(":
                 self._call(token, start)
-            elif token in FUNCTIONS:
+            elif token in TRUTH:
+                self._emit(Instruction("number", "1"), start)
+                self._emit(Instruction("number", "1"), start)
+                self._emit(Instruction("call", TRUTH[token], 2), start)
+            elif token in FUNCTIONS or token == PIECEWISE:
                 raise ExpressionError(
                     f"the function {token!r} {self._where(start)} has no arguments; "
                     f"write {token}(...)"
@@ -370,37 +399,37 @@ class _Parser:
                 self._emit(Instruction("name", token), start)
         elif token == "(":
             self._take()
-            self._sum()
+            self._operators()
             self._expect(")")
         else:
             raise self._unexpected("a number, a name or '('")
 
     def _call(self, function: str, start: int) -> None:
-        if function not in FUNCTIONS:
-            known = _OTHER_NAMES.get(function.casefold())
-            if function.casefold() == "pow":
-                hint = "; write a^b"
-            elif known:
-                hint = f"; did you mean '{known}'?"
-            elif did_you_mean(function, FUNCTIONS):
-                hint = one_of(function, FUNCTIONS)
-            else:
-                hint = f"{one_of(function, FUNCTIONS)} (a product needs a *)"
-            raise ExpressionError(f"unknown function {shown(function)} {self._where(start)}{hint}")
+        if function not in FUNCTIONS and function != PIECEWISE:
+            raise ExpressionError(
+                f"unknown function {shown(function)} {self._where(start)}"
+                f"{unknown_function(function)}"
+            )
         self._take()
         count = 0
         if self._peek() != ")":
-            self._sum()
+            self._operators()
             count = 1
             while self._peek() == ",":
                 self._take()
-                self._sum()
+                self._operators()
                 count += 1
         self._expect(")")
-        fewest, most = FUNCTIONS[function]
+        fewest, most = FUNCTIONS.get(function, (3, MAX_PIECES))
         if not fewest <= count <= most:
             wanted = "one argument" if most == 1 else f"{fewest} to {most} arguments"
             raise ExpressionError(f"{function} takes {wanted}, got {count}, {self._where(start)}")
+        if function == PIECEWISE and count % 2 == 0:
+            raise ExpressionError(
+                f"{function} takes pairs of a value and its condition, and last the value where "
+                f"no condition is true: an odd number of arguments, got {count}, "
+                f"{self._where(start)}"
+            )
         self._emit(Instruction("call", function, count), start)
 
     def _expect(self, token: str) -> None:

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odefit.problem.algebras import DERIVATIVES, NUMPY, ArrayLike
-from odefit.problem.expressions import Expression
+from odefit.problem.expressions import CONDITIONS, PIECEWISE, Expression
 
-_MINUS_ONE = np.float64(-1.0)
+_ZERO, _MINUS_ONE = np.float64(0.0), np.float64(-1.0)
 
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "negate": operator.neg,
@@ -87,7 +87,13 @@ class Gradient:
                     name = "negate" if kind == "negate" else text
                     wanted = tuple(a in active for a in arguments)
                     self._operations.append(_Operation(number, name, arguments, wanted))
-                if text in self.names if kind == "name" else active.intersection(arguments):
+                if kind == "call" and text in CONDITIONS:
+                    continues = False  # true or false, of which there is no derivative
+                elif kind == "name":
+                    continues = text in self.names
+                else:
+                    continues = bool(active.intersection(arguments))
+                if continues:
                     active.add(number)
             stack.append(known[key])
         self._root = stack[0]
@@ -138,12 +144,16 @@ class Gradient:
         adjoint[self._root] = np.float64(1.0)
         for i, text, arguments, wanted in self._backwards:
             own = adjoint[i]
+            if own is None:
+                continue  # nothing but conditions depends on it
             factors = _factors(text, [node[a] for a in arguments], node[i], wanted)
             for a, factor, is_wanted in zip(arguments, factors, wanted, strict=False):
                 if is_wanted:
                     term = own if factor is None else product(own, factor)
                     adjoint[a] = term if adjoint[a] is None else adjoint[a] + term
-        return {name: adjoint[leaf] for name, leaf in self._wanted}
+        # A name that occurs in conditions alone has been reached by nothing.
+        found = {name: adjoint[leaf] for name, leaf in self._wanted}
+        return {name: _ZERO if own is None else own for name, own in found.items()}
 
 
 def _factors(text: str, x: list[Any], value: Any, wanted: tuple[bool, ...]) -> list[Any]:
@@ -163,6 +173,8 @@ def _factors(text: str, x: list[Any], value: Any, wanted: tuple[bool, ...]) -> l
         return _power_factors(x[0], x[1], value, wanted)
     if text in {"min", "max"}:
         return _choices(text, x)
+    if text == PIECEWISE:
+        return _pieces(x)
     return [DERIVATIVES[text](x[0], value)]
 
 
@@ -188,6 +200,16 @@ def _choices(text: str, x: list[Any]) -> list[Any]:
         found = [*(f * stays for f in found), 1.0 - stays]
         best = reduce(np.minimum if text == "min" else np.maximum, [best, argument])
     return [np.asarray(f) for f in found]
+
+
+def _pieces(x: list[Any]) -> list[Any]:
+    """Return 1 for each value of a ``piecewise`` where it is the one that counts, else 0."""
+    found: list[Any] = []
+    open_ = np.asarray(True)  # where no condition has been true yet
+    for condition in x[1::2]:
+        found += [np.asarray(open_ & condition, dtype=float)[()], None]
+        open_ = open_ & ~np.asarray(condition)
+    return [*found, np.asarray(open_, dtype=float)[()]]
 
 
 def _is_finite(value: Any) -> bool:

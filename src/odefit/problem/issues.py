@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from odefit.problem.errors import InputError, shown
-from odefit.problem.expressions import Expression, ExpressionError, as_expression
+from odefit.problem.expressions import Expression, ExpressionError, as_expression, parse_condition
 
 MAX_PLACE_LENGTH = 250
 MAX_MESSAGE_LENGTH = 600
@@ -49,6 +49,17 @@ class Issues:
             self.error(place, str(error))
         except (TypeError, ValueError, OverflowError):
             self.error(place, f"expected an expression or a number, got {shown(value)}")
+        return None
+
+    def condition(self, place: str, value: Any) -> Expression | None:
+        """Return `value` as a condition such as ``x < 0.1``, or None with the reason noted."""
+        try:
+            if isinstance(value, (str, Expression)):
+                return parse_condition(str(value))
+        except ExpressionError as error:
+            self.error(place, str(error))
+        else:
+            self.error(place, f"expected a condition such as x < 0.1, got {shown(value)}")
         return None
 
     def items(self, place: str, table: Any) -> list[tuple[str, Any]]:

@@ -11,12 +11,14 @@ from odefit.problem.errors import MAX_SHOWN_LENGTH, one_of, shown
 from odefit.problem.expressions import (
     FUNCTIONS,
     NAME_PATTERN,
+    PIECEWISE,
     TIME,
     Algebra,
     Expression,
     Instruction,
     parse,
 )
+from odefit.problem.grammar import RESERVED
 from odefit.problem.issues import Issues
 from odefit.problem.parameters import finite_number
 
@@ -204,8 +206,9 @@ def check_name(name: object, section: str, issues: Issues) -> None:
         issues.error(f"{section} {name}", "names that start with __ are reserved; choose another")
     elif name == TIME:
         issues.error(f"{section} {name}", "'t' is the time; choose another name")
-    elif name in FUNCTIONS:
-        issues.error(f"{section} {name}", f"'{name}' is a function; choose another name")
+    elif name in RESERVED:
+        what = "function" if name in FUNCTIONS or name == PIECEWISE else "word of conditions"
+        issues.error(f"{section} {name}", f"'{name}' is a {what}; choose another name")
 
 
 def _all_names(expressions: Iterable[Expression]) -> set[str]:

@@ -120,7 +120,7 @@ def _prepared_event(event: Event, place: str, issues: Issues) -> Event:
         event,
         times=tuple(t for t in found if t is not None),
         assign=assign,
-        when=None if event.when is None else issues.expression(f"{place} when", event.when),
+        when=None if event.when is None else issues.condition(f"{place} when", event.when),
     )
 
 

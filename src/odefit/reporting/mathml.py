@@ -14,7 +14,7 @@ from functools import reduce
 
 from markupsafe import Markup
 
-from odefit.problem.expressions import TIME, Expression
+from odefit.problem.expressions import CONDITIONS, PIECEWISE, TIME, Expression
 
 
 def element(tag: str, *children: str, **attributes: str) -> Markup:
@@ -31,10 +31,13 @@ def join(*parts: str) -> Markup:
 class Binding(IntEnum):
     """The precedence of the outermost operation of a formula."""
 
-    SUM = 1
-    PRODUCT = 2
-    POWER = 3
-    ATOM = 4
+    EITHER = 1
+    BOTH = 2
+    COMPARISON = 3
+    SUM = 4
+    PRODUCT = 5
+    POWER = 6
+    ATOM = 7
 
 
 GREEK: Mapping[str, str] = {
@@ -61,6 +64,9 @@ _INDEXED = re.compile(r"([A-Za-z]+)_?(\d+(?:_\d+)*)\Z")
 _SUBSCRIPTED = re.compile(r"([A-Za-z]+(?:\d+)?)_([A-Za-z0-9]+(?:_[A-Za-z0-9]+)*)\Z")
 
 _CALLED = {"log": "ln", "asin": "arcsin", "acos": "arccos", "atan": "arctan"}
+
+_SIGNS = {"<=": "≤", ">=": "≥", "==": "=", "!=": "≠", "&&": "∧", "||": "∨", "!": "¬"}
+"""Signs of conditions as they are typeset."""
 
 _INVISIBLE_TIMES = element("mo", "\N{INVISIBLE TIMES}", lspace="0.12em", rspace="0.12em")
 _DOT = element("mo", "\N{DOT OPERATOR}")
@@ -176,8 +182,12 @@ class MathmlAlgebra:
     def call(self, function: str, arguments: Sequence[Formula]) -> Formula:
         """Return a root, an exponential, bars, or the function's name with its arguments."""
         first = arguments[0]
+        if function in CONDITIONS:
+            return _condition(function, arguments)
         size = 1 + sum(a.size for a in arguments)
         tall = any(a.tall for a in arguments)
+        if function == PIECEWISE:
+            return _pieces(arguments, size)
         if function == "sqrt":
             return Formula(element("msqrt", row(first.markup)), size=size, tall=tall)
         if function == "abs":
@@ -194,6 +204,30 @@ class MathmlAlgebra:
         # POWER: the square of a call needs parentheses, lest it read as that of the argument.
         apply = element("mo", "\N{FUNCTION APPLICATION}")
         return Formula(join(name, apply, parentheses(inner)), Binding.POWER, size, tall=tall)
+
+
+def _condition(sign: str, arguments: Sequence[Formula]) -> Formula:
+    """Return a comparison, or conditions that are joined."""
+    size, tall = 1 + sum(a.size for a in arguments), any(a.tall for a in arguments)
+    operator = element("mo", _SIGNS.get(sign, sign))
+    if sign == "!":
+        return Formula(join(operator, arguments[0].inside(Binding.ATOM)), size=size, tall=tall)
+    binding = {"||": Binding.EITHER, "&&": Binding.BOTH}.get(sign, Binding.COMPARISON)
+    left, right = (a.inside(binding) for a in arguments)
+    return Formula(join(left, operator, right), binding, size, tall=tall)
+
+
+def _pieces(arguments: Sequence[Formula], size: int) -> Formula:
+    """Return values beside a brace, each with its condition."""
+    texts = [element("mtext", "if "), element("mtext", "otherwise")]
+    rows = [
+        element("mtr", element("mtd", value.markup), element("mtd", texts[0], condition.markup))
+        for value, condition in zip(arguments[:-1:2], arguments[1::2], strict=True)
+    ]
+    rows.append(element("mtr", element("mtd", arguments[-1].markup), element("mtd", texts[1])))
+    brace = element("mo", "{", stretchy="true")
+    table = element("mtable", *rows, columnalign="left")
+    return Formula(row(join(brace, table)), Binding.EITHER, size, tall=True)
 
 
 MATHML = MathmlAlgebra()

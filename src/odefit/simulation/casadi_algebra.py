@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -10,6 +11,19 @@ import casadi as ca
 
 SMALLEST_BASE = 1e-300
 """Least base of a power whose exponent is not a constant."""
+
+_CONDITIONS: Mapping[str, Callable[..., Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "&&": ca.logic_and,
+    "||": ca.logic_or,
+    "!": ca.logic_not,
+}
+"""Comparisons and operations on conditions, which are symbols that are 0 or 1."""
 
 
 class CasadiAlgebra:
@@ -32,4 +46,11 @@ class CasadiAlgebra:
             return reduce(ca.fmax, arguments)
         if function == "abs":
             return ca.fabs(arguments[0])
+        if function == "piecewise":
+            result = arguments[-1]
+            for k in range(len(arguments) - 3, -1, -2):
+                result = ca.if_else(arguments[k + 1], arguments[k], result)
+            return result
+        if function in _CONDITIONS:
+            return _CONDITIONS[function](*arguments)
         return getattr(ca, function)(arguments[0])

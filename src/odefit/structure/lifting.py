@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 from odefit.problem.expressions import NON_SMOOTH, TIME
+from odefit.problem.grammar import named
 from odefit.problem.model import Model
 from odefit.structure.tape import NotRationalError, Recording, Tape, Term
 
@@ -202,7 +203,9 @@ class Lifting:
     def _lift(self, function: str, arguments: Sequence[Term]) -> Term:
         """Return the value of a function that is not rational."""
         if function in NON_SMOOTH:
-            raise NotRationalError(f"{function}(...) has a kink: it has no Taylor series there")
+            raise NotRationalError(
+                f"{named(function)}(...) has a kink: it has no Taylor series there"
+            )
         if function == "^":
             base, exponent = arguments
             value = exponent.value

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Literal, NamedTuple, get_args
 
+from odefit.problem.grammar import named
+
 Elementary = Literal["exp", "sin", "cos", "middle", "^", "log", "atan", "asin", "tanh"]
 """The name of an elementary function; ``"middle"`` is any constant near its argument."""
 
@@ -276,7 +278,7 @@ class Recording:
 
     def call(self, function: str, arguments: Sequence[Term]) -> Term:
         if self._lift is None:
-            raise NotRationalError(f"{function!r} is no rational function")
+            raise NotRationalError(f"{named(function)!r} is no rational function")
         return self._lift(function, arguments)
 
 

@@ -53,6 +53,7 @@ TEXTS = [
     "(a*x)^2 - (b - c)^3 + 2^a",
     "min(a*x, b*y, c) + max(a, b)*x",
     "max(x, y) - abs(a - x)",
+    "b*piecewise(a*x, x < 0.5 && !(y > 1), y*c, x + y > a || a > b, a*b)",
     "(a - b)/(a*b) + a/x - y/(x*c)",
     "exp(-a)*x - exp(-a*x) + a - -b",
     "0*a + x - x + 1",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from odefit.methods.integral_matching.operations import INTEGRAL, SCALED
 from odefit.methods.integral_matching.separated import Node, Recorder
+from odefit.problem.expressions import CONDITIONS
 
 
 def derivative(recorder: Recorder, node: Node, unknown: int) -> Node:
@@ -24,12 +25,16 @@ def _derivative(recorder: Recorder, node: Node, unknown: int) -> Node:
     apply, operation = recorder.apply, node.operation
     if operation == "unknown":
         return recorder.one
+    if operation in CONDITIONS:
+        return recorder.zero
     inner = [derivative(recorder, a, unknown) for a in node.arguments]
     a, b = node.arguments[0], node.arguments[-1]
     if operation in (INTEGRAL, "negate"):
         return apply(operation, inner[0])
     if operation in ("+", "-"):
         return apply(operation, *inner)
+    if operation in ("if", "if not"):
+        return apply(operation, a, inner[1])
     if operation in ("min", "max"):
         first = apply(f"first is {operation}", a, b)
         return apply("+", apply("if", first, inner[0]), apply("if not", first, inner[1]))

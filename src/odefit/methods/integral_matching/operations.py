@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from odefit.problem.algebras import DERIVATIVES, FUNCTIONS, power_by_exponent, power_slope
+from odefit.problem.algebras import (
+    COMPARISONS,
+    DERIVATIVES,
+    FUNCTIONS,
+    LOGIC,
+    power_by_exponent,
+    power_slope,
+)
 
 INTEGRAL = "integral"
 """The operation that needs the grid; all others are among :data:`OPERATIONS`."""
@@ -27,14 +34,17 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "^": np.power,
     "min": np.minimum,
     "max": np.maximum,
+    **COMPARISONS,
+    **LOGIC,
+    # The parts of a piecewise function:
+    "if": lambda condition, value: np.where(condition, value, 0.0),
+    "if not": lambda condition, value: np.where(condition, 0.0, value),
     # What only derivatives have:
     SCALED: operator.mul,
     "slope of ^": power_slope,
     "^ by exponent": power_by_exponent,
     "first is min": np.less_equal,
     "first is max": np.greater_equal,
-    "if": lambda condition, value: np.where(condition, value, 0.0),
-    "if not": lambda condition, value: np.where(condition, 0.0, value),
     **{f"slope of {name}": slope for name, slope in DERIVATIVES.items()},
 }
 """What each operation computes from one or two arguments."""

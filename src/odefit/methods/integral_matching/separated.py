@@ -22,6 +22,7 @@ from odefit.methods.integral_matching.operations import (
 )
 from odefit.methods.integral_matching.quadrature import Grid
 from odefit.problem.arrays import Array
+from odefit.problem.expressions import PIECEWISE
 
 Value = Array | np.float64
 """A function of time on a grid, shape (m,), or what does not depend on time."""
@@ -106,7 +107,14 @@ class Recorder:
         nodes = [a.node() for a in arguments]
         if function in ("min", "max"):
             return self.separated(reduce(lambda a, b: self.apply(function, a, b), nodes))
-        return self.separated(self.apply(function, nodes[0]))
+        if function == PIECEWISE:
+            found = nodes[-1]
+            for k in range(len(nodes) - 3, -1, -2):
+                value, condition = nodes[k], nodes[k + 1]
+                rest = self.apply("if not", condition, found)
+                found = self.apply("+", self.apply("if", condition, value), rest)
+            return self.separated(found)
+        return self.separated(self.apply(function, *nodes))
 
     def integral(self, curve: Separated) -> Separated:
         """Return the integral from the start of the grid to all its times."""

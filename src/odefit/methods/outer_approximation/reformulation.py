@@ -14,6 +14,8 @@ from functools import reduce
 from typing import Any, Literal
 
 from odefit.methods.outer_approximation.univariate import FUNCTIONS, Univariate, power
+from odefit.problem.errors import InputError
+from odefit.problem.grammar import named
 
 MAX_EXPANDED = 9
 """Products of sums are multiplied out, since their terms occur elsewhere, up to so many terms."""
@@ -271,6 +273,11 @@ class AffineAlgebra:
             )
         if function == "log10":
             return self._apply("log", given[0]).scaled(1.0 / math.log(10.0))
+        if function not in FUNCTIONS:
+            raise InputError(
+                f"outer approximation: the model uses {named(function)}(), which cannot be "
+                "bounded here; take another method, or write the equations without it"
+            )
         return self._apply(function, given[0])
 
     def _apply(self, function: str, argument: Affine) -> Affine:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from odefit.problem.errors import InputError
+from odefit.problem.grammar import named
 
 
 class BoundingAlgebra(ABC):
@@ -44,6 +45,6 @@ class BoundingAlgebra(ABC):
     def refuse(self, function: str) -> NoReturn:
         """Refuse a function that the solver cannot bound."""
         raise InputError(
-            f"{self.solver}: the model uses {function}(), which a global solver cannot bound "
-            "here; take a local solver, or write the equations without it"
+            f"{self.solver}: the model uses {named(function)}(), which a global solver cannot "
+            "bound here; take a local solver, or write the equations without it"
         )

@@ -14,6 +14,7 @@ import numpy as np
 from odefit.discretisation.assembly import Assembly
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
+from odefit.problem.grammar import named
 
 SMOOTH_FUNCTIONS = frozenset("exp log log10 sqrt sin cos tan asin acos atan sinh cosh tanh".split())
 """Functions that the ``.nl`` format knows and that have no corners."""
@@ -47,11 +48,16 @@ class PyomoAlgebra:
             return getattr(pyomo.environ, function)(arguments[0])
         if self._smooth:
             raise InputError(
-                f"{self._whose}: the model uses {function}(), which a global solver cannot bound "
-                "here; take a local solver, or write the equations without it"
+                f"{self._whose}: the model uses {named(function)}(), which a global solver cannot "
+                "bound here; take a local solver, or write the equations without it"
             )
         if function == "abs":
             return abs(arguments[0])
+        if function not in {"min", "max"}:
+            raise InputError(
+                f"{self._whose}: the model uses {named(function)}(), which cannot be written for "
+                "solvers of this kind; take a solver of trajectories, or switch by events"
+            )
         sign = 1.0 if function == "max" else -1.0
         best, *rest = arguments
         for other in rest:
