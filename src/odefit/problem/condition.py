@@ -110,6 +110,10 @@ class Condition:
     located: tuple[LocatedEvent, ...] = ()
     steady_start: bool = False
 
+    def sees_events(self, time: float) -> bool:
+        """Return whether measurements at `time` see the values after events of that time."""
+        return time in self.measured_after and any(t == time for t, _ in self.events)
+
     @property
     def size(self) -> int:
         """Number of measured values."""

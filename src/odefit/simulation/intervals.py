@@ -242,7 +242,9 @@ class IntervalMap:
             start = float(self.node_times[i])
             if not len(times) or (len(times) == 1 and times[0] == start):
                 continue
+            last = float(times[-1]) if i == len(self.node_times) - 1 else -np.inf
             happens = any(start <= t < times[-1] for t, _ in self.condition.events)
+            happens = happens or self.condition.sees_events(last)
             if not happens and not len(self._segments[i].breakpoints):
                 found.append(i)
         return found

@@ -38,6 +38,22 @@ class Values(NamedTuple):
     scalar_sensitivities: Array
 
 
+class Beginning(NamedTuple):
+    """What a condition begins with, before any event.
+
+    Attributes
+    ----------
+    values
+        States and scalars.
+    algebraic, algebraic_sensitivities
+        Algebraic variables and their changes along the scaled directions, shapes (a,) and (a, m).
+    """
+
+    values: Values
+    algebraic: Array
+    algebraic_sensitivities: Array
+
+
 class Propagation:
     """Initial values, events and segments of a condition, with sensitivities by some unknowns.
 
@@ -92,8 +108,28 @@ class Propagation:
         sizes[sizes == 0.0] = 1.0
         return sizes
 
-    def start(self, vector: Array, sizes: Array) -> Values | EngineFailure:
-        """Return the values at t0, before any event; a failure if a state is not finite."""
+    def begin(self, vector: Array, sizes: Array, guess: Array) -> Beginning | EngineFailure:
+        """Return what the condition begins with, before any event, or why there is nothing.
+
+        Parameters
+        ----------
+        vector
+            Unknowns of the problem, shape (unknowns,).
+        sizes
+            A unit step along each direction, shape (m,).
+        guess
+            First guess of the algebraic variables, shape (a,).
+        """
+        now = self._start(vector, sizes)
+        if isinstance(now, EngineFailure):
+            return now
+        solved = self.consistent(self.condition.t0, vector, now, guess)
+        if isinstance(solved, EngineFailure):
+            return solved
+        return Beginning(now, *solved)
+
+    def _start(self, vector: Array, sizes: Array) -> Values | EngineFailure:
+        """Return the initial values; a failure if a state is not finite."""
         states, by_unknown = self._initial.at(vector, self._indices)
         scalars, scalars_by_unknown = self._scalars.at(vector, self._indices)
         now = Values(states, scalars, by_unknown * sizes, scalars_by_unknown * sizes)
@@ -104,11 +140,16 @@ class Propagation:
         return now
 
     def consistent(
-        self, vector: Array, now: Values, guess: Array
+        self, time: float, vector: Array, now: Values, guess: Array
     ) -> tuple[Array, Array] | EngineFailure:
-        """Return the algebraic variables at t0 and their sensitivities."""
-        values = self._named_values(self.condition.t0, vector, now)
-        return consistent(self.field, values, guess, self.condition.t0, len(self._indices))
+        """Return the algebraic variables that belong to values, and their sensitivities.
+
+        Shapes (a,) and (a, m); a failure where no solution is found from `guess`.
+        """
+        if not len(guess):
+            return guess, np.zeros((0, len(self._indices)))
+        values = self._named_values(time, vector, now)
+        return consistent(self.field, values, guess, time, len(self._indices))
 
     def after_event(
         self,

@@ -87,11 +87,15 @@ class TimelineEntry:
     rows
         Rows of the trajectory that the segment's times belong to; the last one is -1 if the
         end of the segment is needed only to go on from.
+    row_after
+        Row of the trajectory at the very time of the events that sees the values after them; -1 if
+        there is none.
     """
 
     events: tuple[Mapping[str, Expression], ...]
     segment: Segment | None
     rows: tuple[int, ...]
+    row_after: int = -1
 
 
 def input_value(polynomial: Sequence[Any], time: Any) -> Any:
@@ -121,18 +125,20 @@ def timeline(
     Returns
     -------
     at_start
-        How many of the first times are t0 itself (0 or 1): there the values are those before
-        any event.
+        How many of the first times are t0 itself (0 or 1) and have the values before any event.
     entries
         Events and segments in the order of time.
     """
-    at_start = int(len(times) > 0 and times[0] == condition.t0)
     end = times[-1] if len(times) else condition.t0
-    events = [(t, assign) for t, assign in condition.events if t < end]
+    after = {t for t, _ in condition.events if t in condition.measured_after}
+    at_start = int(len(times) > 0 and times[0] == condition.t0 and condition.t0 not in after)
+    events = [(t, a) for t, a in condition.events if t < end or (t == end and t in after)]
     starts = sorted({t for t, _ in events} | {condition.t0})
     entries = []
     for start, stop in zip(starts, [*starts[1:], end], strict=True):
-        wanted = np.flatnonzero((times > start) & (times <= stop))
+        wanted = np.flatnonzero(
+            (times > start) & (times < stop if stop in after else times <= stop)
+        )
         rows = wanted.tolist()
         within = times[wanted]
         if stop > start and (not len(within) or within[-1] < stop):
@@ -140,7 +146,9 @@ def timeline(
             rows.append(-1)
         segment = segment_between(condition, inputs, start, within) if len(within) else None
         assignments = tuple(assign for t, assign in events if t == start)
-        entries.append(TimelineEntry(assignments, segment, tuple(rows)))
+        here = np.flatnonzero(times == start) if start in after else ()
+        row_after = int(here[0]) if len(here) else -1
+        entries.append(TimelineEntry(assignments, segment, tuple(rows), row_after))
     return at_start, entries
 
 

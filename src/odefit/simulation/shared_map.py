@@ -33,6 +33,8 @@ class _Branch(NamedTuple):
         The parent's directions among them; None if they are the same.
     rows
         The rows that lie in it, with the directions among those of the condition, shape (m,).
+    rows_after
+        In the same form, the rows at its start that see the values after the events.
     following
         Numbers of the segments that follow.
     """
@@ -41,6 +43,7 @@ class _Branch(NamedTuple):
     directions: int
     columns: IntArray | None
     rows: Sequence[tuple[SharedRows, IntArray | None]]
+    rows_after: Sequence[tuple[SharedRows, IntArray | None]]
     following: list[int]
 
 
@@ -132,8 +135,13 @@ class SharedMap:
                 columns = _positions(directions[shared.parent], unknowns)
             pattern = sensitivity_pattern(field, parts, unknowns)
             propagation = Propagation(field, parts[0], engines, unknowns, None, pattern)
-            rows = [(r, _positions(unknowns, self._unknowns[r.condition])) for r in shared.rows]
-            self._branches.append(_Branch(propagation, len(unknowns), columns, rows, []))
+            rows, rows_after = (
+                [(r, _positions(unknowns, self._unknowns[r.condition])) for r in found]
+                for found in (shared.rows, shared.rows_after)
+            )
+            self._branches.append(
+                _Branch(propagation, len(unknowns), columns, rows, rows_after, [])
+            )
         self._trunk, self.limbs = self._cut()
 
     def _cut(self) -> tuple[range, list[Limb]]:
@@ -205,6 +213,14 @@ class SharedMap:
             sizes = propagation.sizes(vector)
             for assignment in shared.events:
                 now = propagation.after_event(assignment, shared.start, vector, sizes, now)
+            if branch.rows_after:
+                solved = propagation.consistent(shared.start, vector, now, guess)
+                if isinstance(solved, EngineFailure):
+                    name = propagation.condition.name
+                    return Failure(name, solved.time, solved.reason, choice)
+                solution = _at_one_time(now, *solved)
+                for rows, columns in branch.rows_after:
+                    self._store(trunk.found[rows.condition], rows, columns, solution, now, sizes)
             solution = None
             if shared.segment is not None:
                 found, choice = propagation.integrate(shared.segment, now, guess, choice)
@@ -249,25 +265,19 @@ class SharedMap:
     ) -> tuple[Values, Array] | EngineFailure:
         """Return the values at t0, and store them where they are wanted."""
         sizes = root.sizes(vector)
-        now = root.start(vector, sizes)
-        if isinstance(now, EngineFailure):
-            return now
-        guess, by_unknown = self._guess, np.zeros((len(self._guess), len(sizes)))
-        if len(guess):
-            solved = root.consistent(vector, now, guess)
-            if isinstance(solved, EngineFailure):
-                return solved
-            guess, by_unknown = solved
-        first = SegmentSolution(
-            now.states[None], now.sensitivities[None], guess[None], by_unknown[None], 0
-        )
+        begun = root.begin(vector, sizes, self._guess)
+        if isinstance(begun, EngineFailure):
+            return begun
+        now, t0 = begun.values, root.condition.t0
+        first = _at_one_time(*begun)
         unknowns = root.unknowns
         for c, trajectory in out.items():
-            if len(trajectory.times) and trajectory.times[0] == root.condition.t0:
+            at_start = len(trajectory.times) and trajectory.times[0] == t0
+            if at_start and not self._conditions[c].sees_events(t0):
                 rows = SharedRows(c, slice(0, 1), slice(0, 1))
                 columns = _positions(unknowns, trajectory.unknowns)
                 self._store(trajectory, rows, columns, first, now, sizes)
-        return now, guess
+        return now, begun.algebraic
 
     def _store(
         self,
@@ -292,6 +302,13 @@ class SharedMap:
             values, by_unknown = own.switched[name]
             values[rows] = now.scalars[j]
             by_unknown[rows][..., every] = now.scalar_sensitivities[j] / sizes
+
+
+def _at_one_time(now: Values, algebraic: Array, by_unknown: Array) -> SegmentSolution:
+    """Return values at one time in the form of a segment's solution."""
+    return SegmentSolution(
+        now.states[None], now.sensitivities[None], algebraic[None], by_unknown[None], 0
+    )
 
 
 def _positions(some: Sequence[int], every: Sequence[int]) -> IntArray | None:

@@ -8,7 +8,7 @@ conditions that differ in nothing but their observation never part.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +61,8 @@ class SharedSegment:
         Times and inputs; None if no values are wanted after the start.
     rows
         Rows of the conditions that lie in it.
+    rows_after
+        Rows of the conditions at its start that see the values after the events, one each.
     """
 
     conditions: tuple[int, ...]
@@ -70,6 +72,7 @@ class SharedSegment:
     events: tuple[Mapping[str, Expression], ...]
     segment: Segment | None
     rows: tuple[SharedRows, ...]
+    rows_after: tuple[SharedRows, ...]
 
 
 def groups_with_equal_starts(
@@ -176,6 +179,7 @@ class _Tree:
                 beginning.events,
                 segment,
                 tuple(shared),
+                tuple(self._rows_after(members, start)) if beginning.events else (),
             )
         )
         following: dict[Any, list[int]] = {}
@@ -208,18 +212,29 @@ class _Tree:
         return float(times[-1]) if len(times) else t0
 
     def _rows(self, condition: int, start: float, stop: float) -> slice:
+        """Return the rows after `start` up to `stop`, without one that sees events of that time."""
         times = self._conditions[condition].times
-        first, last = np.searchsorted(times, [start, stop], side="right")
-        return slice(int(first), max(int(first), int(last)))
+        excluded = self._conditions[condition].sees_events(stop)
+        first = int(np.searchsorted(times, start, side="right"))
+        last = int(np.searchsorted(times, stop, side="left" if excluded else "right"))
+        return slice(first, max(first, last))
+
+    def _rows_after(self, members: Sequence[int], start: float) -> Iterator[SharedRows]:
+        """Yield the rows of conditions at the time of events that see the values after them."""
+        for c in members:
+            row = int(np.searchsorted(self._conditions[c].times, start))
+            here = self._conditions[c].times[row : row + 1] == start
+            if here.any() and self._conditions[c].sees_events(start):
+                yield SharedRows(c, slice(row, row + 1), slice(0, 1))
 
     def _events_of(self, number: int) -> list[_Event]:
-        """Return the events of a condition before its last time."""
+        """Return the events of a condition that act on what is measured."""
         if number not in self._events:
             condition = self._conditions[number]
             end = condition.times[-1] if len(condition.times) else condition.t0
             by_time: dict[float, list[Mapping[str, Expression]]] = {}
             for time, assignment in condition.events:
-                if time < end:
+                if time < end or (time == end and condition.sees_events(time)):
                     by_time.setdefault(time, []).append(assignment)
             self._events[number] = [
                 _Event(t, tuple(a), tuple(self._assignment_key(condition, t, one) for one in a))

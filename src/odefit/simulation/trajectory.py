@@ -123,9 +123,10 @@ class ConditionMap:
         at_start, entries = self._timeline(times)
         propagation = self._propagation
         sizes = propagation.sizes(vector)
-        now = propagation.start(vector, sizes)
-        if isinstance(now, EngineFailure):
-            return self._failure(now.time, now.reason, choice)
+        begun = propagation.begin(vector, sizes, self._guess)
+        if isinstance(begun, EngineFailure):
+            return self._failure(begun.time, begun.reason, choice)
+        now, guess = begun.values, begun.algebraic
         if self._one_segment and len(entries) == 1 and entries[0].segment is not None:
             return self._single_segment(
                 vector, times, at_start, entries[0].segment, now, sizes, choice
@@ -134,21 +135,22 @@ class ConditionMap:
         switched = {name: (np.empty(count), np.empty((count, m))) for name in self._switched}
         states, sensitivities = np.empty((count, n)), np.empty((count, n, m))
         algebraic, algebraic_sensitivities = np.empty((count, a)), np.empty((count, a, m))
-        guess = self._guess
         if at_start:
             states[0], sensitivities[0] = now.states, now.sensitivities
+            algebraic[0], algebraic_sensitivities[0] = guess, begun.algebraic_sensitivities
             self._store_switched(switched, slice(0, 1), now)
-        if a:
-            solved = propagation.consistent(vector, now, guess)
-            if isinstance(solved, EngineFailure):
-                return self._failure(solved.time, solved.reason, choice)
-            guess = solved[0]
-            if at_start:
-                algebraic[0], algebraic_sensitivities[0] = solved
         time = condition.t0
         for entry in entries:
             for assignment in entry.events:
                 now = propagation.after_event(assignment, time, vector, sizes, now)
+            row = entry.row_after
+            if row >= 0:
+                solved = propagation.consistent(time, vector, now, guess)
+                if isinstance(solved, EngineFailure):
+                    return self._failure(solved.time, solved.reason, choice)
+                states[row], sensitivities[row] = now.states, now.sensitivities
+                algebraic[row], algebraic_sensitivities[row] = solved
+                self._store_switched(switched, slice(row, row + 1), now)
             segment = entry.segment
             if segment is None:
                 continue
