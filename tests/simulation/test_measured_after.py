@@ -107,7 +107,7 @@ def test_a_constant_that_an_event_assigns_has_its_new_value_at_once() -> None:
 
 
 def test_conditions_that_share_segments_keep_to_their_own_rule() -> None:
-    """Two doublings at 1 that both integrate alike, one measured before, one after; one at the end."""
+    """Doublings that are integrated alike, measured before or after them; one at the end."""
     before = Event((1.0,), {"rate": "2*rate"})
     data = {"t": [0.0, 1.0, 2.0], "x": np.zeros(3), "r": np.zeros(3)}
     whole = with_rates(

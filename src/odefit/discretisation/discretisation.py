@@ -23,6 +23,7 @@ from odefit.problem.algebras import NUMPY
 from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import Expression
+from odefit.problem.features import refuse_integrated_features
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
 
@@ -118,6 +119,7 @@ class Discretisation:
     """
 
     def __init__(self, problem: Problem, scheme: Scheme, mesh: Mesh) -> None:
+        refuse_integrated_features(problem, "a discretisation")
         self.programs: dict[Any, Any] = {}
         self.problem = problem
         self.scheme = scheme

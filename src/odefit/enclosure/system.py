@@ -18,6 +18,7 @@ from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.problem.expressions import TIME, Expression
+from odefit.problem.features import refuse_integrated_features
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
 from odefit.structure.tape import NotRationalError, Recording, Tape, Term
@@ -98,6 +99,7 @@ class System:
     """
 
     def __init__(self, problem: Problem, condition: Condition) -> None:
+        refuse_integrated_features(problem, "an enclosure")
         self.problem, self.condition = problem, condition
         self.tape = Tape()
         self._field = VectorField.of(problem.model, problem.conditions)

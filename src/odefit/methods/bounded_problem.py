@@ -20,6 +20,7 @@ from odefit.methods.control import Control
 from odefit.methods.domains import Domains
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError, one_of
+from odefit.problem.features import refuse_integrated_features
 from odefit.problem.noise import Noise
 from odefit.problem.option_checks import number
 from odefit.problem.problem import Problem
@@ -89,6 +90,7 @@ class BoundedProblem:
             Bounds are missing, or there are bounds of something unknown, or no bound of the
             objective is known for the noise.
         """
+        refuse_integrated_features(given, "a method that proves bounds")
         require_squares(given)
         check_names(given, bounds, others)
         began = time.perf_counter()

@@ -17,6 +17,7 @@ from odefit.problem.arrays import Array
 from odefit.problem.binding import Binding
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
+from odefit.problem.features import refuse_integrated_features
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engine import BatchFailure, InitialValueProblems
@@ -187,6 +188,7 @@ class _Growth:
 def _check(
     problem: Problem, condition: Condition, duration: float, transient: float, count: int
 ) -> None:
+    refuse_integrated_features(problem, "a Lyapunov exponent")
     if condition.events:
         raise InputError(
             f'experiment "{condition.name}" has events; Lyapunov exponents are those of one '

@@ -11,6 +11,7 @@ import numpy as np
 
 from odefit.problem.arrays import ComplexArray
 from odefit.problem.errors import InputError
+from odefit.problem.features import integrated_features
 from odefit.problem.problem import Problem
 from odefit.structure.expansion import Expansion, ExpansionPoint, expand, random_complex
 from odefit.structure.series import COMPLEX, MODULAR, Residues, TaylorCoefficients
@@ -67,10 +68,14 @@ class DifferentiatedSystem:
     Raises
     ------
     NoTaylorSeriesError
-        The model has no Taylor series, because of abs, min or max.
+        The model has no Taylor series, because of abs, min or max, or the problem has something
+        that only integration handles.
     """
 
     def __init__(self, problem: Problem, free_states: bool, times: int = 1) -> None:
+        unknown_to_series = integrated_features(problem)
+        if unknown_to_series:
+            raise NoTaylorSeriesError(problem.name, ", and ".join(unknown_to_series))
         self.problem = problem
         self.free_states = free_states
         self.expansions: list[Expansion] = []

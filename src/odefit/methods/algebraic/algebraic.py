@@ -27,6 +27,7 @@ from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.smoothing import AAA, Chebyshev, GaussianProcess, Smoother, noise_level
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
+from odefit.problem.features import refuse_integrated_features
 from odefit.problem.option_checks import whole
 from odefit.problem.problem import Problem
 from odefit.simulation.engines import EngineName
@@ -119,6 +120,7 @@ class Algebraic:
         InputError
             The model has no Taylor series, or there are too few measurements.
         """
+        refuse_integrated_features(problem, "the algebraic method")
         with interruptible(control):
             return _Run(self, problem, control).estimate()
 

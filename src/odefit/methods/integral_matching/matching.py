@@ -26,6 +26,7 @@ from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.binding import bound_value
 from odefit.problem.errors import InputError
 from odefit.problem.expressions import Expression
+from odefit.problem.features import refuse_integrated_features
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
 from odefit.simulation import Failure, ForwardMap
@@ -124,6 +125,7 @@ class Matching:
         penalty: Penalty,
         engine: EngineName,
     ) -> None:
+        refuse_integrated_features(problem, "integral matching")
         self.problem = problem
         self._penalty = penalty
         self._engine = engine

@@ -22,6 +22,7 @@ from odefit.methods.shooting.search import ShootingSearch, States, is_sparse
 from odefit.methods.starts import chosen, guess, sample
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError, did_you_mean
+from odefit.problem.features import refuse_integrated_features
 from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
@@ -149,6 +150,7 @@ class MultipleShooting:
 
     def search(self, problem: Problem) -> MultiStart:
         """Return the search from many starts that this method is for a problem."""
+        refuse_integrated_features(problem, "multiple shooting", on_nodes=True)
         first = None if self.start is None else tuple(self._given(problem).tolist())
         forward = ForwardMap(problem, self.integrator)
         _, times = self._search.constraints_and_times(forward)
@@ -166,6 +168,7 @@ class MultipleShooting:
         RuntimeError
             The start cannot be integrated.
         """
+        refuse_integrated_features(problem, "multiple shooting", on_nodes=True)
         forward = ForwardMap(problem, self.integrator)
         first = self._given(problem) if self.start is not None else guess(problem)
         vector = sample(problem, 0, 1, seed)[0] if first is None else first

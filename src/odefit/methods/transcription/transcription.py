@@ -26,6 +26,7 @@ from odefit.methods.solvers.solver import Solver
 from odefit.methods.starts import chosen
 from odefit.methods.transcription.global_search import GlobalSearch
 from odefit.problem.errors import InputError
+from odefit.problem.features import refuse_integrated_features
 from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
 from odefit.simulation.engines import EngineName
@@ -142,6 +143,7 @@ class Transcription:
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
         """Return the estimate, which depends on the seed, never on the number of workers."""
+        refuse_integrated_features(problem, "direct transcription")
         local = self._local
         absent = local.solver.missing()
         if absent is not None:
@@ -162,6 +164,7 @@ class Transcription:
 
     def search(self, problem: Problem) -> MultiStart:
         """Return the search from many starts that this method is, with a local solver."""
+        refuse_integrated_features(problem, "direct transcription")
         return MultiStart(
             self._local,
             starts=self.starts,
