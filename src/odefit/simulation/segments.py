@@ -146,8 +146,9 @@ def timeline(
             rows.append(-1)
         segment = segment_between(condition, inputs, start, within) if len(within) else None
         assignments = tuple(assign for t, assign in events if t == start)
-        here = np.flatnonzero(times == start) if start in after else ()
-        row_after = int(here[0]) if len(here) else -1
+        row_after = -1
+        if start in after and start in times:
+            row_after = int(np.searchsorted(times, start))
         entries.append(TimelineEntry(assignments, segment, tuple(rows), row_after))
     return at_start, entries
 

@@ -218,9 +218,9 @@ class SharedMap:
                 if isinstance(solved, EngineFailure):
                     name = propagation.condition.name
                     return Failure(name, solved.time, solved.reason, choice)
-                solution = _at_one_time(now, *solved)
+                here = _at_one_time(now, *solved)
                 for rows, columns in branch.rows_after:
-                    self._store(trunk.found[rows.condition], rows, columns, solution, now, sizes)
+                    self._store(trunk.found[rows.condition], rows, columns, here, now, sizes)
             solution = None
             if shared.segment is not None:
                 found, choice = propagation.integrate(shared.segment, now, guess, choice)
