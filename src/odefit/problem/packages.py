@@ -10,14 +10,21 @@ from odefit.problem.errors import InputError
 PURPOSES = {
     "arviz": "samples of the posterior",
     "jinja2": "reports",
+    "libsbml": "SBML models",
     "loky": "several processes",
     "matplotlib": "figures and reports",
     "nutpie": "samples of the posterior",
     "pandas": "tables as data frames",
+    "yaml": "PEtab problems",
 }
 """Packages without which everything else works, and what they are for."""
 
-INSTALLED_AS = {"arviz": "odefit[posterior]", "nutpie": "odefit[posterior]"}
+INSTALLED_AS = {
+    "arviz": "odefit[posterior]",
+    "libsbml": "odefit[petab]",
+    "nutpie": "odefit[posterior]",
+    "yaml": "odefit[petab]",
+}
 """What to install for packages that come as an extra of odefit."""
 
 

@@ -1,0 +1,19 @@
+"""SBML models and formulas of PEtab as expressions."""
+
+from odefit.problem.sbml.formulas import condition_text, formula_text
+from odefit.problem.sbml.math_trees import expression_text
+from odefit.problem.sbml.sbml_model import SbmlModel, Start
+from odefit.problem.sbml.sbml_reading import read_sbml
+from odefit.problem.sbml.substitution import substituted
+from odefit.problem.sbml.triggers import SbmlEvent
+
+__all__ = [
+    "SbmlEvent",
+    "SbmlModel",
+    "Start",
+    "condition_text",
+    "expression_text",
+    "formula_text",
+    "read_sbml",
+    "substituted",
+]

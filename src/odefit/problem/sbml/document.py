@@ -1,0 +1,140 @@
+"""SBML documents, opened such that no text can do harm."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+from odefit.problem.errors import InputError, shown
+from odefit.problem.issues import Issues
+from odefit.problem.packages import require
+from odefit.problem.table import read_text
+
+MAX_DEPTH = 1500
+"""Elements are nested no deeper: libsbml calls itself for each level, and ends in a crash."""
+
+MAX_SIZE = 100_000_000
+"""The length of a document in characters is no larger."""
+
+MAX_MESSAGES = 20
+"""So many of libsbml's messages are passed on; the rest are consequences, as a rule."""
+
+_DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
+
+
+def open_model(path_or_text: str | os.PathLike[str]) -> tuple[Any, Any, str]:
+    """Return libsbml's document, its model, and the name of the file for messages.
+
+    Parameters
+    ----------
+    path_or_text
+        The path of an SBML file, or SBML itself: a text whose first character is ``<``.
+
+    Raises
+    ------
+    InputError
+        There is no such file, or it is no SBML that can be used, or libsbml is missing.
+    """
+    require("libsbml")
+    import libsbml
+
+    given = os.fspath(path_or_text)
+    if given.lstrip("\ufeff \t\r\n").startswith("<"):
+        text, source = given.lstrip("\ufeff \t\r\n"), "SBML text"
+    else:
+        source = given
+        issues = Issues()
+        read = read_text(Path(given), source, issues)
+        issues.raise_errors()
+        text = (read or "").lstrip("\ufeff \t\r\n")
+    _check_xml(text, source)
+    body = _DECLARATION.sub("", text, count=1)
+    document = libsbml.readSBMLFromString(f'<?xml version="1.0" encoding="UTF-8"?>{body}')
+    _check_errors(document, source)
+    model = document.getModel()
+    if model is None:
+        raise InputError(f"{source}: the document has no model")
+    # The document owns the model, and is kept as long as that.
+    return document, model, source
+
+
+def _check_xml(text: str, source: str) -> None:
+    """Refuse what is no SBML, and what a parser cannot read without risk."""
+    if not text:
+        raise InputError(f"{source}: the file is empty; an SBML file starts with <?xml or <sbml")
+    if len(text) > MAX_SIZE:
+        raise InputError(f"{source}: longer than {MAX_SIZE} characters")
+    scan = _Scan()
+    parser = expat.ParserCreate(encoding="utf-8", namespace_separator=" ")
+    parser.StartElementHandler = scan.start
+    parser.EndElementHandler = scan.end
+    parser.StartDoctypeDeclHandler = scan.doctype
+    try:
+        parser.Parse(_DECLARATION.sub("", text, count=1), True)
+    except expat.ExpatError as error:
+        lines = text[: len(text) - len(_DECLARATION.sub("", text, count=1))].count("\n")
+        what = expat.errors.messages[error.code]
+        raise InputError(
+            f"{source}: no XML that can be read, line {error.lineno + lines}: {what}"
+        ) from None
+    except _RefusedError as error:
+        raise InputError(f"{source}: {error}") from None
+
+
+class _RefusedError(Exception):
+    """The reason for which a document is not read."""
+
+
+class _Scan:
+    """Handlers of the first look at a document."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if self.depth == 0:
+            self._root(name, attributes)
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise _RefusedError(f"elements are nested deeper than {MAX_DEPTH} levels")
+
+    def end(self, name: str) -> None:
+        self.depth -= 1
+
+    def doctype(self, *details: object) -> None:
+        raise _RefusedError(
+            "it declares a document type (<!DOCTYPE>), which SBML files do not have; remove it"
+        )
+
+    def _root(self, name: str, attributes: dict[str, str]) -> None:
+        namespace, _, local = name.rpartition(" ")
+        if local != "sbml" or "sbml.org/sbml/level" not in namespace:
+            raise _RefusedError(f"no SBML: the outermost element is <{local}>, not <sbml>")
+        for key, value in attributes.items():
+            package, _, what = key.rpartition(" ")
+            if what == "required" and package and value.strip() in {"true", "1"}:
+                known = re.search(r"/level\d+/version\d+/([a-z]+)/", package)
+                raise _RefusedError(
+                    f"it needs the SBML package {shown(known[1] if known else package)}, which "
+                    "changes the meaning of a model and is not read"
+                )
+
+
+def _check_errors(document: Any, source: str) -> None:
+    """Raise what libsbml found wrong on reading."""
+    import libsbml
+
+    found = [document.getError(i) for i in range(document.getNumErrors())]
+    grave = [e for e in found if e.getSeverity() >= libsbml.LIBSBML_SEV_ERROR]
+    if not grave:
+        return
+    messages = [
+        f"{source}, line {e.getLine()}: {' '.join(e.getMessage().split())}"
+        for e in grave[:MAX_MESSAGES]
+    ]
+    if len(grave) > MAX_MESSAGES:
+        messages.append(f"{source}: and {len(grave) - MAX_MESSAGES} more of the kind")
+    raise InputError(messages)

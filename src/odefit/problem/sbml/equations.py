@@ -1,0 +1,359 @@
+"""Rules and reactions of a model as equations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from odefit.problem.errors import did_you_mean, shown
+from odefit.problem.expressions import ExpressionError
+from odefit.problem.sbml.cancelling import without_factor
+from odefit.problem.sbml.math_trees import RATE_PREFIX
+from odefit.problem.sbml.substitution import expanded, names_in, replaced_in
+from odefit.problem.sbml.symbols import Symbol, Symbols, place_of
+from odefit.problem.sbml.terms import (
+    ZERO,
+    Term,
+    difference,
+    negative,
+    number,
+    numeric,
+    product,
+    quotient,
+    total,
+)
+
+
+@dataclass
+class Equations:
+    """The equations of a model while it is read.
+
+    Attributes
+    ----------
+    definitions
+        What stands for a name wherever it occurs: assignment rules, rates of reactions,
+        concentrations of species that are kept as amounts.
+    rates
+        Right-hand sides of rate rules.
+    conditions
+        Left-hand sides of algebraic rules, by the name that each is to determine.
+    amounts
+        States that are the amount of a species, by the name of the species: those of compartments
+        whose size follows from a rule.
+    local
+        Values of local parameters of reactions.
+    local_names
+        Sentences about their names.
+    """
+
+    definitions: dict[str, Term] = field(default_factory=dict)
+    rates: dict[str, Term] = field(default_factory=dict)
+    conditions: dict[str, Term] = field(default_factory=dict)
+    amounts: dict[str, str] = field(default_factory=dict)
+    local: dict[str, float | None] = field(default_factory=dict)
+    local_names: list[str] = field(default_factory=list)
+
+
+def read_rules(model: Any, symbols: Symbols, equations: Equations) -> None:
+    """Read the rules of a model, except what algebraic ones determine."""
+    for rule in model.getListOfRules():
+        if rule.isAlgebraic():
+            continue
+        identifier = rule.getVariable()
+        kind = "assignment" if rule.isAssignment() else "rate"
+        place = place_of(rule, f"{kind} rule of", identifier)
+        symbol = symbols.by_id.get(identifier)
+        if symbol is None or symbol.kind == "reaction":
+            known = did_you_mean(identifier, symbols.by_id)
+            symbols.issues.error(place, f"'{identifier}' is no variable of the model{known}")
+            continue
+        if symbol.rule:
+            symbols.issues.error(place, f"'{identifier}' has two rules; one of them is too many")
+            continue
+        if symbol.constant and model.getLevel() > 1:
+            symbols.issues.error(place, f"'{identifier}' is constant and cannot have a rule")
+        symbol.rule = kind
+        term = symbols.term(rule.getMath(), place)
+        target = equations.definitions if kind == "assignment" else equations.rates
+        target[symbol.name] = ZERO if term is None else numeric(term)
+
+
+def read_reactions(model: Any, symbols: Symbols, equations: Equations) -> None:
+    """Read the reactions of a model: their rates, and what they make of each species."""
+    for reaction in model.getListOfReactions():
+        symbol = symbols.by_id.get(reaction.getId())
+        if symbol is None or symbol.element is not reaction and symbol.kind != "reaction":
+            continue
+        place = symbol.place
+        if reaction.isSetFast() and reaction.getFast():
+            symbols.issues.error(
+                place, "it is fast (instantaneous); give it a kinetic law of finite speed"
+            )
+        for modifier in reaction.getListOfModifiers():
+            _species_of(modifier, place, symbols)
+        changed = [
+            _stoichiometry(reference, sign, symbol, symbols)
+            for sign, references in (
+                (-1.0, reaction.getListOfReactants()),
+                (1.0, reaction.getListOfProducts()),
+            )
+            for reference in references
+        ]
+        law = reaction.getKineticLaw()
+        if law is None or law.getMath() is None:
+            if any(changed):
+                symbols.issues.error(
+                    place, "it has no kinetic law, so that nothing tells how fast it is"
+                )
+            continue
+        local = _local_parameters(law, symbol, symbols, equations)
+        term = symbols.term(law.getMath(), place, local)
+        equations.definitions[symbol.name] = ZERO if term is None else numeric(term)
+
+
+def _species_of(reference: Any, place: str, symbols: Symbols) -> Symbol | None:
+    species = symbols.by_id.get(reference.getSpecies())
+    if species is None or species.kind != "species":
+        known = did_you_mean(reference.getSpecies(), [s.id for s in symbols.of("species")])
+        symbols.issues.error(place, f"there is no species {shown(reference.getSpecies())}{known}")
+        return None
+    return species
+
+
+def _stoichiometry(reference: Any, sign: float, reaction: Symbol, symbols: Symbols) -> bool:
+    """Note how often a reaction makes (or, with `sign` -1, takes) a species; whether it does."""
+    species = _species_of(reference, reaction.place, symbols)
+    if species is None or species.boundary:
+        return False
+    if species.constant:
+        symbols.issues.error(
+            reaction.place,
+            f"it changes '{species.id}', which is constant; a boundaryCondition is missing",
+        )
+        return False
+    if species.rule:
+        symbols.issues.error(
+            reaction.place,
+            f"it changes '{species.id}', which has a rule; a boundaryCondition is missing",
+        )
+        return False
+    coefficient = _coefficient(reference, reaction.place, symbols)
+    if coefficient is not None:
+        signed = sign * coefficient if isinstance(coefficient, float) else coefficient
+        if isinstance(signed, Term) and sign < 0:
+            signed = negative(signed)
+        species.reactions.setdefault(reaction.name, []).append(signed)
+    return True
+
+
+def _coefficient(reference: Any, place: str, symbols: Symbols) -> float | Term | None:
+    symbol = symbols.by_id.get(reference.getId()) if reference.getLevel() > 2 else None
+    if symbol is not None and (symbol.rule or symbol.assigned_at_start or symbol.event):
+        return Term(symbol.name)
+    if reference.getLevel() == 2 and reference.isSetStoichiometryMath():
+        term = symbols.term(reference.getStoichiometryMath().getMath(), place)
+        return None if term is None else numeric(term)
+    if reference.getLevel() > 2 and not reference.isSetStoichiometry():
+        symbols.issues.error(
+            place, f"the stoichiometry of '{reference.getSpecies()}' is not given"
+        )
+        return None
+    value = float(reference.getStoichiometry())
+    if reference.getLevel() == 1 and reference.getDenominator():
+        value /= reference.getDenominator()
+    if not -1e300 < value < 1e300:
+        symbols.issues.error(
+            place, f"the stoichiometry of '{reference.getSpecies()}' is {value}"
+        )
+        return None
+    return value
+
+
+def _local_parameters(
+    law: Any, reaction: Symbol, symbols: Symbols, equations: Equations
+) -> dict[str, str]:
+    """Return the names here of the local parameters of a kinetic law."""
+    listed = law.getListOfLocalParameters() if law.getLevel() > 2 else law.getListOfParameters()
+    found: dict[str, str] = {}
+    for parameter in listed:
+        identifier = parameter.getId()
+        if identifier in found:
+            symbols.issues.error(
+                reaction.place, f"two of its local parameters are named '{identifier}'"
+            )
+            continue
+        name = symbols.new_name(f"{reaction.name}_{identifier}")
+        value = parameter.getValue() if parameter.isSetValue() else None
+        if value is not None and not -1e300 < value < 1e300:
+            symbols.issues.error(
+                reaction.place, f"the value of its parameter '{identifier}' is {value}"
+            )
+        found[identifier] = name
+        equations.local[name] = value
+        equations.local_names.append(
+            f"the parameter '{identifier}' of the reaction '{reaction.id}' is named '{name}'"
+        )
+    return found
+
+
+def read_algebraic_rules(model: Any, symbols: Symbols, equations: Equations) -> None:
+    """Read algebraic rules, and find the variable that each of them determines."""
+    rules = [rule for rule in model.getListOfRules() if rule.isAlgebraic()]
+    if not rules:
+        return
+    free = {
+        symbol.name: symbol
+        for symbol in symbols.by_id.values()
+        if symbol.kind != "reaction"
+        and not (symbol.constant or symbol.rule or symbol.reactions or symbol.event)
+    }
+    terms: list[tuple[Term, list[str], str]] = []
+    for count, rule in enumerate(rules, 1):
+        place = place_of(rule, "algebraic rule", str(count))
+        term = symbols.term(rule.getMath(), place)
+        if term is None:
+            return
+        try:
+            written = replaced_in(numeric(term), expanded(equations.definitions))
+        except ExpressionError as error:
+            symbols.issues.error(place, str(error))
+            return
+        terms.append((numeric(term), [n for n in names_in(written.text) if n in free], place))
+    owner: dict[str, int] = {}
+    for index, (_, _, place) in enumerate(terms):
+        if not _matched(index, [names for _, names, _ in terms], owner, set()):
+            symbols.issues.error(
+                place,
+                "nothing is left for it to determine: other rules, reactions and events "
+                "determine its variables (an index of more than 1), and odefit needs index 1",
+            )
+    for name, index in owner.items():
+        free[name].rule = "algebraic"
+        equations.conditions[name] = terms[index][0]
+
+
+def _matched(rule: int, candidates: list[list[str]], owner: dict[str, int], seen: set[str]) -> bool:
+    """Give a rule one of its variables, if need be by moving others (augmenting paths)."""
+    for name in candidates[rule]:
+        if name in seen:
+            continue
+        seen.add(name)
+        if name not in owner or _matched(owner[name], candidates, owner, seen):
+            owner[name] = rule
+            return True
+    return False
+
+
+def varies(compartment: Symbol) -> bool:
+    """Whether the size of a compartment changes in time."""
+    return bool(compartment.rule or compartment.event)
+
+
+def keep_amounts(symbols: Symbols, equations: Equations) -> None:
+    """Keep the amounts of species in compartments whose size follows from a rule."""
+    for species in symbols.of("species"):
+        compartment = symbols.by_id.get(species.compartment)
+        if species.amount or species.rule or compartment is None:
+            continue
+        if compartment.rule in {"assignment", "algebraic"}:
+            name = symbols.new_name(f"{species.name}_amount")
+            equations.amounts[species.name] = name
+            equations.definitions[species.name] = quotient(Term(name), Term(compartment.name))
+
+
+def changing_species(symbols: Symbols) -> Iterable[Symbol]:
+    """Return the species that reactions, events or their compartment change, rules apart."""
+    for species in symbols.of("species"):
+        compartment = symbols.by_id.get(species.compartment)
+        diluted = not species.amount and compartment is not None and varies(compartment)
+        if not species.rule and (_has_effect(species) or species.event or diluted):
+            yield species
+
+
+def _has_effect(species: Symbol) -> bool:
+    return any(_net(parts) != ZERO for parts in species.reactions.values())
+
+
+def _net(parts: list[float | Term]) -> Term:
+    """Return the sum of stoichiometric coefficients."""
+    plain = sum(part for part in parts if isinstance(part, float))
+    terms = [part for part in parts if not isinstance(part, float)]
+    return total([*([number(plain)] if plain or not terms else []), *terms])
+
+
+def right_hand_side(
+    species: Symbol, symbols: Symbols, equations: Equations, written: dict[str, Term], model: Any
+) -> Term:
+    """Return the rate of change of a species that has no rule.
+
+    Parameters
+    ----------
+    species, symbols, equations
+        The species, and what is known of the model.
+    written
+        Rates of reactions that are written out, by name; others stay as names.
+    model
+        The libsbml model.
+    """
+    amount = species.amount or species.name in equations.amounts
+    volume = Term("" if amount else symbols.by_id[species.compartment].name)
+    undivided, divided = [], []
+    for reaction, parts in species.reactions.items():
+        net = _net(parts)
+        rate = written.get(reaction, Term(reaction))
+        reduced = None if amount else without_factor(rate, volume.text)
+        if net == ZERO or rate == ZERO:
+            continue
+        if amount or reduced is not None:
+            undivided.append(_scaled(net, rate if reduced is None else reduced))
+        else:
+            divided.append(_scaled(net, rate))
+    if divided:
+        undivided.append(quotient(total(divided), volume))
+    result = total(undivided)
+    factor = species.element.getConversionFactor() if model.getLevel() > 2 else ""
+    factor = factor or (model.getConversionFactor() if model.getLevel() > 2 else "")
+    if factor and result != ZERO:
+        result = product([_conversion(factor, species, symbols), result])
+    growth = None if amount else equations.rates.get(volume.text)
+    if growth is not None:  # dilution in a growing compartment
+        loss = quotient(product([Term(species.name), growth]), volume)
+        result = negative(loss) if result == ZERO else difference(result, loss)
+    return result
+
+
+def _conversion(factor: str, species: Symbol, symbols: Symbols) -> Term:
+    symbol = symbols.by_id.get(factor)
+    if symbol is None or symbol.kind != "parameter":
+        symbols.issues.error(species.place, f"its conversion factor {shown(factor)} is unknown")
+        return Term("1")
+    return Term(symbol.name)
+
+
+def _scaled(coefficient: Term, rate: Term) -> Term:
+    if coefficient.text == "1":
+        return rate
+    if coefficient.text == "-1":
+        return negative(rate)
+    return product([coefficient, rate])
+
+
+def define_rates_of_change(symbols: Symbols, equations: Equations, model: Any) -> None:
+    """Define what stands for rateOf of each name for which a formula asks."""
+    changing = {species.name: species for species in changing_species(symbols)}
+    for symbol in symbols.by_id.values():
+        name = symbol.name
+        if name not in symbols.rates:
+            continue
+        if symbol.rule in {"assignment", "algebraic"} or name in equations.amounts:
+            symbols.issues.error(
+                symbol.place,
+                "rateOf asks for the rate of change of a variable that follows from others",
+            )
+        elif symbol.kind == "reaction":
+            symbols.issues.error(symbol.place, "rateOf of a reaction has no meaning")
+        rate = equations.rates.get(name, ZERO)
+        if name in changing and not symbol.rule:
+            rate = right_hand_side(symbol, symbols, equations, {}, model)
+        equations.definitions[f"{RATE_PREFIX}{name}"] = rate

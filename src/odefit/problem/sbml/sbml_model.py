@@ -1,0 +1,233 @@
+"""What an SBML model says, as expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from odefit.problem.errors import InputError, did_you_mean
+from odefit.problem.expressions import ExpressionError
+from odefit.problem.sbml.substitution import as_term, expanded, substituted
+from odefit.problem.sbml.terms import Term
+from odefit.problem.sbml.triggers import SbmlEvent
+
+
+class Start(NamedTuple):
+    """Values at the start.
+
+    Attributes
+    ----------
+    computed
+        Constants that follow from other constants, as expressions in these.
+    initial
+        The initial value of each state, as an expression in constants.
+    """
+
+    computed: dict[str, str]
+    initial: dict[str, str]
+
+
+@dataclass(frozen=True)
+class SbmlModel:
+    """An SBML model as equations.
+
+    Every expression is one of problem files. Function definitions, assignment rules and rates of
+    reactions are written out in all of them. A species is a state if anything changes it, and a
+    constant otherwise; it is a concentration unless SBML says that it has only substance units.
+
+    Attributes
+    ----------
+    name
+        The name of the model, its identifier without one.
+    time_unit
+        The unit of time as a label, empty if the file does not say it.
+    states
+        The right-hand side of each state, in states, constants and ``t``.
+    initial
+        The initial value of each state, in constants. States without a value in the file are
+        missing here.
+    constants
+        Constants with a number as their value: parameters, compartments, species that nothing
+        changes. Events may change them.
+    computed
+        Constants that an initial assignment gives, in other constants.
+    assigned
+        What stands for other identifiers (of assignment rules, reactions, stoichiometries), in
+        states, constants and ``t``; observables may name these.
+    algebraic
+        Variables of algebraic rules, each with an expression that is zero.
+    concentrations
+        The compartment of each species that is held as a concentration: whatever changes the size
+        of the compartment at once changes these, too, as amounts are kept.
+    amounts
+        States that are the amount of a species, by the name of the species: of those that are
+        concentrations in compartments whose size follows from a rule.
+    without_value
+        Constants and states for which the file has no value.
+    events
+        Its events; those at the same time happen in this order.
+    names
+        Names here, by identifier, of what has another one in SBML.
+    translated
+        What was translated how, in sentences.
+    start
+        For each state, computed constant and assigned name its value at the start, in names of
+        others at the start; :meth:`at_start` puts them together.
+
+    Examples
+    --------
+    >>> model = odefit.read_sbml("decay.xml")  # doctest: +SKIP
+    >>> model.states  # doctest: +SKIP
+    {'A': '-k*A', 'B': 'k*A'}
+    """
+
+    name: str
+    time_unit: str
+    states: Mapping[str, str]
+    initial: Mapping[str, str]
+    constants: Mapping[str, float]
+    computed: Mapping[str, str]
+    assigned: Mapping[str, str]
+    algebraic: Mapping[str, str]
+    concentrations: Mapping[str, str]
+    amounts: Mapping[str, str]
+    without_value: tuple[str, ...]
+    events: tuple[SbmlEvent, ...]
+    names: Mapping[str, str]
+    translated: tuple[str, ...]
+    start: Mapping[str, str] = field(repr=False)
+
+    def at_start(self, values: Mapping[str, str | float] | None = None) -> Start:
+        """Return computed constants and initial values where some have other values.
+
+        Parameters
+        ----------
+        values
+            Values of states and constants that differ from the file, by name: numbers, or
+            expressions in constants and parameters. What follows from them by initial assignments,
+            and concentrations that follow from an amount and the size of a compartment, follow
+            these. Constants among them stay as names in the result.
+
+        Raises
+        ------
+        InputError
+            Values depend on each other in a circle, or a name is unknown.
+        """
+        given = {name: str(value) for name, value in (values or {}).items()}
+        known = {*self.states, *self.algebraic, *self.constants, *self.computed}
+        known |= set(self.without_value)
+        if unknown := [name for name in given if name not in known]:
+            raise InputError(
+                [f"'{n}' is no state or constant of the model{did_you_mean(n, known)}"
+                 for n in unknown]
+            )  # fmt: skip
+        definitions = {name: as_term(text) for name, text in self.start.items()}
+        for name, text in given.items():
+            if name in self.states:
+                definitions[name] = as_term(text)
+            else:
+                definitions.pop(name, None)
+        try:
+            return _started(definitions, self.states, self.computed)
+        except ExpressionError as error:
+            raise InputError(f"initial values: {error}") from None
+
+    def mapping(self, parameters: Iterable[str] = ()) -> dict[str, Any]:
+        """Return the model as sections of a problem file of format 1.
+
+        Parameters
+        ----------
+        parameters
+            Constants that are to be estimated: they come to ``[parameters]``, with the value of
+            the file as the guess.
+
+        Returns
+        -------
+        dict
+            ``format``, ``name``, ``time_unit``, ``ode``, ``constants``, ``parameters``,
+            ``initial``, and ``algebraic`` and ``experiment`` where the model has such. Computed
+            constants are written out, so that they follow what is estimated. The one experiment
+            has the events, and lacks ``data``. Constants and states without a value are
+            parameters.
+
+        Raises
+        ------
+        InputError
+            There is no such constant.
+        """
+        estimated = list(dict.fromkeys(parameters))
+        known = {*self.constants, *self.computed, *self.without_value}
+        if wrong := [name for name in estimated if name not in known]:
+            raise InputError([f"no constant '{n}'{did_you_mean(n, known)}" for n in wrong])
+        chosen: dict[str, str | float] = {
+            n: n for n in (*estimated, *self.without_value) if n not in self.states
+        }
+        start = self.at_start(chosen)
+        written = {n: t for n, t in start.computed.items() if n not in self._changed()}
+        table: dict[str, Any] = {
+            name: {"guess": self.constants[name]} if name in self.constants else {}
+            for name in chosen
+        }
+        constants = {n: v for n, v in self.constants.items() if n not in table}
+        initial: dict[str, Any] = {
+            name: start.initial.get(name, {}) for name in (*self.states, *self.algebraic)
+        }
+        found: dict[str, Any] = {
+            "format": 1,
+            "name": self.name,
+            "ode": _written(self.states, written),
+            "constants": constants,
+            "parameters": table,
+            "initial": _written(initial, written),
+        }
+        if self.time_unit:
+            found["time_unit"] = self.time_unit
+        if self.algebraic:
+            found["algebraic"] = _written(self.algebraic, written)
+        held = {n: t for n, t in start.computed.items() if n in self._changed()}
+        if held or self.events:
+            found["experiment"] = [
+                {"constants": held, "event": [_event(e, written) for e in self.events]}
+            ]
+        return found
+
+    def _changed(self) -> set[str]:
+        """Return the names of what events change."""
+        return {name for event in self.events for name in event.assign}
+
+
+def _started(
+    definitions: Mapping[str, Term], states: Mapping[str, str], computed: Mapping[str, str]
+) -> Start:
+    """Return values at the start: constants stay as names in initial values."""
+    still = [name for name in computed if name in definitions]
+    constants = {
+        name: term.text for name, term in expanded(definitions).items() if name in still
+    }
+    without = {name: term for name, term in definitions.items() if name not in still}
+    # A constant that follows from initial values of states cannot stand in these.
+    for name in still:
+        without[name] = Term(name)
+    without = {n: t for n, t in without.items() if t.text != n}
+    values = expanded(without)
+    initial = {name: values[name].text for name in states if name in values}
+    return Start(constants, initial)
+
+
+def _written(table: Mapping[str, Any], written: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        name: substituted(text, written) if isinstance(text, str) else text
+        for name, text in table.items()
+    }
+
+
+def _event(event: SbmlEvent, written: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "when": substituted(event.trigger, written),
+        "assign": _written(event.assign, written),
+    }
+    if not event.initial_value:
+        found["initially"] = False
+    return found
+

@@ -1,0 +1,181 @@
+"""Events of a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from odefit.problem.errors import did_you_mean
+from odefit.problem.expressions import ExpressionError
+from odefit.problem.sbml.equations import Equations, changing_species
+from odefit.problem.sbml.substitution import replaced_in
+from odefit.problem.sbml.symbols import Symbol, Symbols, place_of
+from odefit.problem.sbml.terms import Term, condition, numeric, product, quotient
+
+
+@dataclass(frozen=True)
+class SbmlEvent:
+    """An event of an SBML model.
+
+    Attributes
+    ----------
+    id
+        Its identifier, or ``event 2`` and so on without one.
+    trigger
+        The condition: the event happens each time that it becomes true.
+    assign
+        New values of states and constants, from the values just before.
+    initial_value
+        What counts as the value of the trigger before the start: if it is false and the trigger is
+        true at the start, the event happens then.
+    persistent, from_trigger_values
+        SBML's attributes; they matter for events at the same time alone, as there are no delays.
+    """
+
+    id: str
+    trigger: str
+    assign: dict[str, str]
+    initial_value: bool = True
+    persistent: bool = True
+    from_trigger_values: bool = True
+
+
+def mark_events(model: Any, symbols: Symbols) -> None:
+    """Note what events change, and report what cannot be."""
+    for count, event in enumerate(model.getListOfEvents(), 1):
+        place = _place(event, count)
+        changed = set()
+        for assignment in event.getListOfEventAssignments():
+            identifier = assignment.getVariable()
+            symbol = symbols.by_id.get(identifier)
+            if symbol is None or symbol.kind == "reaction":
+                known = did_you_mean(identifier, symbols.by_id)
+                symbols.issues.error(place, f"'{identifier}' is no variable of the model{known}")
+            elif identifier in changed:
+                symbols.issues.error(place, f"it assigns to '{identifier}' twice")
+            elif symbol.constant:
+                symbols.issues.error(place, f"it assigns to '{identifier}', which is constant")
+            elif symbol.rule == "assignment":
+                symbols.issues.error(
+                    place, f"it assigns to '{identifier}', which an assignment rule determines"
+                )
+            else:
+                changed.add(identifier)
+                symbol.event = True
+
+
+def read_events(
+    model: Any, symbols: Symbols, equations: Equations, written: dict[str, Term]
+) -> tuple[tuple[SbmlEvent, ...], list[str]]:
+    """Return the events in the order in which they happen at the same time, and remarks."""
+    found: list[tuple[float, SbmlEvent]] = []
+    remarks: list[str] = []
+    listed = list(model.getListOfEvents())
+    for count, event in enumerate(listed, 1):
+        place = _place(event, count)
+        if not event.getListOfEventAssignments().size():
+            remarks.append(f"the {place} assigns nothing and is left out")
+            continue
+        trigger = event.getTrigger()
+        if trigger is None or trigger.getMath() is None:
+            symbols.issues.error(place, "it has no trigger")
+            continue
+        priority = _priority(event, place, len(listed), symbols)
+        _check_delay(event, place, symbols)
+        term = symbols.term(trigger.getMath(), place)
+        if term is None:
+            continue
+        assign = {
+            symbols.by_id[a.getVariable()].name: symbols.term(a.getMath(), place)
+            for a in event.getListOfEventAssignments()
+            if a.getVariable() in symbols.by_id
+        }
+        try:
+            terms = {
+                name: replaced_in(numeric(value), written)
+                for name, value in assign.items()
+                if value is not None
+            }
+            text = replaced_in(condition(term), written).text
+            terms = _with_amounts_kept(terms, symbols, equations, written)
+        except ExpressionError as error:
+            symbols.issues.error(place, str(error))
+            continue
+        level3 = event.getLevel() > 2
+        found.append(
+            (
+                -priority,
+                SbmlEvent(
+                    event.getId() or f"event {count}",
+                    text,
+                    {name: value.text for name, value in terms.items()},
+                    trigger.getInitialValue() if level3 else True,
+                    trigger.getPersistent() if level3 else True,
+                    event.getUseValuesFromTriggerTime(),
+                ),
+            )
+        )
+    found.sort(key=lambda pair: pair[0])  # stable: the order of the file where priorities agree
+    return tuple(event for _, event in found), remarks
+
+
+def _place(event: Any, count: int) -> str:
+    return place_of(event, "event", event.getId() or str(count))
+
+
+def _priority(event: Any, place: str, events: int, symbols: Symbols) -> float:
+    """Return the priority of an event; of the only one it has no meaning."""
+    if event.getLevel() < 3 or not event.isSetPriority() or events < 2:
+        return 0.0
+    term = symbols.term(event.getPriority().getMath(), place)
+    if term is None:
+        return 0.0
+    try:
+        return float(term.text)
+    except ValueError:
+        symbols.issues.error(
+            place, f"its priority {term.text!r} is no number, and there are other events"
+        )
+    return 0.0
+
+
+def _check_delay(event: Any, place: str, symbols: Symbols) -> None:
+    delay = event.getDelay()
+    if delay is None:
+        return
+    term = symbols.term(delay.getMath(), place)
+    if term is not None and term.text != "0":
+        symbols.issues.error(
+            place, f"it has a delay of {term.text!r}; odefit has no events with delays"
+        )
+
+
+def _with_amounts_kept(
+    terms: dict[str, Term], symbols: Symbols, equations: Equations, written: dict[str, Term]
+) -> dict[str, Term]:
+    """Return assignments with those that keep amounts when the size of a compartment changes."""
+    found: dict[str, Term] = {}
+    for name, value in terms.items():
+        amount = equations.amounts.get(name)
+        if amount is None:
+            found[name] = value
+            continue
+        species = next(s for s in symbols.of("species") if s.name == name)
+        volume = Term(symbols.by_id[species.compartment].name)
+        found[amount] = product([value, replaced_in(volume, written)])
+    for species in _concentrations(symbols, equations):
+        compartment = symbols.by_id[species.compartment].name
+        if compartment in terms and species.name not in terms:
+            before = product([Term(species.name), Term(compartment)])
+            found[species.name] = quotient(before, terms[compartment])
+    return found
+
+
+def _concentrations(symbols: Symbols, equations: Equations) -> list[Symbol]:
+    """Return the states that are concentrations."""
+    ruled = [s for s in symbols.of("species") if s.rule == "rate"]
+    return [
+        species
+        for species in (*changing_species(symbols), *ruled)
+        if not species.amount and species.name not in equations.amounts
+    ]
