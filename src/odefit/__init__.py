@@ -24,6 +24,7 @@ from odefit.problem import (
     Problem,
     load,
 )
+from odefit.problem.sbml import SbmlModel, read_sbml
 from odefit.profiles import Profiles
 from odefit.result import Result, Solution, load_result
 from odefit.simulation import Failure, ForwardMap, simulate
@@ -93,6 +94,7 @@ __all__ = [
     "Profiles",
     "Progress",
     "Result",
+    "SbmlModel",
     "SingleShooting",
     "SoftCons",
     "Solution",
@@ -107,6 +109,7 @@ __all__ = [
     "load",
     "load_result",
     "lyapunov_exponents",
+    "read_sbml",
     "simulate",
 ]
 

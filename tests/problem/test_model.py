@@ -71,7 +71,7 @@ def test_a_model_cannot_be_changed() -> None:
         ({"ode": {"t": "1"}}, "'t' is the time"),
         ({"ode": {"exp": "1"}}, "'exp' is a function"),
         ({"ode": {"__class__": "1"}}, "names that start with __ are reserved"),
-        ({"ode": {"x" * 81: "1"}}, "at most 80 characters"),
+        ({"ode": {"x" * 256: "1"}}, "at most 255 characters"),
         ({"constants": {"x": 1}}, "[constants] x: the name is already used in [ode]"),
         ({"inputs": {"x": "linear"}}, "[inputs] x: the name is already used in [ode]"),
         ({"constants": {"c": "1"}}, "[constants] c: expected a number, got '1'"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from odefit.problem.errors import MAX_SHOWN_LENGTH, one_of, shown
+from odefit.problem.errors import one_of, shown
 from odefit.problem.expressions import (
     FUNCTIONS,
     NAME_PATTERN,
@@ -21,8 +22,12 @@ from odefit.problem.expressions import (
 from odefit.problem.grammar import RESERVED
 from odefit.problem.issues import Issues
 from odefit.problem.parameters import finite_number
+from odefit.problem.sbml import read_sbml
 
 Interpolation = Literal["linear", "constant", "cubic"]
+
+MAX_NAME_LENGTH = 255
+"""The length of names in characters; tools that generate models make long ones."""
 
 
 @dataclass(frozen=True, init=False)
@@ -95,6 +100,36 @@ class Model:
         self._check_index(found)
         if issues is None:
             found.raise_errors()
+
+    @classmethod
+    def from_sbml(
+        cls, path_or_text: str | os.PathLike[str], parameters: Iterable[str] = ()
+    ) -> Model:
+        """Return the equations of an SBML model, every state observed under its own name.
+
+        Initial values and events are no part of a model: :func:`odefit.read_sbml` gives these, and
+        says what was translated how.
+
+        Parameters
+        ----------
+        path_or_text
+            The path of an SBML file, or SBML itself.
+        parameters
+            The constants of the file that are parameters of the model; the others keep their
+            values. Constants without a value are parameters, too.
+
+        Raises
+        ------
+        InputError
+            The file cannot be read, has something that odefit has not, or has no such constant;
+            or the package python-libsbml is missing (``pip install 'odefit[petab]'``).
+        """
+        sections = read_sbml(path_or_text).mapping(parameters)
+        return cls(
+            ode=sections["ode"],
+            algebraic=sections.get("algebraic"),
+            constants=sections["constants"],
+        )
 
     def __getstate__(self) -> dict[str, dict[str, Any]]:
         return {name: dict(value) for name, value in self.__dict__.items()}
@@ -198,10 +233,8 @@ def check_name(name: object, section: str, issues: Issues) -> None:
             f"{section} {shown(name)}",
             "a name is letters without accents, digits and _, not starting with a digit",
         )
-    elif len(name) > MAX_SHOWN_LENGTH:
-        issues.error(
-            f"{section} {shown(name)}", f"a name has at most {MAX_SHOWN_LENGTH} characters"
-        )
+    elif len(name) > MAX_NAME_LENGTH:
+        issues.error(f"{section} {shown(name)}", f"a name has at most {MAX_NAME_LENGTH} characters")
     elif name.startswith("__"):
         issues.error(f"{section} {name}", "names that start with __ are reserved; choose another")
     elif name == TIME:

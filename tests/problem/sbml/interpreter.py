@@ -6,6 +6,7 @@ stand in the file.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -170,7 +171,7 @@ class Interpreter:
         if kind in UNARY:
             return float(UNARY[kind](values[0]))
         if kind in RELATIONS:
-            pairs = zip(values, values[1:], strict=False)
+            pairs = itertools.pairwise(values)
             return float(all(RELATIONS[kind](a, b) for a, b in pairs))
         if kind == libsbml.AST_PLUS:
             return math.fsum(values)

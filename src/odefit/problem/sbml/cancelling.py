@@ -18,12 +18,9 @@ def without_factor(term: Term, name: str) -> Term | None:
     if term.level != PRODUCT or name not in term.text:
         return None
     pieces = _factors(term.text)
-    for index, (operator, text) in enumerate(pieces):
-        if text == name and operator == "*":
-            break
-    else:
+    if ("*", name) not in pieces:
         return None
-    del pieces[index]
+    pieces.remove(("*", name))
     if pieces[0][0] == "/":
         pieces.insert(0, ("*", "1"))
     if len(pieces) == 1:

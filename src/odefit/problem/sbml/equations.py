@@ -83,7 +83,7 @@ def read_reactions(model: Any, symbols: Symbols, equations: Equations) -> None:
     """Read the reactions of a model: their rates, and what they make of each species."""
     for reaction in model.getListOfReactions():
         symbol = symbols.by_id.get(reaction.getId())
-        if symbol is None or symbol.element is not reaction and symbol.kind != "reaction":
+        if symbol is None or (symbol.element is not reaction and symbol.kind != "reaction"):
             continue
         place = symbol.place
         if reaction.isSetFast() and reaction.getFast():
@@ -155,17 +155,13 @@ def _coefficient(reference: Any, place: str, symbols: Symbols) -> float | Term |
         term = symbols.term(reference.getStoichiometryMath().getMath(), place)
         return None if term is None else numeric(term)
     if reference.getLevel() > 2 and not reference.isSetStoichiometry():
-        symbols.issues.error(
-            place, f"the stoichiometry of '{reference.getSpecies()}' is not given"
-        )
+        symbols.issues.error(place, f"the stoichiometry of '{reference.getSpecies()}' is not given")
         return None
     value = float(reference.getStoichiometry())
     if reference.getLevel() == 1 and reference.getDenominator():
         value /= reference.getDenominator()
     if not -1e300 < value < 1e300:
-        symbols.issues.error(
-            place, f"the stoichiometry of '{reference.getSpecies()}' is {value}"
-        )
+        symbols.issues.error(place, f"the stoichiometry of '{reference.getSpecies()}' is {value}")
         return None
     return value
 

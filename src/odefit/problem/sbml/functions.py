@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
@@ -105,7 +106,7 @@ def _logarithm(x: Term, base: Term | None = None) -> Term:
 
 
 def _chain(operator: str, *terms: Term) -> Term:
-    pairs = zip(terms, terms[1:], strict=False)
+    pairs = itertools.pairwise(terms)
     return all_of([compared(operator, left, right) for left, right in pairs])
 
 

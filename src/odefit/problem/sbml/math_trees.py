@@ -166,9 +166,7 @@ def expression_text(tree: Any, names: Mapping[str, str] | None = None) -> str:
     return numeric(Translator(lambda name: Term(renamed.get(name, name))).term(tree)).text
 
 
-_LEAVES = frozenset(
-    "name time integer real real_e rational true false pi e avogadro".split()
-)
+_LEAVES = frozenset("name time integer real real_e rational true false pi e avogadro".split())
 """Kinds of nodes without children."""
 
 

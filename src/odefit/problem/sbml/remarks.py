@@ -33,9 +33,7 @@ def time_unit(model: Any) -> str:
     return "" if label in {"time", "time_unit"} else str(label)
 
 
-def remarks_on(
-    model: Any, symbols: Symbols, equations: Equations, result: SbmlModel
-) -> list[str]:
+def remarks_on(model: Any, symbols: Symbols, equations: Equations, result: SbmlModel) -> list[str]:
     """Return sentences on everything that is not in the model word for word."""
     found = _compartments(symbols, equations)
     constants = [

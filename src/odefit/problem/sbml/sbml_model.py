@@ -202,9 +202,7 @@ def _started(
 ) -> Start:
     """Return values at the start: constants stay as names in initial values."""
     still = [name for name in computed if name in definitions]
-    constants = {
-        name: term.text for name, term in expanded(definitions).items() if name in still
-    }
+    constants = {name: term.text for name, term in expanded(definitions).items() if name in still}
     without = {name: term for name, term in definitions.items() if name not in still}
     # A constant that follows from initial values of states cannot stand in these.
     for name in still:
@@ -230,4 +228,3 @@ def _event(event: SbmlEvent, written: Mapping[str, str]) -> dict[str, Any]:
     if not event.initial_value:
         found["initially"] = False
     return found
-

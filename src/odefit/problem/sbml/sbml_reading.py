@@ -24,7 +24,7 @@ from odefit.problem.sbml.remarks import remarks_on, time_unit
 from odefit.problem.sbml.sbml_model import SbmlModel
 from odefit.problem.sbml.starts import mark_initial_assignments, read_starts
 from odefit.problem.sbml.substitution import expanded, names_in, replaced_in
-from odefit.problem.sbml.symbols import RESERVED, Symbols, gathered
+from odefit.problem.sbml.symbols import WORDS, Symbols, gathered
 from odefit.problem.sbml.terms import ZERO, Term, number, number_in
 from odefit.problem.sbml.triggers import SbmlEvent, mark_events, read_events
 
@@ -142,8 +142,8 @@ def _model(
         else:
             constants[name] = known
     assigned = {n: t.text for n, t in written.items() if not n.startswith(RATE_PREFIX)}
-    known = {*variables, *constants, *computed, *without}
-    _check_names({**states, **algebraic, **assigned}, known, symbols.issues)
+    names = {*variables, *constants, *computed, *without}
+    _check_names({**states, **algebraic, **assigned}, names, symbols.issues)
     concentrations = {
         species.name: symbols.by_id[species.compartment].name
         for species in symbols.of("species")
@@ -170,14 +170,12 @@ def _model(
     )
     computed, initial = result.at_start()
     result = replace(result, computed=computed, initial=initial)
-    return replace(
-        result, translated=(*remarks_on(model, symbols, equations, result), *remarks)
-    )
+    return replace(result, translated=(*remarks_on(model, symbols, equations, result), *remarks))
 
 
 def _check_names(texts: dict[str, str], known: set[str], issues: Issues) -> None:
     """Report names in equations that have no value and no equation."""
-    allowed = known | RESERVED
+    allowed = known | WORDS
     for name, text in texts.items():
         for other in set(names_in(text)) - allowed:
             issues.error(f"equation of '{name}'", f"nothing determines '{other}'")

@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from odefit.problem.errors import did_you_mean, shown
-from odefit.problem.expressions import FUNCTIONS, TIME, ExpressionError
+from odefit.problem.expressions import TIME, ExpressionError
+from odefit.problem.grammar import RESERVED
 from odefit.problem.issues import Issues
 from odefit.problem.sbml.math_trees import FunctionDefinition, Translator
 from odefit.problem.sbml.terms import Term
 
 Kind = Literal["compartment", "species", "parameter", "reaction", "stoichiometry"]
 
-RESERVED = frozenset({*FUNCTIONS, TIME, "piecewise", "and", "or", "not", "true", "false"})
+WORDS = RESERVED | {TIME}
 """Words that expressions use themselves."""
 
 
@@ -112,7 +113,7 @@ class Symbols:
     def new_name(self, wanted: str) -> str:
         """Return a name that no other symbol has, `wanted` if possible."""
         name = wanted
-        if name in RESERVED:
+        if name in WORDS:
             name = f"{name}_"
         if name.startswith("__"):
             name = f"x{name}"
@@ -130,9 +131,7 @@ class Symbols:
             return
         self.by_id[symbol.id] = symbol
 
-    def term(
-        self, tree: Any, place: str, local: Mapping[str, str] | None = None
-    ) -> Term | None:
+    def term(self, tree: Any, place: str, local: Mapping[str, str] | None = None) -> Term | None:
         """Return mathematics of the file as a term, None with the reason noted.
 
         Parameters
@@ -183,7 +182,7 @@ def gathered(model: Any, issues: Issues) -> Symbols:
                 value = reference.getStoichiometry() if reference.isSetStoichiometry() else None
                 _add(symbols, reference, "stoichiometry", constant, value)
     for symbol in symbols.by_id.values():  # those that keep their names come first
-        if symbol.id not in RESERVED and not symbol.id.startswith("__"):
+        if symbol.id not in WORDS and not symbol.id.startswith("__"):
             symbols.taken.add(symbol.id)
     for symbol in symbols.by_id.values():
         if symbol.id not in symbols.taken:

@@ -182,8 +182,7 @@ def _combined(parts: list[Term], operator: str, level: int, idle: Term, final: T
     if len(parts) < 2:
         return parts[0] if parts else idle
     texts = [
-        part.text if part.level in {level, COMPARISON, ATOM} else f"({part.text})"
-        for part in parts
+        part.text if part.level in {level, COMPARISON, ATOM} else f"({part.text})" for part in parts
     ]
     return Term(_made(f" {operator} ".join(texts), level).text, level, logical=True)
 
