@@ -443,8 +443,7 @@ def _check(
         raise InputError(
             "there is nothing to estimate: every parameter and initial value is fixed or known"
         )
-    priors = sum(u.parameter.prior is not None for u in problem.unknowns)
-    if problem.size + priors < len(problem.unknowns):
+    if problem.size + len(problem.priors) < len(problem.unknowns):
         raise InputError(
             f"{problem.size} measurements cannot determine {len(problem.unknowns)} unknowns; "
             "fix some of them (fixed = ...), give priors, or add data"

@@ -225,9 +225,9 @@ class Result(ResultData):
     ) -> Posterior:
         """Sample the posterior distribution of the unknowns, from the best solution.
 
-        The prior is what the problem gives, times a uniform density within the bounds (of the
-        logarithm for unknowns on a log10 scale and standard deviations). It needs the extra
-        ``odefit[posterior]``.
+        The prior is what the problem gives, within the bounds; where it gives none, a uniform
+        density there (of the logarithm for unknowns on a log10 scale and standard deviations). It
+        needs the extra ``odefit[posterior]``.
 
         Parameters
         ----------

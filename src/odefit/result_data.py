@@ -177,7 +177,8 @@ class ResultData:
     def value_of(self, end: Solution | Start | Route) -> float:
         """Return how well an end fits: -2 log L where the noise is given or estimated.
 
-        With priors, the squares of their residuals are added to it. Elsewhere it is the objective,
+        With priors, twice the logarithms of how much their densities are below the largest are
+        added to it (squares, for normal priors). Elsewhere it is the objective,
         a sum of squares. It is infinite for a start that failed.
 
         Parameters

@@ -16,6 +16,7 @@ from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.schemes import Trapezoid
 from odefit.problem.arrays import Array
 from odefit.simulation.casadi_algebra import CasadiAlgebra
+from odefit.simulation.prior_residuals import PriorResiduals
 from tests.methods.transcription.exact import exact_values
 from tests.simulation.zoo import NOISE, ZOO, Case
 
@@ -83,6 +84,22 @@ def test_priors_are_blocks_without_points() -> None:
     d = Discretisation(problem, Trapezoid(), UniformMesh(3))
     k = vector[block.unknowns[0]]
     assert d.outputs(block, np.zeros((d.points, 1)), vector)[0] == pytest.approx([(k - 0.5) / 0.1])
+
+
+@pytest.mark.parametrize("on", ["linear", "log", "log10"])
+@pytest.mark.parametrize("distribution", ["normal", "log-normal"])
+def test_residuals_of_priors_are_those_of_the_forward_map(distribution: str, on: str) -> None:
+    problem, vector = NOISE["a prior"]()
+    key = next(iter(problem.priors))
+    given = {"distribution": distribution, "mean": 0.3, "sd": 0.2, "on": on}
+    problem = problem.with_parameters(**{key: {"lower": 0.0, "prior": given}})
+    vector[problem.keys.index(key)] = 1.7
+    (block,) = Block.priors(problem)
+    d = Discretisation(problem, Trapezoid(), UniformMesh(3))
+    found = d.outputs(block, np.zeros((d.points, 1)), vector)[0]
+    expected = PriorResiduals(problem).at(vector)
+    assert not isinstance(expected, str)
+    assert found == pytest.approx(expected.residuals)
 
 
 def test_a_jump_sees_the_values_the_time_and_the_input_at_its_point() -> None:

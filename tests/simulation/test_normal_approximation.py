@@ -27,6 +27,20 @@ def test_normal_noise_is_its_own_approximation() -> None:
     assert normal_approximation(one) is one
 
 
+def test_priors_become_normal_ones() -> None:
+    laplace = {"distribution": "laplace", "location": 1.0, "scale": 0.1}
+    one = problem({"sd": 0.1}, [9, 4, 2, 0]).with_parameters(k={"prior": laplace})
+    approximate = normal_approximation(one)
+    assert approximate.keys == one.keys
+    assert approximate.priors["k"].distribution == "normal"
+    assert approximate.priors["k"].mean == pytest.approx(1.0)
+    assert one.priors["k"].distribution == "laplace"
+    on_log10 = problem({"sd": 0.1}, [9, 4, 2, 0]).with_parameters(
+        k={"prior": {"mean": 0.0, "sd": 0.1, "on": "log10"}}
+    )
+    assert normal_approximation(on_log10) is on_log10
+
+
 @pytest.mark.parametrize(
     ("noise", "sds"),
     [

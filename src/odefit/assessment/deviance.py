@@ -67,7 +67,7 @@ class Deviance:
         basis = column_space(evaluation.information[:, free])
         rank = max(basis.shape[1] - conditions, 0)
         if not forward.given_noise:
-            degrees = float(forward.problem.size + _priors(forward) - rank)
+            degrees = float(forward.problem.size + len(forward.problem.priors) - rank)
             exact = CostTolerance.of(forward).exact(
                 evaluation.cost,
                 forward.accuracy(evaluation.choice),
@@ -148,7 +148,3 @@ def column_space(jacobian: Array) -> Array:
         return np.zeros((len(jacobian), 0))
     u, s, _ = np.linalg.svd(jacobian[:, effective] / norms[effective], full_matrices=False)
     return np.asarray(u[:, s > RANK_TOLERANCE * s[0]])
-
-
-def _priors(forward: ForwardMap) -> int:
-    return sum(u.parameter.prior is not None for u in forward.problem.unknowns)

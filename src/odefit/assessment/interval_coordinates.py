@@ -28,11 +28,15 @@ class IntervalCoordinates:
         Whether an unknown's own scale is its natural logarithm, shape (n,).
     lower, upper
         Bounds on that scale, shape (n,); infinite where there are none.
+    powers
+        The powers of the unknowns, shape (n,), by which the density that a prior is of (of the
+        value, or of its logarithm) differs from one on the unknown's own scale.
     """
 
     logarithmic: BoolArray
     lower: Array
     upper: Array
+    powers: Array
 
     @classmethod
     def of(cls, problem: Problem) -> IntervalCoordinates:
@@ -45,7 +49,12 @@ class IntervalCoordinates:
         with np.errstate(divide="ignore"):
             lower[logarithmic] = np.log(np.maximum(lower[logarithmic], 0.0))
             upper[logarithmic] = np.log(upper[logarithmic])
-        return cls(logarithmic, lower, upper)
+        powers = np.zeros(len(lower))
+        for i, unknown in enumerate(problem.unknowns):
+            prior = unknown.parameter.prior
+            if prior is not None:
+                powers[i] = float(logarithmic[i]) - float(prior.on != "linear")
+        return cls(logarithmic, lower, upper, powers)
 
     @property
     def _kinds(self) -> tuple[BoolArray, BoolArray, BoolArray]:
@@ -86,7 +95,8 @@ class IntervalCoordinates:
     def log_prior(self, coordinates: Array) -> tuple[float, Array]:
         """Return the logarithm of the prior density of the coordinates, and its gradient.
 
-        Unknowns are uniform on their own scale.
+        Unknowns are uniform on their own scale, or, where they have a prior, on that of the prior:
+        the density of the prior itself is no part of this.
         """
         both, low, high = self._kinds
         gradient = np.zeros(len(coordinates))
@@ -97,6 +107,11 @@ class IntervalCoordinates:
         # The derivative of the logistic function, safe from overflow.
         value = float(np.sum(-u - 2 * np.log1p(np.exp(-u))))
         value += float(np.sum(coordinates[low]) - np.sum(coordinates[high]))
+        own = self.powers != 0
+        if own.any():
+            natural = self.natural(coordinates)[own]
+            value += float(self.powers[own] @ np.log(natural))
+            gradient[own] += self.powers[own] * self.derivative(coordinates)[own] / natural
         return value, gradient
 
     def prior_precision(self, coordinates: Array) -> Array:

@@ -30,6 +30,7 @@ from odefit.problem.packages import require
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.prior_residuals import PriorResiduals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,8 +152,9 @@ def diagnostics(chains: Array) -> tuple[Array, Array]:
 class LogPosterior:
     """The logarithm of the posterior density, with its gradient, in whitened coordinates.
 
-    The prior of an unknown is what the problem gives, times a uniform density within its bounds:
-    of its logarithm where its scale is ``"log10"`` or where it is a standard deviation. A variance
+    The prior of an unknown is what the problem gives, within its bounds. Without one, it is a
+    uniform density there: of the logarithm where the scale is ``"log10"`` or where the unknown is a
+    standard deviation. A variance
     that is not given is integrated out under Jeffreys' prior.
 
     Parameters
@@ -170,6 +172,7 @@ class LogPosterior:
         self.coordinates = IntervalCoordinates.of(forward.problem)
         self._choice: EngineChoice = evaluation.choice
         self._count = len(evaluation.residuals)
+        self._priors = PriorResiduals(forward.problem, plain=False)
         self.centre = self.coordinates.inside(vector)
         at = self.coordinates.natural(self.centre)
         found = forward.evaluate(at, evaluation.choice)
@@ -206,8 +209,13 @@ class LogPosterior:
         if self.forward.given_noise:
             value = -found.cost
         else:
-            value = -0.5 * self._count * math.log(found.objective)
-            steepness = steepness * self._count / found.objective
+            # Priors that are no measurements do not have the variance that is integrated out.
+            apart = self._priors.at(vector)
+            assert not isinstance(apart, str)
+            own = apart.jacobian.T @ apart.residuals * derivative
+            count, objective = self._count - self._priors.size, found.objective - apart.squares
+            value = -0.5 * count * math.log(objective) - 0.5 * apart.squares
+            steepness = (steepness - own) * count / objective + own
         total = value + prior
         slope = self.whitening.T @ (gradient - steepness)
         if not (math.isfinite(total) and np.isfinite(slope).all()):

@@ -152,8 +152,7 @@ def assess_uncertainty(
 
 
 def _measurements(forward: ForwardMap) -> int:
-    priors = sum(u.parameter.prior is not None for u in forward.problem.unknowns)
-    return forward.problem.size + priors
+    return forward.problem.size + len(forward.problem.priors)
 
 
 def singular_directions(scaled: Array) -> tuple[Array, Array, BoolArray, Array]:

@@ -19,6 +19,7 @@ from odefit.problem.binding import Bound, bound_value, unknowns_of
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import TIME, Algebra, Expression
 from odefit.problem.noise import Noise
+from odefit.problem.priors import Prior
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
 
@@ -65,17 +66,28 @@ class Block:
 
     @staticmethod
     def priors(problem: Problem) -> list[Block]:
-        """Return a block for each Gaussian prior: its residual."""
+        """Return a block for each normal or log-normal prior, on any scale: its residual."""
         return [
-            _prior(index, unknown.parameter.prior.mean, unknown.parameter.prior.sd)
-            for index, unknown in enumerate(problem.unknowns)
-            if unknown.parameter.prior is not None
+            _prior(problem.keys.index(key), prior)
+            for key, prior in problem.priors.items()
+            if prior.gaussian
         ]
 
 
-def _prior(index: int, mean: float, sd: float) -> Block:
+def _prior(index: int, prior: Prior) -> Block:
+    assert prior.mean is not None
+    assert prior.sd is not None
+    # The largest density of a log-normal number is below that of its logarithm.
+    mean = prior.mean if prior.distribution == "normal" else prior.mean - prior.sd**2
+    sd = prior.sd
+
     def evaluate(_: Any, unknowns: Any, __: Any, algebra: Algebra[Any]) -> list[Any]:
-        return [(unknowns[index] - algebra.number(repr(mean))) / algebra.number(repr(sd))]
+        value = unknowns[index]
+        if prior.on != "linear":
+            value = algebra.call(prior.on, [value])
+        if prior.distribution == "log-normal":
+            value = algebra.call("log", [value])
+        return [(value - algebra.number(repr(mean))) / algebra.number(repr(sd))]
 
     return Block(None, (), np.array([index]), (), np.zeros((1, 0)), 1, evaluate)
 

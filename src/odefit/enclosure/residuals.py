@@ -197,12 +197,17 @@ def standard_deviations(problem: Problem, condition: Condition, name: str) -> Ar
 
 
 class Priors:
-    """The residuals of Gaussian priors.
+    """The residuals of normal priors in natural units; flat ones are bounds.
 
     Parameters
     ----------
     problem
         The problem with the unknowns.
+
+    Raises
+    ------
+    InputError
+        A prior is of another family, or on another scale.
 
     Attributes
     ----------
@@ -213,21 +218,24 @@ class Priors:
     """
 
     def __init__(self, problem: Problem) -> None:
-        self._given = [
-            (k, unknown.parameter.prior)
-            for k, unknown in enumerate(problem.unknowns)
-            if unknown.parameter.prior is not None
-        ]
+        self._given: list[tuple[int, float, float]] = []
+        for key, prior in problem.priors.items():
+            if not prior.plain or prior.mean is None or prior.sd is None:
+                raise InputError(
+                    f"the prior of {key}, {prior}: only normal priors in natural units can be "
+                    "enclosed; use another method, such as the default, which proves nothing"
+                )
+            self._given.append((problem.keys.index(key), prior.mean, prior.sd))
         self.size = len(self._given)
         self.influence = np.zeros((self.size, len(problem.unknowns)))
-        for i, (k, _) in enumerate(self._given):
+        for i, (k, _, _) in enumerate(self._given):
             self.influence[i, k] = 1.0
 
     def of(self, models: Sequence[TaylorModel]) -> Residuals:
         """Return the residuals from Taylor models of the unknowns."""
         found = Residuals.zeros(self.size, *models[0].c[:, 0].shape)
-        for i, (k, prior) in enumerate(self._given):
-            found.c[i], found.remainder[i] = _standardised(models[k], prior.mean, prior.sd, 8)
+        for i, (k, mean, sd) in enumerate(self._given):
+            found.c[i], found.remainder[i] = _standardised(models[k], mean, sd, 8)
         return found
 
 

@@ -132,13 +132,20 @@ class BoundedProblem:
 
 
 def require_squares(problem: Problem) -> None:
-    """Refuse noise for which no bounds of the objective are known.
+    """Refuse noise and priors for which no bounds of the objective are known.
 
     Raises
     ------
     InputError
-        The noise is not normal, or values are censored.
+        The noise is not normal, values are censored, or a prior is no normal density of the
+        unknown or of its logarithm.
     """
+    for key, prior in problem.priors.items():
+        if not prior.gaussian:
+            raise InputError(
+                f"the prior of {key}, {prior}: only sums of squares can be bounded, which belong "
+                "to normal priors; use another method, such as the default, which proves nothing"
+            )
     for condition in problem.conditions:
         for name, series in condition.series.items():
             noise = problem.noise.get(name, Noise())

@@ -18,6 +18,7 @@ from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.counts import LEAST_MEAN
 from odefit.simulation.noise import density_of, known_scales
+from odefit.simulation.prior_residuals import PriorResiduals
 from odefit.simulation.residual_arrays import ResidualArrays
 
 OBJECTIVE = "objective"
@@ -73,18 +74,21 @@ def noise_is_given(problem: Problem) -> bool:
 
 def likelihood_name(problem: Problem) -> str:
     """Return the name of -2 log L, which says so where priors are added to it."""
-    priors = any(u.parameter.prior is not None for u in problem.unknowns)
-    return f"{LIKELIHOOD} + priors" if priors else LIKELIHOOD
+    return f"{LIKELIHOOD} + priors" if problem.priors else LIKELIHOOD
 
 
 def prior_squares(problem: Problem, vector: Array) -> float:
-    """Return the sum of squares of the priors at the unknowns, shape (n,)."""
-    total = 0.0
-    for unknown, value in zip(problem.unknowns, vector, strict=True):
-        prior = unknown.parameter.prior
-        if prior is not None:
-            total += ((float(value) - prior.mean) / prior.sd) ** 2
-    return total
+    """Return twice the logarithms of how much the priors' densities are below their largest.
+
+    For normal priors that is a sum of squares. It is infinite where a density is zero.
+
+    Parameters
+    ----------
+    vector
+        The unknowns, shape (n,).
+    """
+    found = PriorResiduals(problem).at(vector)
+    return math.inf if isinstance(found, str) else found.squares
 
 
 def _offset(problem: Problem) -> float | None:

@@ -6,7 +6,8 @@ from odefit.problem.expressions import Expression, ExpressionError, parse
 from odefit.problem.files import load, problem_from_mapping, problem_to_mapping
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise
-from odefit.problem.parameters import Parameter, Prior, Unknown
+from odefit.problem.parameters import Parameter, Unknown
+from odefit.problem.priors import Prior
 from odefit.problem.problem import Problem
 
 __all__ = [

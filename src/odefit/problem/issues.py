@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 from odefit.problem.errors import InputError, shown
@@ -90,3 +92,21 @@ def _line(text: str, longest: int) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def finite_number(
+    value: Any, place: str, issues: Issues, *, infinite: bool = False
+) -> float | None:
+    """Return `value` as a finite float (infinite if allowed), or None with the reason noted."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        issues.error(place, f"expected a number, got {shown(value)}")
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        issues.error(place, f"the number is too large, got {shown(value)}")
+        return None
+    if math.isnan(number) or (math.isinf(number) and not infinite):
+        issues.error(place, f"expected a finite number, got {number}")
+        return None
+    return number

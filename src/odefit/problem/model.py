@@ -20,8 +20,7 @@ from odefit.problem.expressions import (
     parse,
 )
 from odefit.problem.grammar import RESERVED
-from odefit.problem.issues import Issues
-from odefit.problem.parameters import finite_number
+from odefit.problem.issues import Issues, finite_number
 from odefit.problem.sbml import read_sbml
 
 Interpolation = Literal["linear", "constant", "cubic"]

@@ -8,8 +8,7 @@ from typing import Any, Literal, get_args
 
 from odefit.problem.errors import one_of, shown
 from odefit.problem.expressions import Expression
-from odefit.problem.issues import Issues
-from odefit.problem.parameters import finite_number
+from odefit.problem.issues import Issues, finite_number
 
 Transform = Literal["log", "log10"]
 

@@ -5,21 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, Literal, get_args
 
 from odefit.problem.errors import one_of, shown
-from odefit.problem.issues import Issues
+from odefit.problem.issues import Issues, finite_number
+from odefit.problem.priors import Prior, as_prior
 
 Scale = Literal["linear", "log10"]
-
-
-@dataclass(frozen=True)
-class Prior:
-    """A Gaussian prior, in natural units: it counts as one more measurement."""
-
-    mean: float
-    sd: float
 
 
 @dataclass(frozen=True)
@@ -43,7 +35,7 @@ class Parameter:
     unit
         Its unit, for labels.
     prior
-        Gaussian prior.
+        What is known of it before the data, as a density.
     """
 
     lower: float = -math.inf
@@ -54,6 +46,15 @@ class Parameter:
     per_experiment: bool = False
     unit: str | None = None
     prior: Prior | None = None
+
+    def within_prior(self) -> Parameter:
+        """Return the same with bounds that leave out where the prior's density is zero."""
+        if self.prior is None:
+            return self
+        low, high = self.prior.support
+        if low <= self.lower and self.upper <= high:
+            return self
+        return replace(self, lower=max(low, self.lower), upper=min(high, self.upper))
 
 
 PARAMETER_FIELDS = ("lower", "upper", "guess", "scale", "fixed", "per_experiment", "unit", "prior")
@@ -83,24 +84,6 @@ def as_parameter(
     return _consistent(Parameter(**typed), place, issues)
 
 
-def finite_number(
-    value: Any, place: str, issues: Issues, *, infinite: bool = False
-) -> float | None:
-    """Return `value` as a finite float (infinite if allowed), or None with the reason noted."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        issues.error(place, f"expected a number, got {shown(value)}")
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        issues.error(place, f"the number is too large, got {shown(value)}")
-        return None
-    if math.isnan(number) or (math.isinf(number) and not infinite):
-        issues.error(place, f"expected a finite number, got {number}")
-        return None
-    return number
-
-
 def _field(key: str, value: Any, place: str, issues: Issues) -> Any:
     """Return the value of one field, or None with the reason noted."""
     if key in {"lower", "upper", "guess", "fixed"}:
@@ -118,22 +101,8 @@ def _field(key: str, value: Any, place: str, issues: Issues) -> Any:
             return value
         issues.error(place, f'expected a text such as "1/min", got {shown(value)}')
     else:
-        return _prior(value, place, issues)
+        return as_prior(value, place, issues)
     return None
-
-
-def _prior(value: Any, place: str, issues: Issues) -> Prior | None:
-    given = {"mean": value.mean, "sd": value.sd} if isinstance(value, Prior) else value
-    if not isinstance(given, Mapping) or set(given) != {"mean", "sd"}:
-        keys = f" with {', '.join(map(str, given))}" if isinstance(given, Mapping) else ""
-        issues.error(place, f"expected {{ mean = ..., sd = ... }}, got {shown(given)}{keys}")
-        return None
-    mean = finite_number(given["mean"], f"{place}.mean", issues)
-    sd = finite_number(given["sd"], f"{place}.sd", issues)
-    if sd is not None and sd <= 0:
-        issues.error(f"{place}.sd", f"must be positive, got {sd:g}")
-        return None
-    return None if mean is None or sd is None else Prior(mean, sd)
 
 
 def _consistent(p: Parameter, place: str, issues: Issues) -> Parameter:
@@ -164,7 +133,25 @@ def _consistent(p: Parameter, place: str, issues: Issues) -> Parameter:
         )
     elif p.scale == "log10":
         _check_log_scale(p, place, issues)
+    if p.prior is not None:
+        _check_support(p, p.prior, place, issues)
     return p
+
+
+def _check_support(p: Parameter, prior: Prior, place: str, issues: Issues) -> None:
+    low, high = prior.support
+    if not max(low, p.lower) < min(high, p.upper):
+        issues.error(
+            f"{place}.prior",
+            f"its density is zero outside [{low:g}, {high:g}], and so between the bounds lower = "
+            f"{p.lower:g} and upper = {p.upper:g}; move the bounds or change the prior",
+        )
+    elif p.guess is not None and p.lower <= p.guess <= p.upper and not low <= p.guess <= high:
+        issues.error(
+            place,
+            f"the prior's density is zero at guess = {p.guess:g}; it is positive between {low:g} "
+            f"and {high:g}",
+        )
 
 
 def _check_log_scale(p: Parameter, place: str, issues: Issues) -> None:

@@ -12,10 +12,10 @@ import numpy as np
 from odefit.problem.errors import shown
 from odefit.problem.experiment import UNREADABLE, Event, Experiment
 from odefit.problem.expressions import Expression, parse
-from odefit.problem.issues import Issues
+from odefit.problem.issues import Issues, finite_number
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise
-from odefit.problem.parameters import Parameter, as_parameter, finite_number
+from odefit.problem.parameters import Parameter, as_parameter
 
 
 @dataclass(frozen=True, eq=False)

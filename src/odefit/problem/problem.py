@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -13,15 +14,19 @@ from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError, closest, did_you_mean, shown
 from odefit.problem.experiment import Experiment, Value, frame
-from odefit.problem.issues import Issues
+from odefit.problem.issues import Issues, finite_number
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise, as_noise
-from odefit.problem.parameters import Parameter, as_parameter, finite_number
+from odefit.problem.parameters import Parameter, as_parameter
 from odefit.problem.preparation import Definition, as_initial, prepared
+from odefit.problem.priors import Prior
 from odefit.problem.resolution import resolve
 
 if TYPE_CHECKING:
     import pandas as pd
+
+SMALLEST = 5e-324
+"""The smallest positive number: what a probability is that is smaller."""
 
 SOLE_EXPERIMENT = "data"
 """Name of the experiment of a problem that is given nothing but data."""
@@ -160,6 +165,44 @@ class Problem:
     def upper(self) -> Array:
         """Upper bounds of the unknowns, shape (n,)."""
         return np.array([u.parameter.upper for u in self.unknowns])
+
+    @property
+    def priors(self) -> dict[str, Prior]:
+        """The priors of the unknowns by key, but for flat ones, which only bound."""
+        found = {u.key: u.parameter.prior for u in self.unknowns}
+        return {k: p for k, p in found.items() if p is not None and not p.flat}
+
+    def log_prior(self, vector: Array, *, truncated: bool = True) -> Array:
+        """Return the logarithms of the prior densities of the unknowns, shape (n,).
+
+        Their sum is the logarithm of the prior density of all. A fit maximises it together with the
+        log-likelihood; constants, such as those of truncation, make no difference to that.
+
+        Parameters
+        ----------
+        vector
+            Unknowns in natural units, shape (n,).
+        truncated
+            Whether densities are confined to the bounds and normalised there, as PEtab 2 has it; an
+            unknown without a prior then has the uniform density between its bounds, if both are
+            finite. Otherwise bounds do not matter, and an unknown without a prior counts zero.
+
+        Returns
+        -------
+        Logarithms of densities on the scales of the priors; -inf where a density is zero.
+        """
+        found = np.zeros(len(self.unknowns))
+        for i, unknown in enumerate(self.unknowns):
+            p, value = unknown.parameter, float(vector[i])
+            if truncated and not p.lower <= value <= p.upper:
+                found[i] = -math.inf
+            elif p.prior is not None:
+                found[i] = p.prior.log_density(value)
+                if truncated:
+                    found[i] -= math.log(max(p.prior.probability(p.lower, p.upper), SMALLEST))
+            elif truncated and math.isfinite(p.upper - p.lower):
+                found[i] = -math.log(p.upper - p.lower)
+        return found
 
     def vector(self, values: Mapping[str, float]) -> Array:
         """Return the vector of unknowns from values by key.

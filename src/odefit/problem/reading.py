@@ -13,9 +13,8 @@ from odefit.problem.arrays import Array
 from odefit.problem.columns import data_place, used_columns
 from odefit.problem.errors import closest, one_of, shown
 from odefit.problem.experiment import UNREADABLE, Event, Experiment
-from odefit.problem.issues import Issues
+from odefit.problem.issues import Issues, finite_number
 from odefit.problem.model import Model
-from odefit.problem.parameters import finite_number
 from odefit.problem.preparation import experiment_place
 from odefit.problem.problem import Problem
 from odefit.problem.table import read_table

@@ -71,6 +71,7 @@ class _Resolution:
     def _add(self, kind: Kind, name: str, parameter: Parameter, experiments: Sequence[str]) -> None:
         if parameter.fixed is not None:
             return
+        parameter = parameter.within_prior()
         if not parameter.per_experiment:
             self.index[kind, name, None] = len(self.unknowns)
             self.unknowns.append(Unknown(name, kind, None, name, parameter))

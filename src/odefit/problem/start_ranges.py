@@ -77,13 +77,16 @@ def _range(unknown: Unknown, rates: tuple[float, float], size: float, problem: P
             if low < high:
                 return Range(low, high, False)
     low, high = p.lower, p.upper
+    in_orders = p.scale == "log10"
     if p.prior is not None:
-        low = max(low, p.prior.mean - 2 * p.prior.sd)
-        high = min(high, p.prior.mean + 2 * p.prior.sd)
+        in_orders |= p.prior.logarithmic
+        central = p.prior.central
+        if not p.prior.flat and max(low, central[0]) < min(high, central[1]):
+            low, high = max(low, central[0]), min(high, central[1])
     if p.scale == "log10":
         low = max(low, 0.0)
     if low > 0 and math.isfinite(high):
-        return Range(low, high, p.scale == "log10" or high / low > 10**MAX_UNIFORM_DECADES)
+        return Range(low, high, in_orders or high / low > 10**MAX_UNIFORM_DECADES)
     if low == 0 or (low > 0 and not math.isfinite(high)):
         # A rate, most likely; when it is not, the two decades below the bound are kept as well.
         top = min(high, max(typical[1], 100 * low)) if math.isfinite(high) else typical[1]

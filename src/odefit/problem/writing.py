@@ -13,7 +13,8 @@ from odefit.problem.expressions import Expression
 from odefit.problem.issues import Issues
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise
-from odefit.problem.parameters import Parameter, Prior
+from odefit.problem.parameters import Parameter
+from odefit.problem.priors import Prior, prior_table
 from odefit.problem.problem import Problem
 
 
@@ -69,7 +70,7 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
     for field in fields(Parameter):
         value = getattr(parameter, field.name)
         if isinstance(value, Prior):
-            table[field.name] = {"mean": value.mean, "sd": value.sd}
+            table[field.name] = prior_table(value)
         elif value != field.default:
             table[field.name] = value
     return table

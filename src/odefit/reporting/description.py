@@ -200,7 +200,7 @@ def _unknown_row(unknown: Unknown, start: Range) -> list[str]:
         "" if p.guess is None else significant(p.guess),
         _start(start),
         p.scale or "",
-        f"{significant(p.prior.mean)} ± {significant(p.prior.sd)}" if p.prior else "",
+        str(p.prior) if p.prior else "",
         p.unit or "",
     ]
 

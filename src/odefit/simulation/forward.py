@@ -26,6 +26,7 @@ from odefit.simulation.intervals import PiecewiseMap
 from odefit.simulation.nodes import Nodes, node_names
 from odefit.simulation.noise import SeriesResiduals, series_residuals
 from odefit.simulation.observation import observe
+from odefit.simulation.prior_residuals import PriorResiduals
 from odefit.simulation.residual_arrays import ResidualArrays, ResidualSource, SeriesRows
 from odefit.simulation.trajectory import Trajectory
 
@@ -119,6 +120,7 @@ class ForwardMap:
         self.field = VectorField.of(problem.model, problem.conditions)
         self.engines = Engines(engine, tolerance)
         self._residuals = ResidualArrays(problem, self.field)
+        self._priors = PriorResiduals(problem)
         self._noise_index = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
         measured = [
             (series, problem.noise.get(name, Noise()))
@@ -360,13 +362,18 @@ class ForwardMap:
         count = self._residuals.measurements
         log_likelihood = self._residuals.log_density_offset - 0.5 * squares
         log_likelihood -= log_sds + known_log_sds + 0.5 * count * math.log(2 * math.pi)
-        prior = self._priors(vector)
-        if prior is not None:
-            residuals = np.concatenate([residuals, prior[0]])
-            jacobian = np.concatenate([jacobian, prior[1]])
+        if self._priors.size:
+            prior = self._priors.at(vector)
+            if isinstance(prior, str):
+                first = self.problem.conditions[0]
+                return Failure(first.name, first.t0, prior, choice)
+            if information is None and derivatives and not self._priors.gaussian:
+                information = jacobian
+            residuals = np.concatenate([residuals, prior.residuals])
+            jacobian = np.concatenate([jacobian, prior.jacobian])
             if information is not None:
-                information = np.concatenate([information, prior[1]])
-            squares += float(prior[0] @ prior[0])
+                information = np.concatenate([information, prior.information])
+            squares += prior.squares
         return Evaluation(
             0.5 * squares + log_sds,
             residuals,
@@ -376,21 +383,6 @@ class ForwardMap:
             choice,
             information,
         )
-
-    def _priors(self, vector: Array) -> tuple[Array, Array] | None:
-        """Return the residuals of the priors and their Jacobian, shapes (k,) and (k, n)."""
-        given = [
-            (i, u.parameter.prior)
-            for i, u in enumerate(self.problem.unknowns)
-            if u.parameter.prior is not None
-        ]
-        if not given:
-            return None
-        residuals = np.array([(vector[i] - prior.mean) / prior.sd for i, prior in given])
-        jacobian = np.zeros((len(given), len(vector)))
-        for row, (i, prior) in enumerate(given):
-            jacobian[row, i] = 1.0 / prior.sd
-        return residuals, jacobian
 
     def batch(
         self, vectors: Sequence[Array] | Array, executor: Executor | None = None

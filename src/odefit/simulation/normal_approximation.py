@@ -14,16 +14,30 @@ from odefit.simulation.noise import known_sds
 
 
 def normal_approximation(problem: Problem) -> Problem:
-    """Return the problem with normal noise of about the same size.
+    """Return the problem with normal noise of about the same size, and with normal priors.
 
     Losses are left out, counts have the variance that belongs to the count as their mean (without
     the dispersion, where that is estimated), and censored values count as measured at the limit.
-    Unknowns stay as they are, so that a vector of unknowns of one problem is one of the other.
+    A prior of another family becomes a normal one of about the same place and width. Unknowns stay
+    as they are, so that a vector of unknowns of one problem is one of the other.
 
     Returns
     -------
-    The problem itself if all its noise is normal.
+    The problem itself if all its noise is normal, and its priors.
     """
+    if all(p.gaussian for p in problem.priors.values()):
+        return _with_normal_noise(problem)
+    approximate = copy(_with_normal_noise(problem))
+    approximate.unknowns = tuple(
+        u
+        if u.parameter.prior is None
+        else replace(u, parameter=replace(u.parameter, prior=u.parameter.prior.normal()))
+        for u in problem.unknowns
+    )
+    return approximate
+
+
+def _with_normal_noise(problem: Problem) -> Problem:
     if all(n.gaussian for n in problem.noise.values()) and not any(
         s.censored is not None for c in problem.conditions for s in c.series.values()
     ):

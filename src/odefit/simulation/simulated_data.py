@@ -33,7 +33,8 @@ def with_simulated_data(
 ) -> Problem | Failure:
     """Return the problem with measurements that the model makes at `vector`, and noise.
 
-    Priors are measurements of the unknowns: their means are drawn anew like all others.
+    Priors are measurements of the unknowns: their means and locations are drawn anew like all
+    others; families without a location stay as they are.
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ def with_simulated_data(
             u,
             parameter=replace(
                 u.parameter,
-                prior=replace(prior, mean=float(vector[i] + prior.sd * random.standard_normal())),
+                prior=prior.drawn(float(vector[i]), random),
             ),
         )
         for i, u in enumerate(problem.unknowns)

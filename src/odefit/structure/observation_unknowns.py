@@ -146,7 +146,7 @@ def observation_unknowns(problem: Problem) -> ObservationUnknowns:
     # Under other densities than the normal one, none of them has an explicit optimum.
     apart = {k for s in series if not s.gaussian for k in {**s.observable.degrees, **s.sd.degrees}}
     candidates = [k for k in candidates if k not in apart]
-    linear = [k for k in candidates if _is_linear(k, series)]
+    linear = [k for k in candidates if _quadratic(k, problem) and _is_linear(k, series)]
     logarithmic = [k for k in candidates if _is_logarithmic(k, series, problem)]
     deviations = {k: p for k in candidates if (p := _power_as_deviation(k, series, problem))}
     units = {k: p for k in candidates if (p := _power_as_unit(k, series, problem))}
@@ -251,4 +251,10 @@ def _common_power(k: int, forms: Sequence[Form], problem: Problem) -> float:
 def _positive(k: int, problem: Problem) -> bool:
     """Return whether unknown k cannot be negative, and has no prior, which would not fit in."""
     parameter = problem.unknowns[k].parameter
-    return parameter.lower >= 0 and parameter.prior is None
+    return parameter.lower >= 0 and (parameter.prior is None or parameter.prior.flat)
+
+
+def _quadratic(k: int, problem: Problem) -> bool:
+    """Return whether the prior of unknown k, if there is one, adds a square of a linear term."""
+    prior = problem.unknowns[k].parameter.prior
+    return prior is None or prior.plain or prior.flat

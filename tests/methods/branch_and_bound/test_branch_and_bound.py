@@ -253,6 +253,19 @@ def test_several_experiments_priors_and_unknown_initial_values() -> None:
     assert bounds.upper == pytest.approx(result.objective, rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("prior", "words"),
+    [
+        ({"distribution": "laplace", "location": 1.0, "scale": 1.0}, "belong to normal priors"),
+        ({"mean": 0.0, "sd": 1.0, "on": "log10"}, "normal priors in natural units can be enclosed"),
+    ],
+)
+def test_priors_that_cannot_be_bounded_are_refused(prior: dict[str, Any], words: str) -> None:
+    problem = bounded().with_parameters(k={"lower": 0.1, "upper": 5.0, "prior": prior})
+    with pytest.raises(InputError, match=words):
+        BranchAndBound().solve(problem, Control(1))
+
+
 # Refusals ---------------------------------------------------------------------------------------
 
 

@@ -136,9 +136,10 @@ class LocalSearch:
         """Return how the discretised solution next to `vector` agrees with integrated trajectories.
 
         An adaptive mesh is refined to its tolerance; None if no solution is found, or if noise is
-        not normal: the discretised problem then is an approximation, from which to begin.
+        not normal, or priors are not: the discretised problem then is an approximation, from which
+        to begin.
         """
-        if not forward.gaussian:
+        if not _exact(forward):
             return None
         d = self.discretisation(forward)
         instance = Instance(d, self.formulation, guess_states(d, forward, vector), vector)
@@ -262,12 +263,17 @@ def as_start(
 
 def _contradicted(forward: ForwardMap, end: Start, answer: Answer) -> bool:
     """Return whether the integrated trajectories are clearly worse than the mesh promises."""
-    if not forward.gaussian:
+    if not _exact(forward):
         return False  # it promises something else
     promised = 0.5 * answer.objective
     if forward.likelihood:
         return end.cost > promised + COARSE_MESH_DIFFERENCE
     return end.cost > COARSE_MESH_RATIO * promised
+
+
+def _exact(forward: ForwardMap) -> bool:
+    """Return whether the discretised problem has the noise and the priors of the true one."""
+    return forward.gaussian and all(p.gaussian for p in forward.problem.priors.values())
 
 
 _kept: WeakKeyDictionary[ForwardMap, dict[Any, Discretisation]] = WeakKeyDictionary()
