@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odefit.problem.issues import Issues
-from odefit.problem.parameters import Parameter, Prior, as_parameter, finite_number
+from odefit.problem.issues import Issues, finite_number
+from odefit.problem.parameters import Parameter, as_parameter
+from odefit.problem.priors import Prior
 
 
 def read(value: Any) -> tuple[Parameter, list[str]]:

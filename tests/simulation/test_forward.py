@@ -113,6 +113,8 @@ def test_differences_of_cost_are_those_of_the_posterior(name: str) -> None:
         for value, unknown in zip(v, problem.unknowns, strict=True):
             prior = unknown.parameter.prior
             if prior is not None:
+                assert prior.mean is not None
+                assert prior.sd is not None
                 total += float(stats.norm(prior.mean, prior.sd).logpdf(value))
         return total
 

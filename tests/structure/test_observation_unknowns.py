@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from odefit import Event, Experiment, Model, Parameter, Problem
-from odefit.problem.parameters import Prior
+from odefit.problem.priors import Prior
 from odefit.structure.observation_unknowns import observation_unknowns
 
 TIMES = np.linspace(0.0, 2.0, 5)
