@@ -57,13 +57,17 @@ def remarks_on(model: Any, symbols: Symbols, equations: Equations, result: SbmlM
     found += [f"'{old}' is named '{new}'" for old, new in symbols.renamed.items()]
     found += [
         f"the event '{e.id}' happens when {e.trigger}"
-        + ("" if e.initial_value else ", at the start, too")
+        + ("" if e.initial_value else ", and at the start if that holds then")
         for e in result.events
     ]
     if result.without_value:
         found.append(f"{_named('name', result.without_value)} without a value in the file")
-    if not any(s.rule == "rate" or s.reactions for s in symbols.by_id.values()):
-        found.append("nothing changes in time but by rules and events")
+    own = {s.name for s in symbols.by_id.values()} | set(equations.amounts.values())
+    found += [
+        f"nothing changes in time; the state '{name}', which is 0, stands for that"
+        for name in result.states
+        if name not in own
+    ]
     if model.getNumConstraints():
         found.append(f"{model.getNumConstraints()} constraints are not checked")
     if model.getNumUnitDefinitions():

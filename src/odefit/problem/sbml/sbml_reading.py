@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
+from odefit.problem.errors import InputError
 from odefit.problem.expressions import TIME, ExpressionError
 from odefit.problem.issues import Issues
 from odefit.problem.sbml.document import open_model
@@ -168,7 +169,13 @@ def _model(
         translated=(),
         start={n: t.text for n, t in start.items()},
     )
-    computed, initial = result.at_start()
+    try:
+        computed, initial = result.at_start()
+    except InputError as error:
+        for message in error.messages:
+            symbols.issues.error("model", message)
+        symbols.issues.raise_errors()
+        raise
     result = replace(result, computed=computed, initial=initial)
     return replace(result, translated=(*remarks_on(model, symbols, equations, result), *remarks))
 
