@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from odefit import library
 from odefit.fit import fit
+from odefit.formats.loading import load
 from odefit.methods import Control, MultiStart, Progress, SingleShooting, Start, Status
 from odefit.methods.registry import METHODS
 from odefit.problem import (
@@ -22,7 +23,6 @@ from odefit.problem import (
     Parameter,
     Prior,
     Problem,
-    load,
 )
 from odefit.problem.sbml import SbmlModel, read_sbml
 from odefit.profiles import Profiles

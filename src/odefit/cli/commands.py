@@ -30,8 +30,8 @@ EXIT_STATUS = {
 def fit(options: argparse.Namespace) -> int:
     """Run ``odefit fit``: estimate, print the table, and write what was asked for."""
     from odefit.fit import fit as run_fit
+    from odefit.formats.loading import load
     from odefit.methods.checkpoint import ForeignCheckpointError
-    from odefit.problem.files import load
     from odefit.reporting.terminal import print_result
     from odefit.result import Result
 
@@ -47,7 +47,7 @@ def fit(options: argparse.Namespace) -> int:
         require("matplotlib")
         require("jinja2")
     method = make_method(options.method, {name: getattr(options, name) for name in OPTIONS})
-    problem = load(options.problem)
+    problem = load(options.problem, nominal=options.nominal)
     checkpoint = options.checkpoint
     temporary = checkpoint is None and options.json is not None
     if temporary:
@@ -103,23 +103,23 @@ def compare(options: argparse.Namespace) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Run ``odefit check``: validate and describe a problem."""
-    from odefit.problem.files import load
+    from odefit.formats.loading import load
     from odefit.reporting.description import print_description
 
-    print_description(load(options.problem), seed=options.seed)
+    print_description(load(options.problem, nominal=options.nominal), seed=options.seed)
     return DONE
 
 
 def simulate(options: argparse.Namespace) -> int:
     """Run ``odefit simulate``: print or write the trajectories."""
-    from odefit.problem.files import load
+    from odefit.formats.loading import load
     from odefit.simulation.simulation_table import (
         simulation_table,
         times_from_text,
         values_from_text,
     )
 
-    problem = load(options.problem)
+    problem = load(options.problem, nominal=options.nominal)
     check_writable(options.csv)
     times = None if options.times is None else times_from_text(options.times)
     given = values_from_text(options.set)

@@ -68,7 +68,7 @@ def _add_fit(commands: Any) -> None:
         "fit", help="estimate the unknowns of a problem", description="Estimate the unknowns."
     )
     parser.set_defaults(run=fit)
-    parser.add_argument("problem", metavar="PROBLEM.toml")
+    parser.add_argument("problem", metavar="PROBLEM.toml|PETAB.yaml")
     parser.add_argument("--method", metavar="NAME", help=f"one of: {', '.join(METHODS)}")
     for name, option in OPTIONS.items():
         owners = [entry.name for entry in METHODS.values() if name in entry.options]
@@ -93,7 +93,7 @@ def _add_fit(commands: Any) -> None:
     )
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the result to this file")
     parser.add_argument("--report", metavar="FILE.html", type=Path, help="write a report")
-    _add_seed(parser)
+    _add_problem_options(parser)
     parser.add_argument("--jobs", metavar="N", type=int, help="processes (default: one a core)")
     parser.add_argument("--time-limit", metavar="S", type=float, help="seconds")
     parser.add_argument(
@@ -113,7 +113,7 @@ def _add_profile(commands: Any) -> None:
         "fitted first.",
     )
     parser.set_defaults(run=profile)
-    parser.add_argument("source", metavar="PROBLEM.toml|RESULT.json")
+    parser.add_argument("source", metavar="PROBLEM.toml|PETAB.yaml|RESULT.json")
     parser.add_argument(
         "--only", metavar="KEYS", help="these unknowns alone, e.g. k1,k2 (default: all)"
     )
@@ -130,7 +130,7 @@ def _add_profile(commands: Any) -> None:
     )
     parser.add_argument("--plot", metavar="FILE.png", type=Path, help="draw the profiles")
     parser.add_argument("--report", metavar="FILE.html", type=Path, help="write a report")
-    _add_seed(parser)
+    _add_problem_options(parser)
     parser.add_argument("--jobs", metavar="N", type=int, help="processes (default: one a core)")
     parser.add_argument(
         "--time-limit", metavar="S", type=float, help="seconds, those of the fit included"
@@ -161,8 +161,8 @@ def _add_check(commands: Any) -> None:
         description="Validate and describe a problem; say what its data can determine.",
     )
     parser.set_defaults(run=check)
-    parser.add_argument("problem", metavar="PROBLEM.toml")
-    _add_seed(parser)
+    parser.add_argument("problem", metavar="PROBLEM.toml|PETAB.yaml")
+    _add_problem_options(parser)
 
 
 def _add_simulate(commands: Any) -> None:
@@ -170,7 +170,7 @@ def _add_simulate(commands: Any) -> None:
         "simulate", help="simulate a problem", description="Simulate a problem."
     )
     parser.set_defaults(run=simulate)
-    parser.add_argument("problem", metavar="PROBLEM.toml")
+    parser.add_argument("problem", metavar="PROBLEM.toml|PETAB.yaml")
     parser.add_argument(
         "--set",
         metavar="NAME=VALUE",
@@ -184,7 +184,17 @@ def _add_simulate(commands: Any) -> None:
         "--times", metavar="FROM:TO:COUNT", help="other times than those of the data"
     )
     parser.add_argument("--csv", metavar="FILE", type=Path, help="write to this file")
+    _add_nominal(parser)
 
 
-def _add_seed(parser: argparse.ArgumentParser) -> None:
+def _add_problem_options(parser: argparse.ArgumentParser) -> None:
+    _add_nominal(parser)
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="default: 0")
+
+
+def _add_nominal(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--nominal",
+        action="store_true",
+        help="take the nominal values of a PEtab problem as guesses",
+    )

@@ -81,12 +81,12 @@ def profile(options: argparse.Namespace) -> int:
 def _result(options: argparse.Namespace) -> Result:
     """Return the result in a file, or that of a fit."""
     from odefit.fit import fit
-    from odefit.problem.files import load
+    from odefit.formats.loading import load
     from odefit.result import load_result
 
     if Path(options.source).suffix.lower() == ".json":
         return load_result(options.source)
-    problem = load(options.source)
+    problem = load(options.source, nominal=options.nominal)
     with progress_line() as report:
         result = fit(
             problem,

@@ -58,12 +58,14 @@ class Problem:
         Time of the initial values, if `data` are given.
     name, description, time_unit
         Texts for reports.
+    notes
+        Sentences on how the problem was made of another format, for ``odefit check``.
     issues
         A list to which mistakes are added instead of being raised, for readers of files.
 
     Attributes
     ----------
-    model, parameters, initial, noise, experiments, name, description, time_unit
+    model, parameters, initial, noise, experiments, name, description, time_unit, notes
         The arguments, with texts parsed and data copied.
     unknowns
         What is estimated, in the order of every vector of unknowns.
@@ -103,6 +105,7 @@ class Problem:
         name: str = "problem",
         description: str = "",
         time_unit: str = "",
+        notes: Sequence[str] = (),
         issues: Issues | None = None,
     ) -> None:
         found = Issues() if issues is None else issues
@@ -110,6 +113,7 @@ class Problem:
         self.name = name
         self.description = description
         self.time_unit = time_unit
+        self.notes = tuple(notes)
         if data is not None:
             if experiments:
                 found.error("problem", "give data or experiments, not both")
@@ -293,6 +297,7 @@ class Problem:
             "name": self.name,
             "description": self.description,
             "time_unit": self.time_unit,
+            "notes": self.notes,
             **changes,
         }
         return Problem(self.model, **given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,11 @@ EVENT_KEYS = ("time", "times", "when", "measured", "assign")
 
 
 def problem_from_mapping(
-    raw: Mapping[str, Any], directory: Path | None = None, source: str | None = None
+    raw: Mapping[str, Any],
+    directory: Path | None = None,
+    source: str | None = None,
+    *,
+    notes: Sequence[str] = (),
 ) -> Problem:
     """Return the problem that a mapping in the structure of format 1 describes.
 
@@ -43,6 +47,8 @@ def problem_from_mapping(
         The directory to which names of data files are relative; by default the working directory.
     source
         The name of the file, for messages.
+    notes
+        Remarks on how the mapping was made of another format.
 
     Raises
     ------
@@ -85,6 +91,7 @@ def problem_from_mapping(
         name=texts["name"] or _stem(source),
         description=texts["description"] or "",
         time_unit=texts["time_unit"] or "",
+        notes=notes,
         issues=issues,
     )
     issues.raise_errors()

@@ -1,0 +1,231 @@
+"""Published PEtab problems: import, likelihood, cost and gradient, beside AMICI's in the same run.
+
+    python benchmarks/petab_collection.py FOLDER [--models Boehm_JProteomeRes2014 ...]
+        [--amici PYTHON] [--compiled FOLDER] [--out FILE.md]
+
+FOLDER has one folder a problem, as the benchmark collection has (Benchmarking-Initiative/
+Benchmark-Models-PEtab). Everything is at the nominal values, on one core.
+
+import
+    Seconds of ``odefit.load``: tables, SBML, the problem with every name resolved.
+log-likelihood
+    At the nominal values; beside it that of the published simulation (the table simulatedData) at
+    its own noise, where its rows are those of the measurements, and the largest difference of the
+    simulations relative to the size of the observable.
+derivatives
+    The gradient of the cost against central differences of it in the scaled unknowns, over all
+    unknowns: the largest difference, relative to the largest entry, for the step that suits best.
+cost, gradient
+    Milliseconds of ``evaluate_cost`` and ``evaluate``, medians; the first evaluation, which
+    compiles, apart. With --amici, another Python that has AMICI: wall milliseconds of its PEtab
+    interface (``simulate_petab``) without and with forward sensitivities, and of its adjoint ones,
+    with the integrator's own milliseconds in brackets, and the seconds in which it has compiled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import machine, markdown, publish, run_process
+
+from odefit.formats.petab import PetabImport, read_petab
+from odefit.problem.arrays import Array
+from odefit.problem.errors import InputError
+from odefit.simulation import Failure, ForwardMap
+
+BUDGET = 3.0
+"""Seconds that the repetitions of one measurement take."""
+
+STEPS = (1e-3, 1e-4, 1e-5)
+"""Steps of central differences, in units of each unknown."""
+
+LIMIT = 3600.0
+"""Seconds that AMICI gets for a problem."""
+
+
+def nominal(found: PetabImport) -> Array:
+    """Return the vector of nominal values."""
+    return np.array([found.nominal[key] for key in found.problem.keys])
+
+
+def median_ms(call: Any) -> float:
+    """Return the median milliseconds of a call, repeated within the budget."""
+    taken: list[float] = []
+    began = time.perf_counter()
+    while len(taken) < 3 or (time.perf_counter() - began < BUDGET and len(taken) < 200):
+        start = time.perf_counter()
+        call()
+        taken.append(1e3 * (time.perf_counter() - start))
+        if sum(taken) > 20e3 * BUDGET:
+            break
+    return statistics.median(taken)
+
+
+def derivative_error(forward: ForwardMap, vector: Array) -> float:
+    """Return the largest error of the gradient against central differences, see above."""
+    at = forward.evaluate(vector)
+    if isinstance(at, Failure):
+        return math.nan
+    units = np.where(vector == 0.0, 1.0, np.abs(vector))
+    exact = at.jacobian.T @ at.residuals * units
+    largest = float(np.abs(exact).max())
+    errors = np.full(len(vector), math.inf)
+    for step in STEPS:
+        for k in range(len(vector)):
+            costs = []
+            for sign in (1.0, -1.0):
+                moved = vector.copy()
+                moved[k] += sign * step * units[k]
+                costs.append(forward.cost(moved, at.choice))
+            slope = (costs[0] - costs[1]) / (2.0 * step)
+            if math.isfinite(slope):
+                errors[k] = min(errors[k], abs(slope - exact[k]))
+        if errors.max() < 1e-6 * largest:
+            break
+    return float(errors.max()) / largest
+
+
+def measure(folder: Path, *, derivatives: bool) -> dict[str, Any]:
+    """Return the figures of odefit for one problem."""
+    began = time.perf_counter()
+    try:
+        found = read_petab(folder / f"{folder.name}.yaml")
+    except InputError as error:
+        return {"model": folder.name, "error": error.messages[0]}
+    row: dict[str, Any] = {"model": folder.name, "import": time.perf_counter() - began}
+    problem = found.problem
+    row["size"] = f"{len(problem.model.ode)}, {len(problem.unknowns)}, {len(problem.conditions)}"
+    forward, vector = ForwardMap(problem), nominal(found)
+    began = time.perf_counter()
+    first = forward.evaluate(vector)
+    row["first"] = time.perf_counter() - began
+    if isinstance(first, Failure):
+        return {**row, "error": str(first)}
+    row["log_likelihood"] = first.log_likelihood
+    row["cost"] = median_ms(lambda: forward.evaluate_cost(vector, first.choice))
+    row["gradient"] = median_ms(lambda: forward.evaluate(vector, first.choice))
+    if derivatives:
+        row["derivative_error"] = derivative_error(forward, vector)
+    return row
+
+
+AMICI = """
+import json, statistics, sys, time, logging
+import amici, petab.v1 as petab
+from amici.petab.petab_import import import_petab_problem
+from amici.petab.simulations import simulate_petab
+yaml, out, name, budget = sys.argv[1:4] + [float(sys.argv[4])]
+problem = petab.Problem.from_yaml(yaml)
+began = time.perf_counter()
+model = import_petab_problem(problem, model_output_dir=out, model_name=name, verbose=False)
+found = {"compile": time.perf_counter() - began}
+solver = model.getSolver()
+solver.setAbsoluteTolerance(1e-8); solver.setRelativeTolerance(1e-8)
+solver.setMaxSteps(100000)
+def ms(order, method):
+    solver.setSensitivityOrder(order); solver.setSensitivityMethod(method)
+    taken, cpu = [], []
+    began = time.perf_counter()
+    while len(taken) < 2 or time.perf_counter() - began < budget:
+        start = time.perf_counter()
+        result = simulate_petab(problem, model, solver=solver)
+        taken.append(1e3 * (time.perf_counter() - start))
+        cpu.append(sum(r.cpu_time_total for r in result["rdatas"]))
+    llh = result["llh"]
+    return statistics.median(taken), statistics.median(cpu), llh
+for key, order, method in (("cost", 0, amici.SensitivityMethod.none),
+                           ("gradient", 1, amici.SensitivityMethod.forward),
+                           ("adjoint", 1, amici.SensitivityMethod.adjoint)):
+    try:
+        wall, cpu, llh = ms(order, method)
+        found[key] = [wall, cpu]
+        if key == "cost":
+            found["log_likelihood"] = llh
+        elif llh != llh:
+            found[key] = None
+    except Exception as error:
+        found[key] = None
+print(json.dumps(found))
+"""
+"""What runs in the Python that has AMICI."""
+
+
+def amici(python: str, folder: Path, compiled: Path) -> dict[str, Any]:
+    """Return the figures of AMICI for one problem, empty if it fails."""
+    arguments = [str(folder / f"{folder.name}.yaml"), str(compiled / folder.name), folder.name]
+    ended = run_process([python, "-c", AMICI, *arguments, str(BUDGET)], LIMIT)
+    lines = [line for line in ended.output.splitlines() if line.startswith("{")]
+    if ended.status != 0 or not lines:
+        print(f"{folder.name}: AMICI: {ended.errors.strip()[-300:]}", file=sys.stderr)
+        return {}
+    return dict(json.loads(lines[-1]))
+
+
+def shown(value: float | None, digits: int = 3) -> str:
+    """Return a number with a few digits, or a dash."""
+    return "–" if value is None or not math.isfinite(value) else f"{value:.{digits}g}"
+
+
+def pair(found: list[float] | None) -> str:
+    """Return wall milliseconds, and the integrator's own in brackets."""
+    return "–" if found is None else f"{found[0]:.3g} ({found[1]:.2g})"
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--models", nargs="+")
+    parser.add_argument("--amici", metavar="PYTHON")
+    parser.add_argument("--compiled", type=Path, default=Path("amici_models"))
+    parser.add_argument("--derivatives", action="store_true")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    names = options.models or sorted(p.name for p in options.folder.iterdir() if p.is_dir())
+    rows = []
+    for name in names:
+        own = measure(options.folder / name, derivatives=options.derivatives)
+        other = (
+            amici(options.amici, options.folder / name, options.compiled) if options.amici else {}
+        )
+        print(json.dumps({**own, "amici": other}), file=sys.stderr, flush=True)
+        if "error" in own:
+            rows.append([name, own.get("size", ""), own["error"], *[""] * 9])
+            continue
+        likelihood = other.get("log_likelihood")
+        rows.append(
+            [
+                name,
+                own["size"],
+                f"{own['import']:.2f}",
+                f"{own['log_likelihood']:.5f}" if own["log_likelihood"] is not None else "–",
+                "–" if likelihood is None else f"{likelihood:.5f}",
+                shown(own.get("derivative_error"), 2),
+                shown(own["first"]),
+                shown(own["cost"]),
+                shown(own["gradient"]),
+                shown(other.get("compile")),
+                pair(other.get("cost")),
+                pair(other.get("gradient")),
+                pair(other.get("adjoint")),
+            ]
+        )
+    header = [
+        "problem", "states, unknowns, conditions", "import, s", "log-likelihood", "AMICI's",
+        "derivatives", "first, s", "cost, ms", "gradient, ms", "AMICI: compile, s", "cost, ms",
+        "gradient, ms", "adjoint, ms",
+    ]  # fmt: skip
+    rows = [[*row, *[""] * (len(header) - len(row))] for row in rows]
+    publish(f"{markdown(header, rows)}\n\n{machine()}", options.out)
+
+
+if __name__ == "__main__":
+    main()

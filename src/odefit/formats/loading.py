@@ -1,0 +1,52 @@
+"""Problems read from any file that odefit understands."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from odefit.problem import files
+from odefit.problem.errors import InputError
+from odefit.problem.problem import Problem
+
+YAML_SUFFIXES = (".yaml", ".yml")
+SBML_SUFFIXES = (".xml", ".sbml")
+
+
+def load(path: str | os.PathLike[str], *, nominal: bool = False) -> Problem:
+    """Read a problem: a problem file of format 1, or the YAML file of a PEtab problem.
+
+    Which of them it is, its name tells: ``.yaml`` and ``.yml`` are PEtab (version 1 or 2, with a
+    model in SBML), everything else is format 1. Paths of other files are relative to it. Nothing of
+    it is ever executed, and nothing is fetched.
+
+    Parameters
+    ----------
+    path
+        The file.
+    nominal
+        Whether the nominal values of a PEtab problem become guesses. They are most often the
+        published answer, so that a fit that begins there shows nothing.
+
+    Raises
+    ------
+    InputError
+        The file cannot be used; there is a message for everything that is wrong, with its place,
+        the offending text and a remedy.
+    """
+    suffix = Path(os.fspath(path)).suffix.lower()
+    if suffix in YAML_SUFFIXES:
+        from odefit.formats.petab.reading import read_petab
+
+        return read_petab(path, nominal=nominal).problem
+    if suffix in SBML_SUFFIXES:
+        raise InputError(
+            f"{os.fspath(path)}: this is a model without data; make a problem of it with "
+            "odefit.read_sbml(...), or load the YAML file of a PEtab problem"
+        )
+    if nominal:
+        raise InputError(
+            f"{os.fspath(path)}: nominal values are a matter of PEtab problems (.yaml); this file "
+            "gives guesses itself"
+        )
+    return files.load(path)

@@ -1,0 +1,112 @@
+"""The names in the formulas of a PEtab problem: what each of them means in the model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from odefit.formats.petab.description import Description
+from odefit.problem.errors import did_you_mean, shown
+from odefit.problem.expressions import FUNCTIONS, TIME, ExpressionError, parse
+from odefit.problem.issues import Issues
+from odefit.problem.sbml import SbmlModel, formula_text, substituted
+
+
+class PetabNames:
+    """Names of a PEtab problem as names of format 1, and its formulas as expressions.
+
+    Parameters
+    ----------
+    description
+        The tables.
+    model
+        The model.
+    issues
+        The list to which mistakes are added.
+
+    Attributes
+    ----------
+    model
+        The model.
+    parameters
+        Names of the parameter table, as format 1 has them.
+    constants
+        Names of all constants of the model, computed ones included, that are no parameters.
+    """
+
+    def __init__(self, description: Description, model: SbmlModel, issues: Issues) -> None:
+        self.model = model
+        self._issues = issues
+        self._renamed = {**model.names}
+        for alias, target in description.aliases.items():
+            self._renamed[alias] = model.names.get(target, target)
+        for row in (*description.parameters, *description.observables):
+            if row.name in FUNCTIONS or row.name == TIME or row.name.startswith("__"):
+                self._renamed.setdefault(row.name, f"{row.name.lstrip('_')}_")
+        self.parameters = {self.of(p.name) for p in description.parameters}
+        constants = {*model.constants, *model.computed}
+        self.constants = constants - self.parameters
+        self.known = {*constants, *self.parameters, *model.states, *model.assigned, TIME}
+
+    def of(self, name: str) -> str:
+        """Return the name that an id of PEtab has in format 1."""
+        return self._renamed.get(name, name)
+
+    def expression(
+        self, text: str, place: str, further: Collection[str] = (), *, assigned: bool = True
+    ) -> str:
+        """Return a formula of PEtab as text of an expression; ``"0"`` with the reason noted.
+
+        Parameters
+        ----------
+        text
+            The formula.
+        place
+            Its file and line, for messages.
+        further
+            Names that it may contain beside those of the model and the parameter table.
+        assigned
+            Whether variables of assignment rules are written out.
+        """
+        try:
+            found = formula_text(text)
+        except ValueError as error:
+            self._issues.error(place, f"{shown(text)}: {error}")
+            return "0"
+        renamed = {n: self.of(n) for n in names_in(found) if self.of(n) != n}
+        found = substituted(found, renamed)
+        allowed = {*self.known, *further}
+        for name in sorted(names_in(found) - allowed):
+            self._issues.error(
+                place,
+                f"unknown name {shown(name)} in {shown(text)}{did_you_mean(name, allowed)}",
+            )
+        rules = self.model.assigned
+        return substituted(found, rules) if assigned else found
+
+
+def names_in(text: str) -> frozenset[str]:
+    """Return the names in the text of an expression; none if it is not one."""
+    try:
+        return parse(text).names
+    except ExpressionError:
+        return frozenset()
+
+
+def number_in(text: str) -> float | None:
+    """Return the value of the text of an expression without names, or None."""
+    try:
+        return parse(text).constant
+    except ExpressionError:
+        return None
+
+
+def reachable(used: Iterable[str], defined: Mapping[str, Iterable[str]]) -> set[str]:
+    """Return the names in `used`, and those in the definitions of these, and so on."""
+    found: set[str] = set()
+    waiting = list(used)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += defined.get(name, ())
+    return found

@@ -1,0 +1,255 @@
+"""Observables and measurements of PEtab as observables, noise and data of format 1.
+
+A measurement of PEtab can replace names in the formulas of its observable. Where all measurements
+replace them by the same, that is written into the formulas; where it differs between experiments,
+the name becomes a constant of these; where it differs within one, the observable becomes several.
+Numbers that stand for the whole noise become a column of standard deviations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from odefit.formats.petab.description import Description, Measurement, ObservableRow
+from odefit.formats.petab.experiments import plain_name
+from odefit.formats.petab.names import PetabNames, names_in, number_in
+from odefit.formats.petab.tables import as_number
+from odefit.problem.errors import shown
+from odefit.problem.issues import Issues
+from odefit.problem.sbml import substituted
+
+LAPLACE_SD = repr(math.sqrt(2.0))
+"""The standard deviation of a Laplace distribution of scale 1: PEtab gives the scale."""
+
+Override = tuple[tuple[str, ...], tuple[str, ...]]
+"""What replaces the placeholders of an observable, and those of its noise."""
+
+
+@dataclass
+class Observed:
+    """Observables, noise and data of format 1.
+
+    Attributes
+    ----------
+    observables, noise
+        The sections.
+    constants
+        Constants that an observable needs, by experiment.
+    rows
+        For each measurement of PEtab, its experiment, the name of its observable, its value, and
+        its standard deviation where the data give it.
+    notes
+        Sentences: what was translated how.
+    """
+
+    observables: dict[str, str] = field(default_factory=dict)
+    noise: dict[str, dict[str, Any]] = field(default_factory=dict)
+    constants: dict[str, dict[str, Any]] = field(default_factory=dict)
+    rows: list[tuple[str, str, Measurement, float | None]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class Observables:
+    """The translation of observables and measurements.
+
+    Parameters
+    ----------
+    description
+        The tables.
+    names
+        The names of the problem.
+    issues
+        The list to which mistakes are added.
+    """
+
+    def __init__(self, description: Description, names: PetabNames, issues: Issues) -> None:
+        self._description = description
+        self._names = names
+        self._issues = issues
+        self._ids = {names.of(o.name) for o in description.observables}
+        self._experiments = [plain_name(e.name) for e in description.experiments]
+        placeholders = [p for o in description.observables for p in _placeholders(o)]
+        self._shared = {p for p in placeholders if placeholders.count(p) > 1}
+        self._taken = {*names.known, *self._ids}
+        self.found = Observed(constants={e: {} for e in self._experiments})
+
+    def __call__(self) -> Observed:
+        """Return observables, noise and data."""
+        by_observable: dict[str, list[Measurement]] = {}
+        for measurement in self._description.measurements:
+            by_observable.setdefault(measurement.observable, []).append(measurement)
+        for row in self._description.observables:
+            measured = [m for m in by_observable.get(row.name, ()) if self._fits(m, row)]
+            if measured:
+                self._observable(row, measured)
+            elif not row.placeholders:
+                formula = self._names.expression(row.formula, row.place)
+                self.found.observables[self._names.of(row.name)] = formula
+            else:
+                self.found.notes.append(
+                    f"The observable {row.name} is left out, as there are no measurements to "
+                    "replace the placeholders in its formula."
+                )
+        return self.found
+
+    def _fits(self, measurement: Measurement, row: ObservableRow) -> bool:
+        """Return whether a measurement has as many replacements as there are placeholders."""
+        known = self._names.known
+        fits = True
+        for what, wanted, given in (
+            ("observableParameters", row.placeholders, measurement.parameters),
+            ("noiseParameters", row.noise_placeholders, measurement.noise_parameters),
+        ):
+            if len(wanted) != len(given):
+                fits = False
+                self._issues.error(
+                    measurement.place,
+                    f"{what}: {row.name} has {len(wanted)} placeholders "
+                    f"({', '.join(wanted) or 'none'}), got {len(given)} values",
+                )
+            for value in given:
+                number = as_number(value)
+                if number is None and self._names.of(value) not in known:
+                    fits = False
+                    self._issues.error(
+                        measurement.place,
+                        f"{what}: {shown(value)} is neither a number nor a parameter",
+                    )
+        return fits
+
+    def _observable(self, row: ObservableRow, measured: Sequence[Measurement]) -> None:
+        name = self._names.of(row.name)
+        own = _placeholders(row)
+        formula = self._names.expression(row.formula, row.place, row.placeholders)
+        noise = self._names.expression(
+            row.noise, row.place, {*row.noise_placeholders, *row.placeholders, *self._ids}
+        )
+        noise = self._with_other_observables(noise, name, row)
+        sds = _numeric_noise(noise, row, measured)
+        overrides = [
+            (m.parameters, () if sds is not None else m.noise_parameters) for m in measured
+        ]
+        replaced = own if sds is None else row.placeholders
+        if len(set(overrides)) == 1:
+            inside = self._texts(replaced, overrides[0])
+            self._add(name, row, substituted(formula, inside), substituted(noise, inside))
+            self._measure(name, measured, sds)
+            return
+        by_experiment: dict[str, set[Override]] = {}
+        for m, override in zip(measured, overrides, strict=True):
+            by_experiment.setdefault(plain_name(m.experiment), set()).add(override)
+        if all(len(found) == 1 for found in by_experiment.values()):
+            given = {e: next(iter(found)) for e, found in by_experiment.items()}
+            inside = self._constants_of_experiments(name, replaced, given)
+            self._add(name, row, substituted(formula, inside), substituted(noise, inside))
+            self._measure(name, measured, sds)
+            return
+        parts = {override: f"{name}_{i}" for i, override in enumerate(dict.fromkeys(overrides), 1)}
+        self.found.notes.append(
+            f"The observable {row.name} becomes {len(parts)} ({parts[overrides[0]]} and so on), as "
+            "its measurements replace its placeholders by different values within an experiment."
+        )
+        for override, part in parts.items():
+            if part in self._taken:
+                self._issues.error(row.place, f"the name '{part}', which is needed, is taken")
+            inside = self._texts(replaced, override)
+            itself = {name: part} if name in names_in(noise) else {}
+            self._add(
+                part, row, substituted(formula, inside), substituted(noise, {**inside, **itself})
+            )
+        for i, (m, override) in enumerate(zip(measured, overrides, strict=True)):
+            self._measure(parts[override], [m], None if sds is None else [sds[i]])
+
+    def _with_other_observables(self, noise: str, name: str, row: ObservableRow) -> str:
+        """Return a noise formula with other observables written out."""
+        others = (names_in(noise) & self._ids) - {name}
+        formulas = {}
+        for other in self._description.observables:
+            if self._names.of(other.name) in others:
+                formulas[self._names.of(other.name)] = self._names.expression(
+                    other.formula, other.place, other.placeholders
+                )
+                if other.placeholders:
+                    self._issues.error(
+                        row.place,
+                        f"the noise refers to {other.name}, whose placeholders have no values here",
+                    )
+        return substituted(noise, formulas) if formulas else noise
+
+    def _texts(self, placeholders: Sequence[str], override: Override) -> dict[str, str]:
+        values = (*override[0], *override[1])
+        texts = {p: self._text(v) for p, v in zip(placeholders, values, strict=True)}
+        rules = self._names.model.assigned
+        return {p: substituted(text, rules) for p, text in texts.items()}
+
+    def _text(self, value: str) -> str:
+        number = as_number(value)
+        return self._names.of(value) if number is None else repr(number)
+
+    def _constants_of_experiments(
+        self, observable: str, placeholders: Sequence[str], given: Mapping[str, Override]
+    ) -> dict[str, str]:
+        """Return what replaces placeholders that are constants of experiments, and note these."""
+        texts = {e: self._texts(placeholders, override) for e, override in given.items()}
+        usual = next(iter(texts.values()))
+        inside = {}
+        for placeholder in placeholders:
+            if len({found[placeholder] for found in texts.values()}) == 1:
+                inside[placeholder] = usual[placeholder]
+                continue
+            clash = placeholder in self._shared or placeholder in self._taken
+            constant = f"{placeholder}_{observable}" if clash else placeholder
+            inside[placeholder] = constant
+            for experiment in self._experiments:
+                text = texts.get(experiment, usual)[placeholder]
+                number = number_in(text)
+                self.found.constants[experiment][constant] = text if number is None else number
+        return inside
+
+    def _add(self, name: str, row: ObservableRow, formula: str, noise: str) -> None:
+        self.found.observables[name] = formula
+        table: dict[str, Any] = {}
+        if row.distribution == "laplace":
+            table["distribution"] = "laplace"
+            noise = f"{LAPLACE_SD}*({noise})"
+        if row.transform is not None:
+            table["transform"] = row.transform
+        if not names_in(noise) & set(row.noise_placeholders):
+            number = number_in(noise)
+            table["sd"] = noise if number is None else number
+        if table:
+            self.found.noise[name] = table
+
+    def _measure(
+        self, name: str, measured: Sequence[Measurement], sds: Sequence[float] | None
+    ) -> None:
+        for i, m in enumerate(measured):
+            sd = None if sds is None else sds[i]
+            self.found.rows.append((plain_name(m.experiment), name, m, sd))
+
+
+def _placeholders(row: ObservableRow) -> tuple[str, ...]:
+    return (*row.placeholders, *row.noise_placeholders)
+
+
+def _numeric_noise(
+    noise: str, row: ObservableRow, measured: Sequence[Measurement]
+) -> list[float] | None:
+    """Return the noise of each measurement, if the measurements give all of it as numbers."""
+    wanted = set(row.noise_placeholders)
+    if not wanted or not names_in(noise) <= wanted:
+        return None
+    factor = math.sqrt(2.0) if row.distribution == "laplace" else 1.0
+    found = []
+    for m in measured:
+        inside = dict(zip(row.noise_placeholders, m.noise_parameters, strict=True))
+        if any(as_number(value) is None for value in inside.values()):
+            return None
+        number = number_in(substituted(noise, inside))
+        if number is None:
+            return None
+        found.append(factor * number)
+    return found

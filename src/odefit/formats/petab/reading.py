@@ -1,0 +1,214 @@
+"""PEtab problems read: their tables and model become the mapping of format 1."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from odefit.formats.petab import version1, version2
+from odefit.formats.petab.description import Description, Measurement
+from odefit.formats.petab.experiments import Experiments
+from odefit.formats.petab.names import PetabNames, names_in, reachable
+from odefit.formats.petab.observables import Observables, Observed
+from odefit.formats.petab.yaml_file import read_files
+from odefit.problem.files import problem_from_mapping
+from odefit.problem.issues import Issues
+from odefit.problem.problem import Problem
+from odefit.problem.sbml import SbmlModel, read_sbml
+
+
+@dataclass(frozen=True)
+class PetabImport:
+    """A PEtab problem as one of odefit's.
+
+    Attributes
+    ----------
+    problem
+        The problem.
+    mapping
+        The same in the structure of format 1.
+    nominal
+        Nominal values by name, of parameters that are estimated and have one.
+    rows
+        For each measurement in the order of the file, the names of its experiment and observable
+        in the problem, and its row.
+    version
+        The version of PEtab.
+    """
+
+    problem: Problem
+    mapping: Mapping[str, Any]
+    nominal: Mapping[str, float]
+    rows: Sequence[tuple[str, str, Measurement]]
+    version: int
+
+
+def read_petab(path: str | os.PathLike[str], *, nominal: bool = False) -> PetabImport:
+    """Read a PEtab problem of version 1 or 2, whose model is in SBML.
+
+    Parameters
+    ----------
+    path
+        The YAML file; names of the other files are relative to its folder.
+    nominal
+        Whether nominal values become guesses. One outside its bounds does not, with a warning.
+
+    Raises
+    ------
+    InputError
+        The problem cannot be used, or needs what odefit does not have; there is a message for
+        everything that is wrong, with file and row.
+    """
+    source = Path(os.fspath(path))
+    issues = Issues(source.name)
+    files = read_files(source, issues)
+    describe = version1.describe if files.version == 1 else version2.describe
+    description = describe(files, issues)
+    issues.raise_errors()
+    model = read_sbml(description.model)
+    names = PetabNames(description, model, issues)
+    observed = Observables(description, names, issues)()
+    experiments = [Experiments(names, files.version, issues)(e) for e in description.experiments]
+    for experiment in experiments:
+        own = experiment["constants"]
+        for name, value in observed.constants[experiment["name"]].items():
+            own[name] = value if isinstance(value, float) else _resolved(value, own)
+        experiment["data"] = _data(experiment["name"], observed)
+    issues.raise_errors()
+    mapping = _mapping(description, model, names, observed, experiments, nominal, issues)
+    notes = [*description.notes, *model.translated, *observed.notes, *issues.warnings]
+    problem = problem_from_mapping(mapping, source.parent, source.name, notes=tuple(notes))
+    values = {
+        names.of(p.name): p.nominal
+        for p in description.parameters
+        if p.estimate and p.nominal is not None
+    }
+    order = {id(m): i for i, m in enumerate(description.measurements)}
+    rows = sorted(observed.rows, key=lambda row: order[id(row[2])])
+    return PetabImport(problem, mapping, values, [(e, o, m) for e, o, m, _ in rows], files.version)
+
+
+def _resolved(text: str, constants: Mapping[str, Any]) -> Any:
+    """Return a constant of an experiment; one that is another takes its value."""
+    return constants.get(text, text) if isinstance(constants.get(text), str) else text
+
+
+def _mapping(
+    description: Description,
+    model: SbmlModel,
+    names: PetabNames,
+    observed: Observed,
+    experiments: list[dict[str, Any]],
+    nominal: bool,
+    issues: Issues,
+) -> dict[str, Any]:
+    """Return the problem in the structure of format 1."""
+    constants = {k: v for k, v in model.constants.items() if k not in names.parameters}
+    used = _used(model, observed, experiments)
+    events = [event for e in experiments for event in e["event"]]
+    for table in (constants, *(e["constants"] for e in experiments)):
+        for name in [n for n in table if n not in used]:
+            del table[name]
+    for event in events:
+        event["assign"] = {
+            n: v for n, v in event["assign"].items() if n in used or n in model.states
+        }
+    for experiment in experiments:
+        experiment["event"] = [e for e in experiment["event"] if e["assign"]]
+    mapping: dict[str, Any] = {
+        "format": 1,
+        "name": description.name,
+        "time_unit": model.time_unit,
+        "ode": dict(model.states),
+        "observables": observed.observables,
+        "constants": constants,
+        "parameters": _parameters(description, names, nominal, issues),
+        "initial": dict(model.initial),
+        "noise": observed.noise,
+        "experiment": experiments,
+    }
+    return {key: value for key, value in mapping.items() if value}
+
+
+def _used(
+    model: SbmlModel, observed: Observed, experiments: Sequence[Mapping[str, Any]]
+) -> set[str]:
+    """Return all names on which trajectories, observables or noise depend."""
+    texts: list[object] = [*model.states.values(), *model.initial.values()]
+    texts += observed.observables.values()
+    texts += [noise.get("sd") for noise in observed.noise.values()]
+    defined: dict[str, set[str]] = {}
+    for experiment in experiments:
+        texts += experiment["initial"].values()
+        for name, value in experiment["constants"].items():
+            defined.setdefault(name, set()).update(names_in(str(value)))
+        for event in experiment["event"]:
+            texts += [event.get("when"), event.get("time")]
+            for name, value in event["assign"].items():
+                if name in model.states:
+                    texts.append(value)
+                else:
+                    defined.setdefault(name, set()).update(names_in(str(value)))
+    roots = {n for text in texts if isinstance(text, str) for n in names_in(text)}
+    return reachable(roots, defined)
+
+
+def _parameters(
+    description: Description, names: PetabNames, nominal: bool, issues: Issues
+) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for row in description.parameters:
+        name = names.of(row.name)
+        if name in names.model.states or name in names.model.assigned:
+            kind = "state" if name in names.model.states else "variable of an assignment rule"
+            issues.error(row.place, f"{row.name} is a {kind} of the model, which is no parameter")
+        table: dict[str, Any] = {}
+        inside = row.nominal is None or row.lower <= row.nominal <= row.upper
+        if math.isfinite(row.lower):
+            table["lower"] = row.lower
+        if math.isfinite(row.upper):
+            table["upper"] = row.upper
+        if not row.estimate:
+            table["fixed"] = row.nominal
+            found[name] = table
+            continue
+        if row.scale is not None:
+            table["scale"] = row.scale
+        if row.prior is not None:
+            table["prior"] = dict(row.prior)
+        if not inside:
+            issues.warn(
+                row.place,
+                f"the nominal value {row.nominal:g} of {row.name} is outside its bounds "
+                f"[{row.lower:g}, {row.upper:g}]",
+            )
+        elif nominal and row.nominal is not None:
+            table["guess"] = row.nominal
+        found[name] = table
+    issues.raise_errors()
+    return found
+
+
+def _data(experiment: str, observed: Observed) -> dict[str, list[float | None]]:
+    """Return the columns of an experiment; replicates are in rows of their own."""
+    counts: dict[tuple[str, float], int] = {}
+    rows: dict[tuple[float, int], dict[str, float]] = {}
+    for name, observable, measurement, sd in observed.rows:
+        if name != experiment:
+            continue
+        key = observable, measurement.time
+        number = counts[key] = counts.get(key, -1) + 1
+        row = rows.setdefault((measurement.time, number), {})
+        row[observable] = measurement.value
+        if sd is not None:
+            row[f"{observable}_sd"] = sd
+    order = sorted(rows)
+    columns = dict.fromkeys(name for key in order for name in rows[key])
+    found: dict[str, list[float | None]] = {"t": [time for time, _ in order]}
+    for column in columns:
+        found[column] = [rows[key].get(column) for key in order]
+    return found

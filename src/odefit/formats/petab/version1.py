@@ -1,0 +1,296 @@
+"""PEtab, version 1: its tables as a :class:`~odefit.formats.petab.description.Description`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from odefit.formats.petab.description import (
+    STEADY,
+    Description,
+    ExperimentRows,
+    Measurement,
+    ObservableRow,
+    ParameterRow,
+    Period,
+)
+from odefit.formats.petab.prior_families import prior_of_version_1
+from odefit.formats.petab.tables import Row, Table, as_list
+from odefit.formats.petab.yaml_file import PetabFiles
+from odefit.problem.errors import did_you_mean, one_of, shown
+from odefit.problem.issues import Issues
+
+PARAMETER_COLUMNS = (
+    "parameterId", "parameterName", "parameterScale", "lowerBound", "upperBound", "nominalValue",
+    "estimate", "initializationPriorType", "initializationPriorParameters", "objectivePriorType",
+    "objectivePriorParameters",
+)  # fmt: skip
+OBSERVABLE_COLUMNS = (
+    "observableId", "observableName", "observableFormula", "observableTransformation",
+    "noiseFormula", "noiseDistribution",
+)  # fmt: skip
+MEASUREMENT_COLUMNS = (
+    "observableId", "preequilibrationConditionId", "simulationConditionId", "measurement", "time",
+    "observableParameters", "noiseParameters", "datasetId", "replicateId",
+)  # fmt: skip
+
+_PLACEHOLDER = r"\b{}Parameter([0-9]+)_{}\b"
+
+
+def describe(files: PetabFiles, issues: Issues) -> Description:
+    """Return what the tables say; mistakes go to `issues`.
+
+    Parameters
+    ----------
+    files
+        The tables.
+    issues
+        The list to which mistakes are added.
+    """
+    notes = list(files.notes)
+    for kind, known in (
+        ("parameter", PARAMETER_COLUMNS),
+        ("observable", OBSERVABLE_COLUMNS),
+        ("measurement", MEASUREMENT_COLUMNS),
+    ):
+        for table in files.tables[kind]:
+            table.check_near_misses(known, issues)
+            notes += [
+                f"The column '{c}' of {table.label} is not read." for c in table.unused(known)
+            ]
+    parameters = _parameters(files.tables["parameter"], notes, issues)
+    observables = _observables(files.tables["observable"], issues)
+    conditions = _conditions(files.tables["condition"], issues)
+    experiments, measurements = _measurements(
+        files.tables["measurement"], {o.name for o in observables}, conditions, issues
+    )
+    used = {p.place for e in experiments for p in e.periods}
+    idle = [name for name, condition in conditions.items() if condition.place not in used]
+    if idle:
+        notes.append(f"There are no measurements under the conditions {', '.join(idle)}.")
+    return Description(
+        files.name,
+        1,
+        *files.model,
+        parameters,
+        observables,
+        experiments,
+        measurements,
+        aliases(files.tables["mapping"], issues),
+        tuple(notes),
+    )
+
+
+def aliases(tables: Sequence[Table], issues: Issues) -> dict[str, str]:
+    """Return the names in the tables for ids of the model, from the mapping tables."""
+    found: dict[str, str] = {}
+    for table in tables:
+        if not table.require(("petabEntityId", "modelEntityId"), issues):
+            continue
+        for row in table:
+            name, target = row.get("petabEntityId"), row.get("modelEntityId")
+            if name and target:
+                found[name] = target
+    return found
+
+
+def unique(rows: Sequence[Row], column: str, issues: Issues) -> dict[str, Row]:
+    """Return rows by the id in `column`, with ids that are empty or occur twice reported."""
+    found: dict[str, Row] = {}
+    for row in rows:
+        name = row.text(column, issues)
+        if not name:
+            continue
+        if name in found:
+            issues.error(
+                row.place, f"{column} {shown(name)} occurs twice, first in {found[name].place}"
+            )
+        found.setdefault(name, row)
+    return found
+
+
+def all_rows(tables: Sequence[Table], required: Sequence[str], issues: Issues) -> list[Row]:
+    """Return the rows of several tables, of those that have the required columns."""
+    return [row for table in tables if table.require(required, issues) for row in table]
+
+
+def bounds(row: Row, estimate: bool, issues: Issues) -> tuple[float, float]:
+    """Return lower and upper bound; an empty cell is no bound."""
+    lower = row.number("lowerBound", issues, infinite=True, missing=-math.inf)
+    upper = row.number("upperBound", issues, infinite=True, missing=math.inf)
+    if lower is None or upper is None:
+        return -math.inf, math.inf
+    if estimate and lower > upper:
+        issues.error(row.place, f"lowerBound {lower:g} is above upperBound {upper:g}")
+    return lower, upper
+
+
+def nominal_value(row: Row, estimate: bool, issues: Issues) -> float | None:
+    """Return the nominal value; a parameter that is not estimated must have one."""
+    if not row.get("nominalValue"):
+        if not estimate:
+            issues.error(
+                row.place, "nominalValue is empty, but the parameter is not estimated; give one"
+            )
+        return None
+    return row.number("nominalValue", issues)
+
+
+def _parameters(
+    tables: Sequence[Table], notes: list[str], issues: Issues
+) -> tuple[ParameterRow, ...]:
+    required = ("parameterId", "parameterScale", "lowerBound", "upperBound", "estimate")
+    found = []
+    for name, row in unique(all_rows(tables, required, issues), "parameterId", issues).items():
+        scale = row.get("parameterScale") or "lin"
+        if scale not in ("lin", "log", "log10"):
+            issues.error(
+                row.place,
+                f"parameterScale: unknown {shown(scale)}{one_of(scale, ('lin', 'log', 'log10'))}",
+            )
+        flag = row.number("estimate", issues)
+        if flag is not None and flag not in (0, 1):
+            issues.error(row.place, f"estimate: expected 0 or 1, got {flag:g}")
+        estimate = flag != 0
+        lower, upper = bounds(row, estimate, issues)
+        if estimate and scale != "lin" and lower <= 0:
+            issues.error(
+                row.place,
+                f"parameterScale {scale} needs a positive lowerBound, got {lower:g}; raise it, or "
+                "write lin",
+            )
+        if row.get("initializationPriorType"):
+            notes.append(
+                f"The initialisation prior of {name} is not read; starts are drawn within bounds."
+            )
+        prior = prior_of_version_1(row, scale, (lower, upper), issues) if estimate else None
+        found.append(
+            ParameterRow(
+                name,
+                "linear" if scale == "lin" else "log10",
+                lower,
+                upper,
+                nominal_value(row, estimate, issues),
+                estimate,
+                prior,
+                row.place,
+            )
+        )
+    return tuple(found)
+
+
+def _observables(tables: Sequence[Table], issues: Issues) -> tuple[ObservableRow, ...]:
+    required = ("observableId", "observableFormula", "noiseFormula")
+    found = []
+    for name, row in unique(all_rows(tables, required, issues), "observableId", issues).items():
+        transform = row.get("observableTransformation") or "lin"
+        if transform not in ("lin", "log", "log10"):
+            known = ("lin", "log", "log10")
+            issues.error(
+                row.place,
+                f"observableTransformation: unknown {shown(transform)}{one_of(transform, known)}",
+            )
+        distribution = row.get("noiseDistribution") or "normal"
+        if distribution not in ("normal", "laplace"):
+            issues.error(
+                row.place,
+                f"noiseDistribution: unknown {shown(distribution)}"
+                f"{one_of(distribution, ('normal', 'laplace'))}",
+            )
+        formula = row.text("observableFormula", issues)
+        noise = row.text("noiseFormula", issues)
+        found.append(
+            ObservableRow(
+                name,
+                formula,
+                noise,
+                "log" if transform == "log" else "log10" if transform == "log10" else None,
+                "laplace" if distribution == "laplace" else "normal",
+                _placeholders("observable", name, formula),
+                _placeholders("noise", name, noise),
+                row.place,
+            )
+        )
+    return tuple(found)
+
+
+def _placeholders(kind: Literal["observable", "noise"], name: str, formula: str) -> tuple[str, ...]:
+    """Return the placeholders ``<kind>Parameter<n>_<observable>`` in a formula, up to the last."""
+    numbers = re.findall(_PLACEHOLDER.format(kind, re.escape(name)), formula)
+    last = min(max(map(int, numbers), default=0), 1000)
+    return tuple(f"{kind}Parameter{i}_{name}" for i in range(1, last + 1))
+
+
+def _conditions(tables: Sequence[Table], issues: Issues) -> dict[str, Period]:
+    """Return what each condition assigns; cells that say nothing assign nothing."""
+    rows = all_rows(tables, ("conditionId",), issues)
+    found = {}
+    for name, row in unique(rows, "conditionId", issues).items():
+        cells = {k: v for k, v in row.cells.items() if k not in ("conditionId", "conditionName")}
+        found[name] = Period(0.0, cells, row.place)
+    return found
+
+
+def _measurements(
+    tables: Sequence[Table],
+    observables: set[str],
+    conditions: Mapping[str, Period],
+    issues: Issues,
+) -> tuple[tuple[ExperimentRows, ...], tuple[Measurement, ...]]:
+    required = ("observableId", "simulationConditionId", "measurement", "time")
+    pairs: dict[tuple[str, str], str] = {}
+    rows = all_rows(tables, required, issues)
+    before = {}
+    for row in rows:
+        pair = row.get("preequilibrationConditionId"), row.get("simulationConditionId")
+        before.setdefault(pair[1], set()).add(pair[0])
+    measurements = []
+    for row in rows:
+        observable = row.text("observableId", issues)
+        if observable and observable not in observables:
+            issues.error(
+                row.place,
+                f"there is no observable {shown(observable)} in the observable table"
+                f"{did_you_mean(observable, observables)}",
+            )
+        pair = row.get("preequilibrationConditionId"), row.text("simulationConditionId", issues)
+        for name in pair:
+            if name and name not in conditions:
+                issues.error(
+                    row.place,
+                    f"there is no condition {shown(name)} in the condition table"
+                    f"{did_you_mean(name, conditions)}",
+                )
+        if pair not in pairs:
+            alone = len(before.get(pair[1], ())) == 1
+            pairs[pair] = pair[1] if alone else f"{pair[1]} after {pair[0] or 'nothing'}"
+        time = row.number("time", issues, infinite=True)
+        if time is not None and time < 0:
+            issues.error(row.place, f"time: measurements begin at time 0, got {time:g}")
+        value = row.number("measurement", issues)
+        if time is not None and value is not None:
+            measurements.append(
+                Measurement(
+                    observable,
+                    pairs[pair],
+                    time,
+                    value,
+                    as_list(row.get("observableParameters")),
+                    as_list(row.get("noiseParameters")),
+                    row.place,
+                )
+            )
+    if not rows and not issues.errors:
+        issues.error(tables[0].label, "the table has no measurement")
+    experiments = []
+    for (steady, main), name in pairs.items():
+        if main not in conditions or (steady and steady not in conditions):
+            continue
+        periods = [conditions[main]]
+        if steady:
+            first = conditions[steady]
+            periods.insert(0, Period(STEADY, first.assign, first.place))
+        experiments.append(ExperimentRows(name, tuple(periods)))
+    return tuple(experiments), tuple(measurements)

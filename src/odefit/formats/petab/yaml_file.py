@@ -1,0 +1,233 @@
+"""The YAML file of a PEtab problem: which version it is, and which tables belong to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from odefit.formats.petab.tables import Table, read_tsv
+from odefit.problem.errors import InputError, one_of, shown
+from odefit.problem.issues import Issues
+from odefit.problem.packages import require
+from odefit.problem.table import read_text
+
+MAX_YAML_LENGTH = 1_000_000
+"""Characters of the YAML file: it lists files, and has no reason to be longer."""
+
+KINDS = ("parameter", "observable", "condition", "experiment", "measurement", "mapping")
+
+
+@dataclass(frozen=True)
+class PetabFiles:
+    """The files of a PEtab problem, with their tables read.
+
+    Attributes
+    ----------
+    version
+        The version of PEtab.
+    name
+        The name of the problem.
+    tables
+        Tables by kind.
+    model
+        The path of the SBML file, and its name in messages.
+    notes
+        Sentences: what was not read.
+    """
+
+    version: Literal[1, 2]
+    name: str
+    tables: Mapping[str, tuple[Table, ...]]
+    model: tuple[Path, str]
+    notes: tuple[str, ...]
+
+
+def read_files(path: Path, issues: Issues) -> PetabFiles:
+    """Return the tables that a YAML file names.
+
+    Parameters
+    ----------
+    path
+        The YAML file; names of tables are relative to its folder.
+    issues
+        The list to which mistakes in the tables are added.
+
+    Raises
+    ------
+    InputError
+        The YAML file cannot be used, or names what odefit does not read.
+    """
+    raw = _parsed(path)
+    version = _version(raw.get("format_version"))
+    notes: list[str] = []
+    if version == 1:
+        found, model = _files_of_version_1(raw, notes)
+    else:
+        found, model = _files_of_version_2(raw, notes)
+    folder = path.parent
+    tables: dict[str, tuple[Table, ...]] = {}
+    for kind in KINDS:
+        read = [read_tsv(folder / name, name, issues) for name in found.get(kind, ())]
+        tables[kind] = tuple(table for table in read if table is not None)
+    issues.raise_errors()
+    name = raw.get("problem_id") or path.stem
+    return PetabFiles(version, str(name), tables, (folder / model, model), tuple(notes))
+
+
+def looks_like_petab(raw: object) -> bool:
+    """Whether the content of a YAML file is that of a PEtab problem."""
+    return isinstance(raw, Mapping) and "format_version" in raw
+
+
+def _parsed(path: Path) -> Mapping[str, Any]:
+    require("yaml")
+    import yaml
+
+    issues = Issues()
+    text = read_text(path, str(path), issues)
+    issues.raise_errors()
+    if text is None or len(text) > MAX_YAML_LENGTH:
+        raise InputError(
+            f"{path}: longer than {MAX_YAML_LENGTH} characters; is this the YAML file of a PEtab "
+            "problem?"
+        )
+    try:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                line = event.start_mark.line + 1
+                raise InputError(
+                    f"{path}, line {line}: aliases (*name) are not read; write the value out"
+                )
+        raw = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark is not None else ""
+        reason = getattr(error, "problem", None) or "the text is no YAML"
+        raise InputError(f"{path}{where}: {reason}; is this a PEtab problem?") from None
+    except (RecursionError, ValueError):
+        raise InputError(f"{path}: the text is no YAML that can be read") from None
+    if not isinstance(raw, Mapping):
+        raise InputError(
+            f"{path}: expected the YAML file of a PEtab problem, which begins with "
+            "'format_version: 1' or 'format_version: 2.0.0'"
+        )
+    return {str(key): value for key, value in raw.items()}
+
+
+def _version(value: object) -> Literal[1, 2]:
+    text = str(value)
+    if isinstance(value, (int, float, str)) and not isinstance(value, bool):
+        if text in {"1", "1.0", "1.0.0"}:
+            return 1
+        if text == "2" or text.startswith("2."):
+            return 2
+    if value is None:
+        raise InputError(
+            "format_version: missing; is this the YAML file of a PEtab problem? It begins with "
+            "'format_version: 1' or 'format_version: 2.0.0'"
+        )
+    raise InputError(
+        f"format_version: odefit reads PEtab of versions 1 and 2, this is {shown(value)}"
+    )
+
+
+def _files_of_version_1(
+    raw: Mapping[str, Any], notes: list[str]
+) -> tuple[dict[str, list[str]], str]:
+    known = ("format_version", "parameter_file", "problems", "problem_id", "extensions")
+    _refuse_unknown(raw, known, "")
+    _refuse_extensions(raw.get("extensions"))
+    problems = raw.get("problems")
+    if not isinstance(problems, list) or not all(isinstance(p, Mapping) for p in problems):
+        raise InputError("problems: expected a list with the files of the problem")
+    if len(problems) != 1:
+        raise InputError(
+            f"problems: there are {len(problems)}, odefit reads one; make a file of each"
+        )
+    files = problems[0]
+    kinds = ("observable", "condition", "measurement", "mapping")
+    known = (*(f"{kind}_files" for kind in kinds), "sbml_files", "model_files")
+    _refuse_unknown(files, (*known, "visualization_files"), "problems, ")
+    found = {kind: _names(files.get(f"{kind}_files"), f"{kind}_files") for kind in kinds}
+    found["parameter"] = _names(raw.get("parameter_file"), "parameter_file")
+    if files.get("visualization_files"):
+        notes.append("The visualization table is not read.")
+    if files.get("model_files") is not None:
+        return found, _model(files.get("model_files"))
+    models = _names(files.get("sbml_files"), "sbml_files")
+    if len(models) != 1:
+        raise InputError(f"sbml_files: expected one file, got {len(models)}")
+    _require_files(found)
+    return found, models[0]
+
+
+def _files_of_version_2(
+    raw: Mapping[str, Any], notes: list[str]
+) -> tuple[dict[str, list[str]], str]:
+    known = (*(f"{kind}_files" for kind in KINDS), "format_version", "model_files", "problem_id")
+    _refuse_unknown(raw, (*known, "extensions", "id", "visualization_files"), "")
+    _refuse_extensions(raw.get("extensions"))
+    if raw.get("visualization_files"):
+        notes.append("The visualization table is not read.")
+    found = {kind: _names(raw.get(f"{kind}_files"), f"{kind}_files") for kind in KINDS}
+    _require_files(found)
+    return found, _model(raw.get("model_files"))
+
+
+def _require_files(found: Mapping[str, list[str]]) -> None:
+    for kind in ("parameter", "observable", "measurement"):
+        if not found[kind]:
+            raise InputError(f"{kind}_files: a problem needs one; name it in the YAML file")
+
+
+def _model(value: object) -> str:
+    if not isinstance(value, Mapping) or not all(isinstance(m, Mapping) for m in value.values()):
+        raise InputError(
+            "model_files: expected a name with language and location, got " + shown(value)
+        )
+    if len(value) != 1:
+        raise InputError(
+            f"model_files: there are {len(value)} models, odefit reads problems of one"
+        )
+    ((name, model),) = value.items()
+    if model.get("language") != "sbml":
+        raise InputError(
+            f"model_files, {name}: odefit reads models in SBML, this is in "
+            f"{shown(model.get('language'))}; convert it"
+        )
+    return _names(model.get("location"), f"model_files, {name}, location")[0]
+
+
+def _names(value: object, place: str) -> list[str]:
+    """Return the names of files: given as one, or as a list."""
+    names = value if isinstance(value, list) else [] if value is None else [value]
+    for name in names:
+        if not isinstance(name, str) or not name.strip():
+            raise InputError(f"{place}: expected names of files, got {shown(name)}")
+        if "://" in name:
+            raise InputError(
+                f"{place}: {shown(name)} is an address; odefit reads files of this machine alone, "
+                "so load it down"
+            )
+    return list(names)
+
+
+def _refuse_unknown(raw: Mapping[str, Any], known: tuple[str, ...], place: str) -> None:
+    for key in raw:
+        if key not in known:
+            raise InputError(f"{place}{key}: unknown key{one_of(str(key), known)}")
+
+
+def _refuse_extensions(value: object) -> None:
+    if not value:
+        return
+    names = list(value) if isinstance(value, (Mapping, list)) else [value]
+    for name in names:
+        entry = value[name] if isinstance(value, Mapping) else {}
+        if not isinstance(entry, Mapping) or entry.get("required", True):
+            raise InputError(
+                f"extensions: the problem needs the extension {shown(name)}, which odefit does not "
+                "have"
+            )

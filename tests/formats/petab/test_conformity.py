@@ -1,0 +1,77 @@
+"""The conformity suites of PEtab, version 1 and 2: chi-square, log-likelihood, simulations.
+
+The cases are those of PEtab-dev/petab_test_suite with models in SBML; licence beside them.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from odefit.formats.petab import PetabImport, read_petab
+from odefit.methods.fit_measure import prior_squares
+from odefit.problem.arrays import Array
+from odefit.simulation import Evaluation, Failure, ForwardMap, simulate
+
+SUITE = Path(__file__).parents[2] / "data" / "petab" / "suite"
+CASES = sorted(path.relative_to(SUITE).as_posix() for path in SUITE.glob("v?/*"))
+
+
+def read(case: str) -> tuple[PetabImport, dict[str, Any]]:
+    folder = SUITE / case
+    (solution,) = folder.glob("*_solution.yaml")
+    (problem,) = [p for p in folder.glob("*.yaml") if p != solution]
+    return read_petab(problem), yaml.safe_load(solution.read_text())
+
+
+def nominal(found: PetabImport) -> Array:
+    return np.array([found.nominal[key] for key in found.problem.keys])
+
+
+def simulated(found: PetabImport, forward: ForwardMap, vector: Array) -> list[float]:
+    """Return the simulation of each measurement, in the order of the table."""
+    values = []
+    columns: dict[tuple[str, str], Array] = {}
+    for experiment, observable, row in found.rows:
+        key = experiment, observable
+        if key not in columns:
+            curves = simulate(found.problem, vector, experiment=experiment, forward=forward)
+            assert not isinstance(curves, Failure)
+            columns[key] = curves.observables[observable]
+        times = found.problem.condition(experiment).times
+        values.append(float(columns[key][np.flatnonzero(times == row.time)[0]]))
+    return values
+
+
+def test_both_suites_are_complete() -> None:
+    versions = [case[:2] for case in CASES]
+    assert (versions.count("v1"), versions.count("v2")) == (20, 31)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_case_has_its_likelihood_and_simulations(case: str) -> None:
+    found, solution = read(case)
+    forward = ForwardMap(found.problem)
+    vector = nominal(found)
+    evaluation = forward.evaluate_cost(vector)
+    assert isinstance(evaluation, Evaluation)
+    assert evaluation.log_likelihood == pytest.approx(solution["llh"], abs=solution["tol_llh"])
+    (table,) = solution["simulation_files"]
+    with (SUITE / case / table).open() as file:
+        expected = list(csv.DictReader(file, delimiter="\t"))
+    own = sorted(
+        (row.observable, row.time, value)
+        for (_, _, row), value in zip(found.rows, simulated(found, forward, vector), strict=True)
+    )
+    given = sorted((r["observableId"], float(r["time"]), float(r["simulation"])) for r in expected)
+    assert [row[:2] for row in own] == [row[:2] for row in given]
+    assert [row[2] for row in own] == pytest.approx(
+        [row[2] for row in given], abs=solution["tol_simulations"]
+    )
+    squares = evaluation.objective - prior_squares(found.problem, vector)
+    assert squares == pytest.approx(solution["chi2"], abs=solution["tol_chi2"])
