@@ -48,26 +48,26 @@ class Experiments:
 
     def _beginning(self, first: Period) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the constants and initial values that the first period assigns."""
-        model = self._model
+        model, parameters = self._model, self._names.parameters
         values = self._values(first)
-        overridden = set(values)
+        # What a value refers to has the value of the model, not one of the same period.
         before: dict[str, str] = dict(model.initial)
-        for name in overridden & model.constants.keys():
+        for name in values.keys() & model.constants.keys():
             before[name] = repr(model.constants[name])
-        before |= model.computed
-        constants: dict[str, Any] = {}
-        initial: dict[str, Any] = {}
-        for name, text in values.items():
-            meant = substituted(text, {n: before[n] for n in names_in(text) & before.keys()})
-            target = initial if name in model.states else constants
-            number = number_in(meant)
-            target[name] = meant if number is None else number
-        expressions = {n: v for n, v in constants.items() if isinstance(v, str)}
-        for name, text in model.computed.items():
-            if name not in overridden and name not in self._names.parameters:
-                inside = names_in(text) & expressions.keys()
-                constants[name] = substituted(text, {n: expressions[n] for n in inside})
-        return constants, initial
+        before |= {n: t for n, t in model.computed.items() if n not in parameters}
+        given = {
+            name: substituted(text, {n: before[n] for n in names_in(text) & before.keys()})
+            for name, text in values.items()
+        }
+        chosen = {name: name for name in parameters & (self._names.defined - model.states.keys())}
+        start = model.at_start({**chosen, **given})
+        constants: dict[str, Any] = {n: t for n, t in given.items() if n not in model.states}
+        for name, text in start.computed.items():
+            if name not in parameters:
+                inside = names_in(text) & constants.keys()
+                constants[name] = substituted(text, {n: constants[n] for n in inside})
+        initial = {n: t for n, t in start.initial.items() if t != model.initial.get(n)}
+        return _with_numbers(constants), _with_numbers(initial)
 
     def _event(self, period: Period, constants: Mapping[str, Any]) -> dict[str, Any]:
         """Return the event with which a later period begins."""
@@ -85,12 +85,11 @@ class Experiments:
                     inside = names_in(text) & changed.keys()
                     assign[name] = substituted(text, {n: str(changed[n]) for n in inside})
         for name, text in values.items():
-            number = number_in(text)
-            assign[name] = text if number is None else number
+            assign[name] = text
         for name, compartment in model.concentrations.items():
             if compartment in values and name not in values and name not in self._names.parameters:
                 assign[name] = f"{name}*{compartment}/({values[compartment]})"
-        return {"time": period.time, "measured": "after", "assign": assign}
+        return {"time": period.time, "measured": "after", "assign": _with_numbers(assign)}
 
     def _values(self, period: Period) -> dict[str, str]:
         """Return what a period assigns, with names and values of format 1."""
@@ -110,8 +109,8 @@ class Experiments:
                     f"{shown(target)} is in the parameter table, so that a condition cannot "
                     "assign it",
                 )
-            elif name not in {*model.states, *model.constants, *model.computed}:
-                known = {*model.states, *model.constants, *model.computed}
+            elif name not in self._names.defined:
+                known = self._names.defined
                 self._issues.error(
                     period.place,
                     f"there is no {shown(target)} in the model{did_you_mean(target, known)}",
@@ -131,6 +130,15 @@ class Experiments:
                 table["initially"] = False
             found.append(table)
         return found
+
+
+def _with_numbers(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table in which texts without names are numbers."""
+    found = {}
+    for name, value in table.items():
+        number = number_in(value) if isinstance(value, str) else None
+        found[name] = value if number is None else number
+    return found
 
 
 def plain_name(name: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from odefit.formats.petab.description import Description
 from odefit.problem.errors import did_you_mean, shown
-from odefit.problem.expressions import FUNCTIONS, TIME, ExpressionError, parse
+from odefit.problem.expressions import FUNCTIONS, TIME, ExpressionError, parse, parse_condition
 from odefit.problem.issues import Issues
 from odefit.problem.sbml import SbmlModel, formula_text, substituted
 
@@ -31,6 +31,10 @@ class PetabNames:
         Names of the parameter table, as format 1 has them.
     constants
         Names of all constants of the model, computed ones included, that are no parameters.
+    defined
+        States and constants of the model: what a condition can assign.
+    variables
+        States and algebraic variables.
     """
 
     def __init__(self, description: Description, model: SbmlModel, issues: Issues) -> None:
@@ -39,13 +43,16 @@ class PetabNames:
         self._renamed = {**model.names}
         for alias, target in description.aliases.items():
             self._renamed[alias] = model.names.get(target, target)
-        for row in (*description.parameters, *description.observables):
-            if row.name in FUNCTIONS or row.name == TIME or row.name.startswith("__"):
-                self._renamed.setdefault(row.name, f"{row.name.lstrip('_')}_")
+        ids = [p.name for p in description.parameters] + [o.name for o in description.observables]
+        for name in ids:
+            if name in FUNCTIONS or name == TIME or name.startswith("__"):
+                self._renamed.setdefault(name, f"{name.lstrip('_')}_")
         self.parameters = {self.of(p.name) for p in description.parameters}
-        constants = {*model.constants, *model.computed}
+        constants = {*model.constants, *model.computed, *model.without_value} - {*model.states}
         self.constants = constants - self.parameters
-        self.known = {*constants, *self.parameters, *model.states, *model.assigned, TIME}
+        self.defined = {*constants, *model.states}
+        self.variables = {*model.states, *model.algebraic}
+        self.known = {*constants, *self.parameters, *self.variables, *model.assigned, TIME}
 
     def of(self, name: str) -> str:
         """Return the name that an id of PEtab has in format 1."""
@@ -85,11 +92,13 @@ class PetabNames:
 
 
 def names_in(text: str) -> frozenset[str]:
-    """Return the names in the text of an expression; none if it is not one."""
-    try:
-        return parse(text).names
-    except ExpressionError:
-        return frozenset()
+    """Return the names in the text of an expression or condition; none if it is neither."""
+    for read in (parse, parse_condition):
+        try:
+            return read(text).names
+        except ExpressionError:
+            continue
+    return frozenset()
 
 
 def number_in(text: str) -> float | None:

@@ -135,7 +135,8 @@ class Observables:
         replaced = own if sds is None else row.placeholders
         if len(set(overrides)) == 1:
             inside = self._texts(replaced, overrides[0])
-            self._add(name, row, substituted(formula, inside), substituted(noise, inside))
+            texts = substituted(formula, inside), substituted(noise, inside)
+            self._add(name, row, *texts, sds is not None)
             self._measure(name, measured, sds)
             return
         by_experiment: dict[str, set[Override]] = {}
@@ -144,7 +145,8 @@ class Observables:
         if all(len(found) == 1 for found in by_experiment.values()):
             given = {e: next(iter(found)) for e, found in by_experiment.items()}
             inside = self._constants_of_experiments(name, replaced, given)
-            self._add(name, row, substituted(formula, inside), substituted(noise, inside))
+            texts = substituted(formula, inside), substituted(noise, inside)
+            self._add(name, row, *texts, sds is not None)
             self._measure(name, measured, sds)
             return
         parts = {override: f"{name}_{i}" for i, override in enumerate(dict.fromkeys(overrides), 1)}
@@ -157,9 +159,8 @@ class Observables:
                 self._issues.error(row.place, f"the name '{part}', which is needed, is taken")
             inside = self._texts(replaced, override)
             itself = {name: part} if name in names_in(noise) else {}
-            self._add(
-                part, row, substituted(formula, inside), substituted(noise, {**inside, **itself})
-            )
+            texts = substituted(formula, inside), substituted(noise, {**inside, **itself})
+            self._add(part, row, *texts, sds is not None)
         for i, (m, override) in enumerate(zip(measured, overrides, strict=True)):
             self._measure(parts[override], [m], None if sds is None else [sds[i]])
 
@@ -209,7 +210,9 @@ class Observables:
                 self.found.constants[experiment][constant] = text if number is None else number
         return inside
 
-    def _add(self, name: str, row: ObservableRow, formula: str, noise: str) -> None:
+    def _add(
+        self, name: str, row: ObservableRow, formula: str, noise: str, sds_in_data: bool
+    ) -> None:
         self.found.observables[name] = formula
         table: dict[str, Any] = {}
         if row.distribution == "laplace":
@@ -217,7 +220,7 @@ class Observables:
             noise = f"{LAPLACE_SD}*({noise})"
         if row.transform is not None:
             table["transform"] = row.transform
-        if not names_in(noise) & set(row.noise_placeholders):
+        if not sds_in_data:
             number = number_in(noise)
             table["sd"] = noise if number is None else number
         if table:

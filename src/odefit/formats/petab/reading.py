@@ -124,9 +124,14 @@ def _mapping(
         "name": description.name,
         "time_unit": model.time_unit,
         "ode": dict(model.states),
+        "algebraic": dict(model.algebraic),
         "observables": observed.observables,
         "constants": constants,
-        "parameters": _parameters(description, names, nominal, issues),
+        "parameters": {
+            name: table
+            for name, table in _parameters(description, names, nominal, issues).items()
+            if name in used or "fixed" not in table
+        },
         "initial": dict(model.initial),
         "noise": observed.noise,
         "experiment": experiments,
@@ -139,6 +144,7 @@ def _used(
 ) -> set[str]:
     """Return all names on which trajectories, observables or noise depend."""
     texts: list[object] = [*model.states.values(), *model.initial.values()]
+    texts += model.algebraic.values()
     texts += observed.observables.values()
     texts += [noise.get("sd") for noise in observed.noise.values()]
     defined: dict[str, set[str]] = {}

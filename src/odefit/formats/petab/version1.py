@@ -242,7 +242,7 @@ def _measurements(
     required = ("observableId", "simulationConditionId", "measurement", "time")
     pairs: dict[tuple[str, str], str] = {}
     rows = all_rows(tables, required, issues)
-    before = {}
+    before: dict[str, set[str]] = {}
     for row in rows:
         pair = row.get("preequilibrationConditionId"), row.get("simulationConditionId")
         before.setdefault(pair[1], set()).add(pair[0])

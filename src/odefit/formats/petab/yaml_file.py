@@ -148,8 +148,9 @@ def _files_of_version_1(
         )
     files = problems[0]
     kinds = ("observable", "condition", "measurement", "mapping")
-    known = (*(f"{kind}_files" for kind in kinds), "sbml_files", "model_files")
-    _refuse_unknown(files, (*known, "visualization_files"), "problems, ")
+    tables = tuple(f"{kind}_files" for kind in kinds)
+    further = ("sbml_files", "model_files", "visualization_files")
+    _refuse_unknown(files, (*tables, *further), "problems, ")
     found = {kind: _names(files.get(f"{kind}_files"), f"{kind}_files") for kind in kinds}
     found["parameter"] = _names(raw.get("parameter_file"), "parameter_file")
     if files.get("visualization_files"):
