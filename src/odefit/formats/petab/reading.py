@@ -71,6 +71,7 @@ def read_petab(path: str | os.PathLike[str], *, nominal: bool = False) -> PetabI
     issues.raise_errors()
     model = read_sbml(description.model)
     names = PetabNames(description, model, issues)
+    _check_parameters(description, names, issues)
     observed = Observables(description, names, issues)()
     experiments = [Experiments(names, files.version, issues)(e) for e in description.experiments]
     for experiment in experiments:
@@ -163,15 +164,22 @@ def _used(
     return reachable(roots, defined)
 
 
+def _check_parameters(description: Description, names: PetabNames, issues: Issues) -> None:
+    """Report rows of the parameter table that are no parameters in the model."""
+    for row in description.parameters:
+        name = names.of(row.name)
+        if name in names.model.states or name in names.model.assigned:
+            kind = "state" if name in names.model.states else "variable of an assignment rule"
+            issues.error(row.place, f"{row.name} is a {kind} of the model, which is no parameter")
+    issues.raise_errors()
+
+
 def _parameters(
     description: Description, names: PetabNames, nominal: bool, issues: Issues
 ) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for row in description.parameters:
         name = names.of(row.name)
-        if name in names.model.states or name in names.model.assigned:
-            kind = "state" if name in names.model.states else "variable of an assignment rule"
-            issues.error(row.place, f"{row.name} is a {kind} of the model, which is no parameter")
         table: dict[str, Any] = {}
         inside = row.nominal is None or row.lower <= row.nominal <= row.upper
         if math.isfinite(row.lower):
@@ -195,7 +203,6 @@ def _parameters(
         elif nominal and row.nominal is not None:
             table["guess"] = row.nominal
         found[name] = table
-    issues.raise_errors()
     return found
 
 

@@ -101,6 +101,8 @@ def _parsed(path: Path) -> Mapping[str, Any]:
                     f"{path}, line {line}: aliases (*name) are not read; write the value out"
                 )
         raw = yaml.safe_load(text)
+    except InputError:
+        raise
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark is not None else ""
