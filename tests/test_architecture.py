@@ -24,6 +24,7 @@ PACKAGE = Path(odefit.__file__).parent
 
 LAYERS = (
     "problem",
+    "formats",
     "simulation",
     "structure",
     "discretisation",

@@ -30,7 +30,6 @@ class Experiments:
         self._model = names.model
         self._version = version
         self._issues = issues
-        self._compartments = set(self._model.concentrations.values())
 
     def __call__(self, rows: ExperimentRows) -> dict[str, Any]:
         """Return an experiment without its data: name, t0, constants, initial values, events."""
@@ -84,11 +83,7 @@ class Experiments:
                 if name not in values and names_in(text) & changed.keys():
                     inside = names_in(text) & changed.keys()
                     assign[name] = substituted(text, {n: str(changed[n]) for n in inside})
-        for name, text in values.items():
-            assign[name] = text
-        for name, compartment in model.concentrations.items():
-            if compartment in values and name not in values and name not in self._names.parameters:
-                assign[name] = f"{name}*{compartment}/({values[compartment]})"
+        assign |= values
         return {"time": period.time, "measured": "after", "assign": _with_numbers(assign)}
 
     def _values(self, period: Period) -> dict[str, str]:
