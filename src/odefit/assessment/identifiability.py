@@ -343,7 +343,7 @@ def _typical(problem: Problem, name: str, noise: Noise, series: Series) -> Array
 
 def _scatter(problem: Problem) -> set[int]:
     """Return the indices of unknowns that act on the noise and on no prediction."""
-    model = problem.model
+    model = problem.given
     predicting = {
         name
         for table in (model.ode, model.algebraic, model.observables)
@@ -360,9 +360,13 @@ def _scatter(problem: Problem) -> set[int]:
     acting: set[int] = set()
     for condition in problem.conditions:
         scalars = condition.scalars
-        assigned = {n for _, assign in condition.events for e in assign.values() for n in e.names}
+        assigned = {n for assign in condition.assignments for e in assign.values() for n in e.names}
         quantities = [scalars[n] for n in (predicting | assigned) & scalars.keys()]
-        for quantity in (*quantities, *condition.initial.values()):
+        times = [event.time for event in condition.located if event.time is not None]
+        for event in condition.located:
+            names = set() if event.when is None else event.when.names & scalars.keys()
+            quantities += [scalars[n] for n in names]
+        for quantity in (*quantities, *times, *condition.initial.values()):
             acting |= unknowns_of(quantity, scalars)
         for name in weighing & scalars.keys():
             found |= unknowns_of(scalars[name], scalars)

@@ -198,7 +198,11 @@ def dynamic_unknowns(condition: Condition, scalars: Sequence[str]) -> set[int]:
     """Return the unknowns that act on the trajectory: by `scalars`, initial values or events."""
     quantities: list[Bound] = [condition.scalars[n] for n in scalars]
     quantities += condition.initial.values()
-    for _, assign in condition.events:
+    quantities += [e.time for e in condition.located if e.time is not None]
+    for event in condition.located:
+        names = frozenset() if event.when is None else event.when.names
+        quantities += [condition.scalars[n] for n in names & condition.scalars.keys()]
+    for assign in condition.assignments:
         quantities += [
             condition.scalars[n]
             for e in assign.values()

@@ -53,12 +53,16 @@ class LocatedEvent:
         The new value of each state, constant or parameter that it changes.
     measured_after
         Whether measurements at its very time see the values after it.
+    initially
+        Whether `when` counts as true before t0 if it is true there: then it has to become false
+        before the event happens. Otherwise the event happens at t0.
     """
 
     time: int | float | Expression | None
     when: Expression | None
     assign: Mapping[str, Expression]
     measured_after: bool
+    initially: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +117,11 @@ class Condition:
     def sees_events(self, time: float) -> bool:
         """Return whether measurements at `time` see the values after events of that time."""
         return time in self.measured_after and any(t == time for t, _ in self.events)
+
+    @property
+    def assignments(self) -> list[Mapping[str, Expression]]:
+        """What the events assign, of all that may happen."""
+        return [assign for _, assign in self.events] + [e.assign for e in self.located]
 
     @property
     def size(self) -> int:

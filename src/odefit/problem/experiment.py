@@ -44,6 +44,9 @@ class Event:
     when
         Instead of times, a comparison such as ``"x < 0.1"``: the event happens each time that it
         becomes true.
+    initially
+        Whether `when` counts as true before t0 where it is true at t0, so that the event has to
+        wait for it to become true again; if not, the event happens at t0.
     measured
         Whether a measurement at the very time of the event sees the values just before it or those
         after it.
@@ -53,6 +56,7 @@ class Event:
     assign: Mapping[str, Value]
     when: Expression | str | None = None
     measured: Literal["before", "after"] = "before"
+    initially: bool = True
 
 
 @dataclass(frozen=True)

@@ -116,8 +116,12 @@ def _prepared_event(event: Event, place: str, issues: Issues) -> Event:
         issues.error(
             f"{place} measured", f'expected "before" or "after", got {shown(event.measured)}'
         )
+    initially = _flag(event.initially, f"{place} initially", issues)
+    if event.when is None and not initially:
+        issues.error(f"{place} initially", "it belongs to an event with when, this one has a time")
     return replace(
         event,
+        initially=initially,
         times=tuple(t for t in found if t is not None),
         assign=assign,
         when=None if event.when is None else issues.condition(f"{place} when", event.when),

@@ -21,6 +21,7 @@ from odefit.problem.parameters import Parameter, as_parameter
 from odefit.problem.preparation import Definition, as_initial, prepared
 from odefit.problem.priors import Prior
 from odefit.problem.resolution import resolve
+from odefit.problem.switches import with_switches
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,8 +66,13 @@ class Problem:
 
     Attributes
     ----------
-    model, parameters, initial, noise, experiments, name, description, time_unit, notes
-        The arguments, with texts parsed and data copied.
+    model
+        The equations as they are solved: comparisons that the time decides are constants that
+        events set, see :mod:`odefit.problem.switches`.
+    given
+        The equations as they were given.
+    parameters, initial, noise, experiments, name, description, time_unit, notes
+        The other arguments, with texts parsed and data copied.
     unknowns
         What is estimated, in the order of every vector of unknowns.
     conditions
@@ -140,6 +146,9 @@ class Problem:
         }
         definition = Definition(model, self.parameters, self.initial, self.noise, self.experiments)
         self.unknowns, self.conditions = resolve(definition, found)
+        self.given = model
+        if not found.errors:
+            self.model, self.conditions = with_switches(model, self.conditions)
         self.warnings = tuple(found.warnings)
         if issues is None:
             found.raise_errors()
@@ -300,7 +309,7 @@ class Problem:
             "notes": self.notes,
             **changes,
         }
-        return Problem(self.model, **given)
+        return Problem(self.given, **given)
 
 
 def unknown_experiment(name: str, names: Sequence[str]) -> InputError:

@@ -26,7 +26,7 @@ SECTION_NAMES = (
 )  # fmt: skip
 TEXT_KEYS = ("name", "description", "time_unit")
 EXPERIMENT_KEYS = ("name", "data", "t0", "initial", "constants", "steady_state", "event")
-EVENT_KEYS = ("time", "times", "when", "measured", "assign")
+EVENT_KEYS = ("time", "times", "when", "initially", "measured", "assign")
 
 
 def problem_from_mapping(
@@ -290,4 +290,5 @@ def _event(raw: Mapping[str, Any], place: str, issues: Issues) -> Event | None:
         assign,
         known.get("when"),
         known.get("measured", "before"),
+        known.get("initially", True),
     )

@@ -9,10 +9,10 @@ from typing import Literal
 from odefit.problem.binding import Bound
 from odefit.problem.censoring import with_limits
 from odefit.problem.columns import data_place, read_columns
-from odefit.problem.condition import Condition, LocatedEvent
-from odefit.problem.errors import did_you_mean
+from odefit.problem.condition import Condition
+from odefit.problem.events import resolved_events
 from odefit.problem.experiment import Experiment, Input
-from odefit.problem.expressions import TIME, Expression
+from odefit.problem.expressions import Expression
 from odefit.problem.issues import Issues
 from odefit.problem.name_checks import Names
 from odefit.problem.noise_checks import check_noise
@@ -130,6 +130,7 @@ class _Resolution:
             end = measured[1] if measured else t0
             self._warn_of_short_inputs(columns.inputs, t0, end, place)
         scalars = self._scalars(experiment)
+        happening = resolved_events(experiment, t0, self.model, self.names, scalars, self.issues)
         return Condition(
             name=experiment.name,
             t0=0.0 if t0 is None else t0,
@@ -141,14 +142,9 @@ class _Resolution:
             scalars=scalars,
             initial={s: self._initial_value(s, experiment, scalars) for s in self.model.states},
             algebraic_guess={z: self._guess(z, experiment) for z in self.model.algebraic},
-            events=self._events(experiment, t0, place),
-            measured_after=frozenset(
-                t
-                for event in experiment.events
-                for t in event.times
-                if event.measured == "after" and isinstance(t, float)
-            ),
-            located=self._located(experiment, scalars),
+            events=happening.known(),
+            measured_after=frozenset(happening.measured_after),
+            located=tuple(happening.located),
             steady_start=experiment.steady_state,
         )
 
@@ -207,67 +203,3 @@ class _Resolution:
         if expression.constant is not None:
             return expression.constant
         return scalars.get(expression.name or "", expression)
-
-    def _events(
-        self, experiment: Experiment, t0: float | None, place: str
-    ) -> tuple[tuple[float, Mapping[str, Expression]], ...]:
-        found: list[tuple[float, Mapping[str, Expression]]] = []
-        targets = {*self.model.ode, *self.names.scalars}
-        allowed = {*targets, TIME, *self.model.inputs}
-        for number, event in enumerate(experiment.events, 1):
-            at = f"{place} event {number}"
-            assign = {n: e for n, e in event.assign.items() if isinstance(e, Expression)}
-            for name, expression in assign.items():
-                if name not in targets:
-                    known = name in self.names.everything
-                    hint = (
-                        f"only a state or a constant can be assigned, '{name}' is neither"
-                        if known
-                        else f"there is no state or constant '{name}'{did_you_mean(name, targets)}"
-                    )
-                    self.issues.error(f"{at} assign.{name}", hint)
-                self.names.refers(
-                    expression,
-                    allowed,
-                    f"{at} assign.{name}",
-                    "states, inputs, parameters, constants and t",
-                )
-            for time in event.times:
-                if not isinstance(time, float):
-                    continue
-                if t0 is not None and time < t0:
-                    self.issues.error(
-                        f"{at} time",
-                        f"t = {time:g} is before t0 = {t0:g} of the experiment; "
-                        "lower t0, or take the event into the initial values",
-                    )
-                found.append((time, assign))
-        return tuple(sorted(found, key=lambda pair: pair[0]))
-
-    def _located(
-        self, experiment: Experiment, scalars: Mapping[str, Bound]
-    ) -> tuple[LocatedEvent, ...]:
-        """Return the events at times that are expressions, and those that a comparison triggers."""
-        place = experiment_place(experiment.name)
-        found: list[LocatedEvent] = []
-        for number, event in enumerate(experiment.events, 1):
-            assign = {n: e for n, e in event.assign.items() if isinstance(e, Expression)}
-            after = event.measured == "after"
-            for time in event.times:
-                if isinstance(time, Expression):
-                    self.names.refers(
-                        time,
-                        self.names.scalars,
-                        f"{place} event {number} time",
-                        "parameters and constants",
-                    )
-                    found.append(LocatedEvent(self._reduced(time, scalars), None, assign, after))
-            if isinstance(event.when, Expression):
-                self.names.refers(
-                    event.when,
-                    self.names.everything,
-                    f"{place} event {number} when",
-                    "states, inputs, parameters, constants and t",
-                )
-                found.append(LocatedEvent(None, event.when, assign, after))
-        return tuple(found)

@@ -112,8 +112,8 @@ def _is_rate(unknown: Unknown, problem: Problem) -> bool:
     """Whether the unknown occurs in the right-hand sides, not only as a scale or an offset."""
     if unknown.kind == "initial":
         return False
-    direct = {n for e in problem.model.ode.values() for n in e.names}
-    direct |= {n for e in problem.model.algebraic.values() for n in e.names}
+    direct = {n for e in problem.given.ode.values() for n in e.names}
+    direct |= {n for e in problem.given.algebraic.values() for n in e.names}
     for experiment in problem.experiments:
         for name, value in experiment.constants.items():
             if name in direct and not isinstance(value, float | int):

@@ -41,7 +41,7 @@ class VectorField:
     @classmethod
     def of(cls, model: Model, conditions: Sequence[Condition]) -> VectorField:
         """Return the vector field that serves all `conditions` of a problem."""
-        assigned = {name for c in conditions for _, event in c.events for name in event}
+        assigned = {name for c in conditions for event in c.assignments for name in event}
         used = {n for e in (*model.ode.values(), *model.algebraic.values()) for n in e.names}
         folded: dict[str, float] = {}
         runtime: list[str] = []

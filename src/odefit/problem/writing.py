@@ -26,7 +26,7 @@ def problem_to_mapping(problem: Problem) -> dict[str, Any]:
     :func:`~odefit.problem.reading.problem_from_mapping` is the inverse: unknowns, expressions,
     data, noise and events are then equal.
     """
-    model = problem.model
+    model = problem.given
     sections: dict[str, dict[str, Any]] = {
         "ode": _expressions(model.ode),
         "algebraic": _expressions(model.algebraic),
@@ -99,7 +99,9 @@ def _experiment(experiment: Experiment, model: Model) -> dict[str, Any]:
 def _event(event: Event) -> dict[str, Any]:
     table: dict[str, Any] = {"assign": _expressions(event.assign)}
     if event.when is not None:
-        table["when"] = _value(event.when)
+        table["when"] = str(event.when)
+        if not event.initially:
+            table["initially"] = False
     else:
         table["times"] = [_value(time) for time in event.times]
     if event.measured != "before":

@@ -100,7 +100,7 @@ def _noise_kind(problem: Problem) -> tuple[str, str]:
 
 
 def _counts(problem: Problem) -> str:
-    model = problem.model
+    model = problem.given
     kinds = [u.kind for u in problem.unknowns]
     parts = [
         (kinds.count("parameter"), "parameter", "parameters"),
@@ -151,7 +151,7 @@ def _rows(
 
 def _observables(problem: Problem, console: Console) -> list[RenderableType]:
     rows = []
-    for name, expression in problem.model.observables.items():
+    for name, expression in problem.given.observables.items():
         measured = [c for c in problem.conditions if name in c.series]
         number = sum(len(c.series[name].values) for c in measured)
         where = "all" if len(measured) == len(problem.conditions) else _names(measured)
@@ -222,7 +222,7 @@ def _bounds(p: Parameter) -> str:
 
 
 def _constants(problem: Problem) -> Iterator[str]:
-    for name, number in problem.model.constants.items():
+    for name, number in problem.given.constants.items():
         yield f"{name} = {significant(number, 8)}"
 
 
@@ -287,7 +287,7 @@ def _found(
 
 
 def _integration(problem: Problem, forward: ForwardMap, found: Identifiability) -> Iterator[str]:
-    model, field = problem.model, forward.field
+    model, field = problem.given, forward.field
     if field.algebraic:
         yield "Differential-algebraic equations: IDAS (implicit, variable order) integrates them."
     else:

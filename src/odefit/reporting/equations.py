@@ -29,7 +29,7 @@ LOGARITHM = {"log": "natural logarithm", "log10": "decimal logarithm"}
 
 def symbols_of(problem: Problem) -> Symbols:
     """Return all names of `problem`, typeset."""
-    model = problem.model
+    model = problem.given
     constants = {name for e in problem.experiments for name in e.constants}
     return Symbols(
         [
@@ -160,21 +160,21 @@ def input_lines(problem: Problem) -> list[str]:
     """Return a line for each known input."""
     return [
         f"{name}: column of the data, {INTERPOLATION[kind]}"
-        for name, kind in problem.model.inputs.items()
+        for name, kind in problem.given.inputs.items()
     ]
 
 
 def ode_lines(problem: Problem) -> Iterator[str]:
     """Yield the differential and the algebraic equations in plain text."""
-    for state, expression in problem.model.ode.items():
+    for state, expression in problem.given.ode.items():
         yield f"d{state}/dt = {expression.text}"
-    for expression in problem.model.algebraic.values():
+    for expression in problem.given.algebraic.values():
         yield f"0 = {expression.text}"
 
 
 def initial_lines(problem: Problem) -> Iterator[str]:
     """Yield the problem's initial values, which single experiments may override."""
-    for state in problem.model.states:
+    for state in problem.given.states:
         value = problem.initial.get(state)
         if value is not None:
             own = isinstance(value, Parameter) and value.per_experiment and value.fixed is None
@@ -187,7 +187,7 @@ def initial_lines(problem: Problem) -> Iterator[str]:
 
 def ode_equations(problem: Problem, symbols: Symbols) -> Iterator[Markup]:
     """Yield one equation for each state."""
-    for state, expression in problem.model.ode.items():
+    for state, expression in problem.given.ode.items():
         left = derivative(symbols[state])
         plain = f"d{state}/dt = {expression.text}"
         yield equation(left, symbols.formula(expression).markup, plain)
@@ -195,14 +195,14 @@ def ode_equations(problem: Problem, symbols: Symbols) -> Iterator[Markup]:
 
 def algebraic_equations(problem: Problem, symbols: Symbols) -> Iterator[Markup]:
     """Yield one equation for each algebraic variable."""
-    for expression in problem.model.algebraic.values():
+    for expression in problem.given.algebraic.values():
         left = symbols.formula(expression).markup
         yield equation(left, element("mn", "0"), f"{expression.text} = 0")
 
 
 def observable_equations(problem: Problem, symbols: Symbols) -> Iterator[Markup]:
     """Yield what is measured; a state that is observed as it is needs no equation."""
-    for name, expression in problem.model.observables.items():
+    for name, expression in problem.given.observables.items():
         if expression.name != name:
             plain = f"{name} = {expression.text}"
             yield equation(symbols[name].markup, symbols.formula(expression).markup, plain)
@@ -227,7 +227,7 @@ AT_START = Markup(
 
 def constant_equations(problem: Problem, symbols: Symbols) -> Iterator[Markup]:
     """Yield the known numbers."""
-    for name, value in problem.model.constants.items():
+    for name, value in problem.given.constants.items():
         number = MATHML.number(significant(abs(value), 8))
         formula = -number if value < 0 else number
         yield equation(symbols[name].markup, formula.markup, f"{name} = {value:g}")

@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import heyoka as hy
@@ -40,26 +39,8 @@ LANES = 4
 of most processors hold."""
 
 
-_ONE = hy.expression(1.0)
-
-_CONDITIONS: Mapping[str, Callable[..., Any]] = {
-    "<": hy.lt,
-    "<=": hy.lte,
-    ">": hy.gt,
-    ">=": hy.gte,
-    "==": hy.eq,
-    "!=": hy.neq,
-    "&&": operator.mul,
-    "||": lambda a, b: a + b - a * b,
-    "!": lambda a: _ONE - a,
-}
-"""Comparisons and operations on conditions, which are expressions that are 0 or 1."""
-
-
 class HeyokaAlgebra:
     """heyoka expressions. Functions with kinks are not here: see :attr:`VectorField.smooth`.
-
-    Only conditions that do not change within a segment are: a step is never across their change.
 
     Attributes
     ----------
@@ -96,13 +77,6 @@ class HeyokaAlgebra:
             return hy.log(arguments[0]) * hy.expression(1.0 / math.log(10.0))
         if function == "sqrt":
             self._edge(arguments[0], 0.5)
-        if function == "piecewise":
-            result = arguments[-1]
-            for k in range(len(arguments) - 3, -1, -2):
-                result = hy.select(arguments[k + 1], arguments[k], result)
-            return result
-        if function in _CONDITIONS:
-            return _CONDITIONS[function](*arguments)
         return getattr(hy, function)(arguments[0])
 
 

@@ -43,5 +43,5 @@ class Nodes:
 
 def node_names(field: VectorField, conditions: Sequence[Condition]) -> tuple[str, ...]:
     """Return what a node holds: the states, then constants and parameters that events assign."""
-    assigned = {name for c in conditions for _, event in c.events for name in event}
+    assigned = {name for c in conditions for event in c.assignments for name in event}
     return (*field.states, *(name for name in field.scalars if name in assigned))

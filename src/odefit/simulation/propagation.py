@@ -315,7 +315,7 @@ def _reach(field: VectorField, condition: Condition, every: set[int]) -> dict[st
     scalars = condition.scalars
     reach = {name: unknowns_of(bound, scalars) for name, bound in scalars.items()}
     states = set(field.states)
-    assignments = [(name, e) for _, event in condition.events for name, e in event.items()]
+    assignments = [(name, e) for event in condition.assignments for name, e in event.items()]
     changed = True
     while changed:
         changed = False

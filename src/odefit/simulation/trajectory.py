@@ -231,7 +231,7 @@ def switched_scalars(field: VectorField, condition: Condition) -> dict[str, int]
     """Return the run-time scalars that events of a condition assign, with their numbers."""
     return {
         name: field.scalars.index(name)
-        for _, event in condition.events
+        for event in condition.assignments
         for name in event
         if name in field.scalars
     }
