@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from odefit.problem.arrays import Array
 from odefit.problem.binding import Computed
 from odefit.problem.condition import Condition
+from odefit.problem.errors import InputError
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines import Engines
@@ -132,6 +133,8 @@ class ConditionsMap:
         """Return the forward map of one condition."""
         if number not in self._single:
             field, conditions, engines, sensitivities = self._arguments
+            if conditions[number].located:
+                raise InputError("events at times that depend on the unknowns are not ready yet")
             self._single[number] = ConditionMap(
                 field, conditions[number], engines, sensitivities, known=self._known
             )
