@@ -66,7 +66,46 @@ def many_conditions() -> Case:
     return problem, np.linspace(0.4, 1.3, len(problem.keys))
 
 
-CASES = {**ZOO, **NOISE, "many conditions": many_conditions}
+def noise_of_everything() -> Case:
+    """Standard deviations of states, algebraic variables, inputs, time and constants."""
+    data = {
+        "t": [0.0, 1.0, 2.0, 2.0, 3.0],
+        "u": [0.0, 1.0, 0.5, 0.5, 2.0],
+        "y": [1.0, np.nan, 0.7, 0.6, 0.2],
+        "v": [1.0, 0.5, 0.3, 0.2, 0.1],
+        "w": [0.1, 0.6, 0.7, 0.6, 0.2],
+        "q": [1.0, 0.5, 0.3, 0.2, 0.1],
+    }
+    problem = Problem(
+        Model(
+            ode={"x": "-k*x*on + 0.1*u", "p": "k*x - p"},
+            algebraic={"z": "z - x*p*on - 1"},
+            observables={"y": "s*x", "v": "x + p", "w": "p", "q": "x"},
+            constants={"on": 1.0},
+            inputs={"u": "linear"},
+        ),
+        parameters={"k": {}, "s": {}, "a": {}},
+        initial={"x": "2*s", "p": 0.5},
+        noise={
+            "y": {"sd": "0.1 + a*x^2 + 0.1*v"},
+            "v": {"sd": "a*z + 0.1*u*on + 0.05*t"},
+            "w": {"sd": "0.2 + 0.1*t + u"},
+            "q": {"sd": "0.1 + 0.1*on", "loss": "student"},
+        },
+        experiments=[
+            Experiment("one", data),
+            Experiment("two", data, events=[Event((1.5,), {"on": "on/2 + a"})]),
+        ],
+    )
+    return problem, np.array([0.7, 1.2, 0.3])
+
+
+CASES = {
+    **ZOO,
+    **NOISE,
+    "many conditions": many_conditions,
+    "noise of everything": noise_of_everything,
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -143,3 +182,29 @@ def test_the_noise_keeps_the_parameters_of_the_start_where_events_assign_them() 
     found = evaluated(ForwardMap(problem), vector)
     assert found.residuals[:3] == pytest.approx((y - times) / (0.1 + 0.2 * y), rel=1e-9)
     assert found.residuals == pytest.approx(one_at_a_time(problem, vector)[0], rel=1e-10)
+
+
+@pytest.mark.parametrize("engine", ["heyoka", "casadi"])
+def test_derivatives_of_noise_that_depends_on_states_are_those_of_differences(engine: str) -> None:
+    problem, vector = noise_of_everything()
+    forward = ForwardMap(problem, engine)  # type: ignore[arg-type]
+    found = evaluated(forward, vector)
+    gradient = found.jacobian.T @ found.residuals
+    for i, step in enumerate(1e-5 * np.eye(len(vector))):
+        costs = [evaluated(forward, vector + s * step).cost for s in (1, -1)]
+        assert gradient[i] == pytest.approx((costs[0] - costs[1]) / 2e-5, rel=1e-5, abs=1e-6)
+
+
+def test_a_standard_deviation_that_is_not_positive_is_a_failure_with_its_reason() -> None:
+    problem = Problem(
+        Model(ode={"x": "-k*x"}, observables={"y": "x"}),
+        {"t": [0.0, 1.0, 2.0], "y": [1.0, 0.5, 0.3]},
+        {"k": {}},
+        {"x": 1.0},
+        noise={"y": {"sd": "x - 0.2"}},
+    )
+    assert isinstance(ForwardMap(problem).evaluate(np.array([0.5])), Evaluation)
+    found = ForwardMap(problem).evaluate(np.array([1.0]))
+    assert isinstance(found, Failure)
+    assert found.time == 2.0
+    assert found.reason == "the standard deviation of 'y' is -0.0646647"

@@ -307,7 +307,7 @@ def _sensitivities(forward: ForwardMap, vector: Array, choice: EngineChoice) -> 
         for condition in forward.problem.conditions:
             trajectory = forward.trajectory(vector, condition.name, choice=choice)
             assert not isinstance(trajectory, Failure), "it was evaluated before"
-            predicted = forward.predictions(condition, vector, trajectory)
+            predicted = forward.predictions(condition, vector, trajectory, noise=True)
             for name, series in condition.series.items():
                 noise = forward.problem.noise.get(name, Noise())
                 model = predicted[name].take(series.rows, len(condition.times))

@@ -141,6 +141,7 @@ class LinearBands:
             return trajectory
         found = []
         outputs = _outputs(self._forward, condition, vector, trajectory)
+        predicted = self._forward.predictions(condition, vector, trajectory, noise=True)
         for name, (output, observable) in outputs.items():
             values = output.array(len(times))
             errors, quantiles = self._errors(output, len(times), level)
@@ -148,7 +149,7 @@ class LinearBands:
             sds = None
             if observable:
                 at = self._noise_vector
-                sds = noise_sds(self._forward, condition, name, at, outputs, times)
+                sds = noise_sds(self._forward, condition, name, at, predicted, times)
                 unit = 1.0 if self._forward.given_noise else math.sqrt(self._deviance.variance)
                 own = self._forward.problem.noise.get(name, Noise())
                 sds = None if sds is None else unit * wideness(own, level) * sds
@@ -285,12 +286,13 @@ class SampledBands:
         if isinstance(trajectory, Failure):
             return trajectory
         outputs = _outputs(forward, condition, vector, trajectory)
+        predicted = forward.predictions(condition, vector, trajectory, noise=True)
         found: dict[str, tuple[Array, Array | None, bool]] = {}
         for name, (output, observable) in outputs.items():
             values = output.array(len(times))
             noisy = None
             if random is not None and observable:
-                sds = noise_sds(forward, condition, name, vector, outputs, times)
+                sds = noise_sds(forward, condition, name, vector, predicted, times)
                 if sds is not None:
                     noise = forward.problem.noise.get(name, Noise())
                     noisy = random_values(noise, values, self._unit * sds, random)
@@ -345,7 +347,7 @@ def noise_sds(
     condition: Condition,
     name: str,
     vector: Array,
-    outputs: Mapping[str, tuple[Dual, bool]],
+    predicted: Mapping[str, Dual],
     times: Array,
 ) -> Array | None:
     """Return the standard deviations of measurements at any times, on the scale of their noise.
@@ -360,8 +362,8 @@ def noise_sds(
         The name of the observable.
     vector
         The unknowns, shape (n,).
-    outputs
-        The outputs at `times` by name, and whether each is an observable.
+    predicted
+        The observables at `times` by name, and what else changes in time in the noise.
     times
         The times, shape (k,).
 
@@ -379,12 +381,12 @@ def noise_sds(
     unknown = [i for i, u in enumerate(problem.unknowns) if u.key == noise.unknown(name)]
     if noise.spread == "estimate" and not unknown:
         return None
-    values = np.abs(outputs[name][0].array(len(times)))
+    values = np.abs(predicted[name].array(len(times)))
     every = np.arange(len(times))
     block = series_residuals(
         noise,
         Series(every, np.where(values > 0, values, 1.0), None),
-        {n: o for n, (o, observable) in outputs.items() if observable},
+        predicted,
         name,
         replace(condition, times=times),
         vector,

@@ -224,10 +224,8 @@ class Names:
             self.refers(expression, allowed, f"[observables] {name}", kinds)
         for name, noise in self._noise.items():
             if isinstance(noise.spread, Expression):
-                allowed = self.scalars | set(model.observables)
-                kinds = "parameters, constants and observables"
                 place = f"[noise] {name}.{'dispersion' if noise.counts else 'sd'}"
-                self.refers(noise.spread, allowed, place, kinds)
+                self.refers(noise.spread, allowed, place, f"observables, {kinds}")
 
     def _all_expressions(self) -> Iterable[Expression]:
         model = self._model

@@ -12,7 +12,7 @@ from odefit.problem.algebras import NUMPY
 from odefit.problem.arrays import Array, IntArray
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition, Series
-from odefit.problem.expressions import Expression
+from odefit.problem.expressions import TIME, Expression
 from odefit.problem.noise import Noise, Transform
 from odefit.problem.problem import Problem
 from odefit.result_data import ResultData
@@ -140,7 +140,7 @@ def _condition_curves(
                 by_name = {} if isinstance(made, Failure) else {b.name: b for b in made}
         points = simulate(problem, vector, experiment=condition.name, forward=forward)
         if not isinstance(points, Failure):
-            at_data = points.observables
+            at_data = {**points.states, **points.observables}
     empty = Series(np.zeros(0, dtype=np.intp), np.zeros(0), None)
     unmeasured = {name: empty for name in validation if name not in condition.series}
     for name, series in (*condition.series.items(), *unmeasured.items()):
@@ -222,7 +222,8 @@ def standard_deviations(
     vector
         The unknowns, shape (unknowns,).
     predicted
-        The observables at the condition's times, for a standard deviation that depends on them.
+        The observables and states at the condition's times, for a standard deviation that depends
+        on them.
     """
     series: Series = condition.series[observable]
     noise = problem.noise.get(observable, Noise())
@@ -242,6 +243,9 @@ def standard_deviations(
                 values[name] = bound_value(bound, condition.scalars, list(vector), NUMPY)
             elif name in predicted:
                 values[name] = predicted[name][series.rows]
+            elif name == TIME or name in condition.inputs:
+                times = condition.times[series.rows]
+                values[name] = times if name == TIME else condition.inputs[name](times)
             else:
                 return None
         found = np.broadcast_to(noise.spread.evaluate(values, NUMPY), series.values.shape)

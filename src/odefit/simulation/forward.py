@@ -24,7 +24,7 @@ from odefit.simulation.engines import EngineName, Engines
 from odefit.simulation.failure import Failure
 from odefit.simulation.intervals import PiecewiseMap
 from odefit.simulation.nodes import Nodes, node_names
-from odefit.simulation.noise import SeriesResiduals, series_residuals
+from odefit.simulation.noise import SeriesResiduals, names_in_noise, series_residuals
 from odefit.simulation.observation import observe
 from odefit.simulation.prior_residuals import PriorResiduals
 from odefit.simulation.residual_arrays import ResidualArrays, ResidualSource, SeriesRows
@@ -122,6 +122,7 @@ class ForwardMap:
         self._residuals = ResidualArrays(problem, self.field)
         self._priors = PriorResiduals(problem)
         self._noise_index = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
+        self._noise_names = names_in_noise(problem)
         measured = [
             (series, problem.noise.get(name, Noise()))
             for condition in problem.conditions
@@ -403,18 +404,22 @@ class ForwardMap:
         return [e for f in futures for e in f.result()]
 
     def predictions(
-        self, condition: Condition, vector: Array, trajectory: Trajectory
+        self, condition: Condition, vector: Array, trajectory: Trajectory, *, noise: bool = False
     ) -> dict[str, Dual]:
-        """Return the observables at the trajectory's times."""
+        """Return the observables at the trajectory's times.
+
+        With `noise`, what else changes in time in expressions of standard deviations is among them.
+        """
         with np.errstate(all="ignore"):
-            return observe(self.field, condition, vector, trajectory)
+            also = self._noise_names if noise else ()
+            return observe(self.field, condition, vector, trajectory, also)
 
     def series_residuals(
         self, vector: Array, trajectories: Sequence[Trajectory]
     ) -> Iterator[SeriesResiduals | Failure]:
         """Yield residuals by observable, condition by condition, or why there are none."""
         for condition, trajectory in zip(self.problem.conditions, trajectories, strict=True):
-            predicted = self.predictions(condition, vector, trajectory)
+            predicted = self.predictions(condition, vector, trajectory, noise=True)
             for name, series in condition.series.items():
                 noise = self.problem.noise.get(name, Noise())
                 estimated = None

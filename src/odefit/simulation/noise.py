@@ -18,6 +18,7 @@ from odefit.problem.binding import scalar_value
 from odefit.problem.condition import Condition, Series
 from odefit.problem.expressions import Expression
 from odefit.problem.noise import Noise
+from odefit.problem.problem import Problem
 from odefit.simulation.counts import LEAST_MEAN, Counts
 from odefit.simulation.densities import Density
 
@@ -68,7 +69,8 @@ def series_residuals(
     noise, series
         Noise model and measurements of the observable.
     predicted
-        All observables at the condition's times.
+        All observables at the condition's times, and what else changes in time in expressions of
+        standard deviations.
     name, condition
         Name of the observable, and the condition it was measured in.
     vector
@@ -105,6 +107,13 @@ def series_residuals(
     return SeriesResiduals(
         natural, Dual(terms.residuals, by_unknown), sd, offset, terms.pearson, distances
     )
+
+
+def names_in_noise(problem: Problem) -> frozenset[str]:
+    """Return all names in the expressions of standard deviations, observables aside."""
+    spreads = [noise.spread for noise in problem.noise.values()]
+    names = {n for spread in spreads if isinstance(spread, Expression) for n in spread.names}
+    return frozenset(names - problem.model.observables.keys())
 
 
 def log_slopes(noise: Noise, series: Series) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from odefit.problem.algebras import DUAL, Dual
@@ -14,21 +16,34 @@ from odefit.simulation.trajectory import Trajectory
 
 
 def observe(
-    field: VectorField, condition: Condition, vector: Array, trajectory: Trajectory
+    field: VectorField,
+    condition: Condition,
+    vector: Array,
+    trajectory: Trajectory,
+    also: Iterable[str] = (),
 ) -> dict[str, Dual]:
     """Return the observables at the trajectory's times, with derivatives by unknown.
 
+    Parameters
+    ----------
+    also
+        Names of other quantities that are wanted: states, algebraic variables, inputs or time.
+        Parameters and constants among them are left out.
+
     Returns
     -------
-    For each observable by name, a dual number of arrays of shape (times,).
+    For each observable by name, a dual number of arrays of shape (times,); then the others.
     """
-    wanted = {n for e in field.model.observables.values() for n in e.names}
+    wanted = {n for e in field.model.observables.values() for n in e.names} | set(also)
     values = _values(field, condition, vector, trajectory, wanted)
     shape = np.zeros(len(trajectory.times))
     found = {}
     for name, expression in field.model.observables.items():
         value: Dual = expression.evaluate(values, DUAL)
         found[name] = Dual(shape + value.value, value.partials)
+    changing = values.keys() - condition.scalars.keys()
+    for name in sorted(changing & set(also) - found.keys()):
+        found[name] = Dual(shape + values[name].value, values[name].partials)
     return found
 
 

@@ -22,7 +22,7 @@ from odefit.problem.algebras import NUMPY
 from odefit.problem.arrays import Array
 from odefit.problem.binding import unknowns_of
 from odefit.problem.condition import Condition, Series
-from odefit.problem.expressions import Expression
+from odefit.problem.expressions import TIME, Expression, as_expression
 from odefit.problem.gradients import Gradient
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
@@ -146,6 +146,7 @@ class ResidualArrays:
     def __init__(self, problem: Problem, field: VectorField) -> None:
         self._problem = problem
         self._field = field
+        self._scalars = set(problem.conditions[0].scalars)
         self._estimated = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
         self.series_rows: list[SeriesRows] = []
         self.sources: list[ResidualSource] = []
@@ -183,8 +184,9 @@ class ResidualArrays:
             observable = self._problem.model.observables.get(name)
             names |= {name} if observable is None else observable.names
         scalars = condition.scalars
-        constant = {n for n in names & scalars.keys() if not unknowns_of(scalars[n], scalars)}
-        return bool(names - constant)
+        known = {TIME, *condition.inputs}
+        known |= {n for n in names & scalars.keys() if not unknowns_of(scalars[n], scalars)}
+        return bool(names - known)
 
     def __call__(
         self, vector: Array, trajectories: Sequence[Trajectory], derivatives: bool = True
@@ -271,8 +273,8 @@ class ResidualArrays:
         observables = self._problem.model.observables
         names = set(observables[name].names)
         if noise is not None and isinstance(noise.spread, Expression):
-            for n in noise.spread.names & observables.keys():
-                names |= observables[n].names
+            for n in noise.spread.names:
+                names |= observables[n].names if n in observables else {n} - self._scalars
         if names & set(self._field.model.algebraic):
             names |= {n for e in self._field.model.algebraic.values() for n in e.names}
         return names
@@ -332,6 +334,9 @@ class ResidualArrays:
         elif isinstance(noise.spread, Expression):
             within = sorted(n for n in noise.spread.names if n in observables)
             given = {n: rows.gradient(observables[n]) for n in within}
+            for n in sorted(noise.spread.names & self._field.model.algebraic.keys() - set(within)):
+                within.append(n)
+                given[n] = rows.gradient(as_expression(n))
             sd = noise_rows.gradient(noise.spread, within)
         else:
             sd = self._estimated[noise.unknown(first.name)]

@@ -118,7 +118,7 @@ class Group:
     transform
         The function that is taken of it, if any.
     given
-        Observables in the expression of the standard deviation.
+        Observables and algebraic variables in the expression of the standard deviation.
     sd
         The standard deviation: known, shape (R,); the number of the unknown that it is; or an
         expression.
