@@ -266,7 +266,7 @@ def test_an_evaluation_leaves_the_vector_and_the_problem_alone() -> None:
     assert not (second.jacobian == 7.0).any()
 
 
-@pytest.mark.parametrize("times", [[1.0, 0.5], [1.0, 1.0], [-1.0, 1.0], [np.nan], [0.0, np.inf]])
+@pytest.mark.parametrize("times", [[1.0, 0.5], [1.0, 1.0], [-1.0, 1.0], [np.nan], [np.inf, 1.0]])
 def test_unusable_times_are_refused(times: list[float]) -> None:
     problem, vector = measured_with(None)
     with pytest.raises(InputError, match="times"):

@@ -238,4 +238,6 @@ def _of_series(series: Series, noise: Noise, block: SeriesResiduals, times: Arra
         sds = block.sd.array(n)
     at, which = np.unique(times, return_inverse=True)
     means = np.bincount(which, values) / np.bincount(which)
+    finite = np.isfinite(at)
+    at, means = at[finite], means[finite]
     return _Measured(at, means, values, sds, difference / sds)

@@ -25,7 +25,7 @@ class Columns:
     Attributes
     ----------
     times
-        Shape (n,), increasing, none twice.
+        Shape (n,), increasing, none twice; infinite for the steady state.
     series
         Measurements by observable, their rows being indices into `times`.
     inputs
@@ -156,12 +156,12 @@ def _usable(
     if not len(times):
         issues.error(place, "no rows")
         return False
-    bad = np.flatnonzero(~np.isfinite(times))
+    bad = np.flatnonzero(~(np.isfinite(times) | (times == np.inf)))
     if len(bad):
         if not issues.has_errors(f"{place}, column {TIME}"):
             issues.error(
                 f"{place}, column {TIME}",
-                f"the time is missing or not finite in row {bad[0]} (counting from 0)",
+                f"the time is missing or -inf in row {bad[0]} (counting from 0)",
             )
         return False
     return True
@@ -250,6 +250,13 @@ def _input(
     infinite = np.flatnonzero(np.isinf(column))
     if len(infinite):
         issues.error(at, f"the value at t = {times[infinite[0]]:g} is infinite; correct it")
+        return None
+    if np.isfinite(column[np.isinf(times)]).any():
+        issues.error(
+            at,
+            "the input has a value at t = inf, where it has that of its last finite time; leave "
+            "the field empty",
+        )
         return None
     given = np.isfinite(column)
     knots, values = times[given], column[given]

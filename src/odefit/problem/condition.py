@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.experiment import Input
 from odefit.problem.expressions import Expression
@@ -76,7 +78,8 @@ class Condition:
     t0
         Time of the initial values.
     times
-        All data times, shape (n,), increasing, none twice, none before `t0`.
+        All data times, shape (n,), increasing, none twice, none before `t0`. The last one may be
+        infinite: there the steady state is measured that is approached after everything else.
     series
         Measurements by observable; observables never measured here are absent.
     inputs
@@ -122,6 +125,12 @@ class Condition:
     def assignments(self) -> list[Mapping[str, Expression]]:
         """What the events assign, of all that may happen."""
         return [assign for _, assign in self.events] + [e.assign for e in self.located]
+
+    @property
+    def end(self) -> float:
+        """The last finite data time; t0 if there is none."""
+        finite = self.times[np.isfinite(self.times)]
+        return float(finite[-1]) if len(finite) else self.t0
 
     @property
     def size(self) -> int:

@@ -71,7 +71,7 @@ class Experiment:
         A pandas DataFrame, or arrays by column: ``t``, observables, their ``<name>_sd``,
         inputs. Not-a-number means not measured.
     t0
-        Time of the initial values; None for the first data time.
+        Time of the initial values; None for the first data time, or 0 if that is infinite.
     initial, constants
         Values that differ from the problem's own: a number, an expression in parameters, or (for
         initial values) an unknown (a :class:`Parameter` or a mapping of its fields).
@@ -139,7 +139,7 @@ class Input:
         piece = np.searchsorted(self.times, times, side="right")
         left = self.times[np.maximum(piece - 1, 0)]
         c = self._polynomials[piece]
-        tau = times - left
+        tau = np.where(np.isinf(times), 0.0, times - left)  # constant beyond the ends
         return np.asarray(c[:, 0] + tau * (c[:, 1] + tau * (c[:, 2] + tau * c[:, 3])))
 
 

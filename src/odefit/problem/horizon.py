@@ -35,7 +35,9 @@ def with_horizon(problem: Problem, fraction: float) -> Problem:
 
 
 def _with_horizon(condition: Condition, fraction: float) -> Condition:
-    end = condition.t0 + fraction * (condition.times[-1] - condition.t0)
+    if fraction >= 1.0:
+        return condition
+    end = condition.t0 + fraction * (condition.end - condition.t0)
     # A condition keeps its first time, since one without any has no trajectory.
     count = max(int(np.searchsorted(condition.times, end, side="right")), 1)
     series = {}

@@ -13,6 +13,7 @@ from odefit.problem.arrays import Array
 from odefit.problem.columns import data_place, used_columns
 from odefit.problem.errors import closest, one_of, shown
 from odefit.problem.experiment import UNREADABLE, Event, Experiment
+from odefit.problem.expressions import TIME
 from odefit.problem.issues import Issues, finite_number
 from odefit.problem.model import Model
 from odefit.problem.preparation import experiment_place
@@ -248,21 +249,24 @@ def _data(
         return (UNREADABLE if columns is None else columns), value
     elif isinstance(value, Mapping):
         inside = data_place(Experiment(experiment, value))
-        found = {k: _column(v, f"{inside}, column {k}", issues) for k, v in value.items()}
+        found = {k: _column(k, v, f"{inside}, column {k}", issues) for k, v in value.items()}
         return (UNREADABLE if any(v is None for v in found.values()) else found), None
     else:
         issues.error(f"{place} data", f"expected the name of a CSV file, got {shown(value)}")
     return UNREADABLE, None
 
 
-def _column(values: Any, place: str, issues: Issues) -> Array | None:
-    """Return a column given in place; a mistaken value is NaN."""
+def _column(name: str, values: Any, place: str, issues: Issues) -> Array | None:
+    """Return a column given in place; a mistaken value is NaN, and a time may be infinite."""
     if not isinstance(values, list):
         issues.error(place, f"expected a list of numbers, got {shown(values)}")
         return None
     column = np.full(len(values), math.nan)
     for i, value in enumerate(values):
         if value is None or (isinstance(value, float) and math.isnan(value)):
+            continue
+        if name == TIME and value in (math.inf, "inf"):
+            column[i] = math.inf
             continue
         number = finite_number(value, f"{place}, value {i + 1}", issues)
         if number is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -117,7 +118,8 @@ class _Resolution:
         columns = read_columns(experiment, self.model, self.issues)
         t0 = experiment.t0
         if t0 is None and len(columns.times):
-            t0 = float(columns.times[0])
+            first = float(columns.times[0])
+            t0 = first if math.isfinite(first) else 0.0
         measured = columns.measured
         if t0 is not None and measured is not None and measured[0] < t0:
             self.issues.error(
@@ -127,7 +129,7 @@ class _Resolution:
             )
         elif t0 is not None:
             columns = columns.from_time(t0)
-            end = measured[1] if measured else t0
+            end = measured[1] if measured and math.isfinite(measured[1]) else t0
             self._warn_of_short_inputs(columns.inputs, t0, end, place)
         scalars = self._scalars(experiment)
         happening = resolved_events(experiment, t0, self.model, self.names, scalars, self.issues)

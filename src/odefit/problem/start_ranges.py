@@ -50,8 +50,9 @@ def ranges(problem: Problem) -> list[Range]:
     that do not occur in the right-hand sides (scales, offsets), have the size of the data;
     initial values that are measured are close to the measurement.
     """
-    spans = [float(c.times[-1] - c.t0) for c in problem.conditions]
-    gaps = [float(np.diff(c.times).min()) for c in problem.conditions if len(c.times) > 1]
+    spans = [c.end - c.t0 for c in problem.conditions]
+    finite = [c.times[np.isfinite(c.times)] for c in problem.conditions]
+    gaps = [float(np.diff(times).min()) for times in finite if len(times) > 1]
     span = max([s for s in spans if s > 0], default=1.0)
     gap = min(gaps, default=span)
     rates = (0.1 / span, 10.0 / gap)

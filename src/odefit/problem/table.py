@@ -21,6 +21,9 @@ from odefit.problem.issues import Issues
 DELIMITERS = ",;\t"
 """What may separate the columns; the one that occurs most often in the header does."""
 
+INFINITE = frozenset({"inf", "infinity"})
+"""Words for infinity, in lower case: as a time, that of the steady state."""
+
 NOT_MEASURED = frozenset({"nan", "na", "n/a", "null", "none"})
 """Cells that count as empty, with a warning; in any case."""
 
@@ -68,7 +71,7 @@ def read_table(
         if name in columns:
             twice.add(name)
         elif name in used:
-            columns[name] = _numbers(cells, rows.lines, place, issues)
+            columns[name] = _numbers(cells, rows.lines, place, issues, name == TIME)
             if name == TIME:
                 _check_times(cells, rows.lines, place, issues)
         elif not name:
@@ -181,19 +184,35 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
     return _Rows(header, cells, lines) if cells else None
 
 
-def _numbers(cells: Sequence[str], lines: Sequence[int], place: str, issues: Issues) -> Array:
+def _numbers(
+    cells: Sequence[str],
+    lines: Sequence[int],
+    place: str,
+    issues: Issues,
+    infinite: bool = False,
+) -> Array:
+    """Return the numbers of a column, nan for what is missing.
+
+    Positive infinity is a number where `infinite` says so.
+    """
     try:
         values = np.array([float(c) if c else math.nan for c in cells])
     except ValueError:
-        return _carefully(cells, lines, place, issues)
+        return _carefully(cells, lines, place, issues, infinite)
     # float() takes nan, inf and 1_000 too; they deserve a word.
     plain = np.isfinite(values).sum() + sum(not c for c in cells) == len(cells)
     if not plain or "_" in "".join(cells):
-        return _carefully(cells, lines, place, issues)
+        return _carefully(cells, lines, place, issues, infinite)
     return values
 
 
-def _carefully(cells: Sequence[str], lines: Sequence[int], place: str, issues: Issues) -> Array:
+def _carefully(
+    cells: Sequence[str],
+    lines: Sequence[int],
+    place: str,
+    issues: Issues,
+    infinite: bool,
+) -> Array:
     """Return the numbers of a column with cells that are none; report each kind of trouble once."""
     values = np.full(len(cells), math.nan)
     wrong: list[int] = []
@@ -203,6 +222,8 @@ def _carefully(cells: Sequence[str], lines: Sequence[int], place: str, issues: I
         number = _float(bare)
         if number is not None:
             values[i] = number
+        elif infinite and bare.lstrip("+").casefold() in INFINITE:
+            values[i] = math.inf
         elif bare.casefold() in NOT_MEASURED:
             named.append(i)
         elif bare:
@@ -242,7 +263,7 @@ def _remedy(cell: str) -> str:
         return "leave a value beyond the limits of detection empty"
     if _NUMBER_AND_MORE.match(cell):
         return "give the number without a unit"
-    if cell.lstrip("+-").casefold() in {"inf", "infinity"}:
+    if cell.lstrip("+-").casefold() in INFINITE:
         return "leave the field empty if it was not measured"
     return "correct it, or leave the field empty if it was not measured"
 

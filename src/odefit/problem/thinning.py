@@ -68,6 +68,9 @@ def with_values_by_variation(problem: Problem) -> Problem:
 
 def _stride(times: Array, values: Array) -> int:
     """Return of how many values one tells the course of a series."""
+    values, times = values[np.isfinite(times)], times[np.isfinite(times)]
+    if not len(values):
+        return 1
     range_ = float(np.ptp(values))
     allowed, found, stride = 0.0, 1, 2
     while len(values) // stride * OVERSAMPLING >= LEAST_VALUES:

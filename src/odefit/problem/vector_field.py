@@ -12,7 +12,7 @@ import numpy as np
 from odefit.problem.algebras import DUAL, Dual
 from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
-from odefit.problem.expressions import NON_SMOOTH, Algebra
+from odefit.problem.expressions import NON_SMOOTH, TIME, Algebra
 from odefit.problem.model import Model
 
 
@@ -134,6 +134,28 @@ class VectorField:
         if np.linalg.matrix_rank(found[0]) < len(names):
             return None
         return np.asarray(-np.linalg.inv(found[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class StoppedField(VectorField):
+    """A vector field in which the time stands still.
+
+    Attributes
+    ----------
+    time
+        The value of the time in the equations.
+    """
+
+    time: float = 0.0
+
+    @classmethod
+    def at(cls, field: VectorField, time: float) -> StoppedField:
+        """Return `field` with the time stopped at `time`."""
+        return cls(field.model, field.scalars, field.folded, field.elimination, time)
+
+    def complete(self, values: Mapping[str, Any], algebra: Algebra[Any]) -> dict[str, Any]:
+        """Return `values` with the time stopped and all other names added."""
+        return super().complete({**values, TIME: algebra.number(repr(self.time))}, algebra)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from odefit.problem.columns import as_table, numeric_column, used_columns
 from odefit.problem.experiment import Event, Experiment
-from odefit.problem.expressions import Expression
+from odefit.problem.expressions import TIME, Expression
 from odefit.problem.issues import Issues
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise
@@ -22,7 +22,8 @@ def problem_to_mapping(problem: Problem) -> dict[str, Any]:
     """Return `problem` in the structure of format 1: dicts, lists, texts and finite numbers.
 
     Each experiment has its data in place: ``{"t": [...], "y1": [..., None]}``, None for what is
-    not measured, without columns that mean nothing to the model.
+    not measured, the text ``"inf"`` for the time of a steady state, without columns that mean
+    nothing to the model.
     :func:`~odefit.problem.reading.problem_from_mapping` is the inverse: unknowns, expressions,
     data, noise and events are then equal.
     """
@@ -109,12 +110,17 @@ def _event(event: Event) -> dict[str, Any]:
     return table
 
 
-def _data(experiment: Experiment, model: Model) -> dict[str, list[float | None]]:
+def _data(experiment: Experiment, model: Model) -> dict[str, list[float | str | None]]:
     known = used_columns(model)
     columns = as_table(experiment.data) or {}
-    return {name: _column(columns[name]) for name in columns if name in known}
+    return {name: _column(columns[name], name) for name in columns if name in known}
 
 
-def _column(values: Any) -> list[float | None]:
+def _column(values: Any, name: str) -> list[float | str | None]:
+    """Return numbers, None for what is missing, and the text "inf" for infinite times."""
     numbers = numeric_column(values, "data", Issues())
-    return [v if math.isfinite(v) else None for v in ([] if numbers is None else numbers.tolist())]
+    infinite = "inf" if name == TIME else None
+    return [
+        v if math.isfinite(v) else infinite if v > 0 else None
+        for v in ([] if numbers is None else numbers.tolist())
+    ]

@@ -55,6 +55,9 @@ class Curve:
         Times and values that were not fitted; None without any.
     censored
         Which measurements are limits, see :class:`~odefit.problem.condition.Series`.
+    infinity
+        The place of t = inf on the axis of time, where measurements of the steady state and the
+        last point of the model lie; None without any.
     """
 
     experiment: str
@@ -72,6 +75,7 @@ class Curve:
     band: Band | None = None
     validation: tuple[Array, Array] | None = None
     censored: IntArray | None = None
+    infinity: float | None = None
 
 
 def fit_curves(
@@ -122,6 +126,7 @@ def _condition_curves(
     log_time = spreads_over_decades(condition.times)
     longest = max((float(t.max()) for t, _ in validation.values() if len(t)), default=-np.inf)
     grid = fine_times(condition, log_time, longest)
+    infinity = place_of_infinity(grid, log_time)
     model: Mapping[str, Array] = {}
     at_data: Mapping[str, Array] = {}
     by_name: Mapping[str, Band] = {}
@@ -153,23 +158,47 @@ def _condition_curves(
         yield Curve(
             experiment=condition.name,
             observable=name,
-            times=condition.times[series.rows],
+            times=placed(condition.times[series.rows], infinity),
             measured=series.values,
             spread=None if sds is None else ends(series.values, sds, noise.transform),
-            model_times=grid if name in model else np.zeros(0),
+            model_times=placed(grid, infinity) if name in model else np.zeros(0),
             model=model.get(name, np.zeros(0)),
             failure=failure,
             events=events,
             transform=noise.transform,
             log_time=log_time,
             time_unit=problem.time_unit,
-            band=by_name.get(name),
+            band=_placed_band(by_name.get(name), infinity),
             censored=series.censored,
+            infinity=infinity,
         )
+
+
+def place_of_infinity(times: Array, log_time: bool = False) -> float | None:
+    """Return where t = inf is drawn, to the right of all finite times; None if it is not among."""
+    if not np.isinf(times).any():
+        return None
+    finite = times[np.isfinite(times)]
+    if not len(finite):
+        return 1.0
+    first, last = float(finite.min()), float(finite.max())
+    if log_time and first > 0:
+        return float(last * (last / first) ** 0.1)
+    return last + (0.1 * (last - first) or 1.0)
+
+
+def placed(times: Array, infinity: float | None) -> Array:
+    """Return times with infinite ones where they are drawn."""
+    return times if infinity is None else np.where(np.isinf(times), infinity, times)
+
+
+def _placed_band(band: Band | None, infinity: float | None) -> Band | None:
+    return None if band is None else replace(band, times=placed(band.times, infinity))
 
 
 def spreads_over_decades(times: Array) -> bool:
     """Tell whether the measurements were taken at times that grow by factors, not by steps."""
+    times = times[np.isfinite(times)]
     positive = times[times > 0]
     if len(positive) < 5 or len(times) - len(positive) > 1:
         return False
@@ -178,6 +207,8 @@ def spreads_over_decades(times: Array) -> bool:
 
 def fine_times(condition: Condition, log_time: bool = False, longest: float = -np.inf) -> Array:
     """Return the times of a smooth line from t0 to the last measurement, events on both sides.
+
+    The last one is infinite where the steady state is measured.
 
     Parameters
     ----------
@@ -188,9 +219,10 @@ def fine_times(condition: Condition, log_time: bool = False, longest: float = -n
     longest
         A time that the line has to reach.
     """
-    start, stop = condition.t0, max(float(condition.times[-1]), longest)
+    start, stop = condition.t0, max(condition.end, longest)
+    infinite = condition.times[np.isinf(condition.times)]
     if stop <= start:
-        return np.array([start])
+        return np.append(start, infinite)
     if log_time:
         first = condition.times[condition.times > 0][0]
         grid = np.geomspace(first, stop, LINE_POINTS)
@@ -201,7 +233,7 @@ def fine_times(condition: Condition, log_time: bool = False, longest: float = -n
     after = at + 1e-9 * (stop - start)  # at the event itself, the value before it is seen
     extra = np.concatenate([at, after, condition.times])
     kept = extra[(extra >= grid[0]) & (extra <= stop)]
-    return np.unique(np.concatenate([grid, kept]))
+    return np.unique(np.concatenate([grid, kept, infinite]))
 
 
 def standard_deviations(

@@ -287,12 +287,15 @@ def data_sentence(problem: Problem) -> str:
         o for o in problem.model.observables if any(o in c.series for c in problem.conditions)
     ]
     times = [float(t) for c in problem.conditions for t in c.times]
+    infinite = " and at infinity" if any(map(math.isinf, times)) else ""
+    times = [t for t in times if not math.isinf(t)]
     unit = f" {problem.time_unit}" if problem.time_unit else ""
     span = (
         f", t = {significant(min(times))} to {significant(max(times))}{unit}"
         if times and all(map(math.isfinite, times))
         else ""
     )
+    span += infinite if span else ", at the steady state" if infinite else ""
     return (
         f"{_count(problem.size, 'measured value')} of {_count(len(observed), 'observable')} "
         f"in {_count(len(problem.conditions), 'experiment')}{span}."

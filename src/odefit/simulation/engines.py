@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Literal
 
 from odefit.problem.errors import InputError
-from odefit.problem.vector_field import SensitivityPattern, VectorField
+from odefit.problem.vector_field import SensitivityPattern, StoppedField, VectorField
 from odefit.simulation.engine import (
     ABSOLUTE_OVER_RELATIVE,
     BatchIntegrator,
@@ -125,6 +125,7 @@ class Engines:
         self._engines: dict[tuple[str, SensitivityPattern], Engine] = {}
         self._step_costs: dict[int, StepCosts] = {}
         self._batch_integrators: dict[SensitivityPattern, BatchIntegrator] = {}
+        self._stopped: dict[float, tuple[StoppedField, Engines]] = {}
 
     def preferred(self, choice: EngineChoice = UNDECIDED) -> EngineName:
         """Return the name of the engine that is tried first."""
@@ -249,6 +250,25 @@ class Engines:
         steps = int(min(MAX_TAYLOR_STEPS, TAYLOR_MARGIN * needed))
         found = _either(taylor.integrate(*problem, steps), second)
         return found, EngineChoice(taylor_steps=steps)
+
+    def implicit_solution(
+        self,
+        field: VectorField,
+        pattern: SensitivityPattern,
+        segment: Segment,
+        initial: InitialState,
+        max_steps: int,
+    ) -> SegmentSolution | EngineFailure:
+        """Integrate a segment by the implicit engine, in a number of steps at most."""
+        engine = self._engine(self.implicit_name(field), field, pattern)
+        return engine.integrate(segment, initial, max_steps)
+
+    def stopped(self, field: VectorField, time: float) -> tuple[StoppedField, Engines]:
+        """Return `field` with the time stopped at `time`, and the engines for that."""
+        if time not in self._stopped:
+            engines = Engines(self.setting, self.tolerance)
+            self._stopped[time] = StoppedField.at(field, time), engines
+        return self._stopped[time]
 
     def batch_integrator(
         self, field: VectorField, pattern: SensitivityPattern, choice: EngineChoice

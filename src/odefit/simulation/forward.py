@@ -188,10 +188,13 @@ class ForwardMap:
         if times is not None:
             times = np.asarray(times, dtype=float)
             if len(times) and not (
-                np.isfinite(times).all() and (np.diff(times) > 0).all() and times[0] >= condition.t0
+                np.isfinite(times[:-1]).all()
+                and (np.diff(times) > 0).all()
+                and times[0] >= condition.t0
             ):
                 raise InputError(
-                    f"times must be finite, increase, and not be before t0 = {condition.t0:g}"
+                    f"times must increase, and not be before t0 = {condition.t0:g}; only the last "
+                    "one may be infinite"
                 )
         if self.nodes is not None:
             return self._through_nodes[position](vector, times, choice)

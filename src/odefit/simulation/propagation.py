@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +16,11 @@ from odefit.problem.expressions import TIME, Expression
 from odefit.problem.gradients import Gradient
 from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.algebraic import consistent
-from odefit.simulation.engine import EngineFailure, InitialState
+from odefit.simulation.engine import EngineFailure, InitialState, SegmentSolution
 from odefit.simulation.engine_choice import EngineChoice
 from odefit.simulation.engines import Engines, Integrated
-from odefit.simulation.segments import Segment
+from odefit.simulation.segments import Segment, before_rest, inputs_before
+from odefit.simulation.steady_state import Rest, Surroundings, steady_state
 
 
 class Values(NamedTuple):
@@ -98,6 +100,7 @@ class Propagation:
         self._column = {unknown: k for k, unknown in enumerate(unknowns)}
         self._pattern = pattern or sensitivity_pattern(field, [condition], unknowns)
         self._events: dict[int, _Event] = {}
+        self._fixed = np.array([isinstance(scalars[s], float) for s in field.scalars], dtype=bool)
 
     def sizes(self, vector: Array) -> Array:
         """Return what a unit step along each direction is: the unknown's own size, shape (m,).
@@ -120,13 +123,20 @@ class Propagation:
         guess
             First guess of the algebraic variables, shape (a,).
         """
-        now = self._start(vector, sizes)
+        now, t0 = self._start(vector, sizes), self.condition.t0
         if isinstance(now, EngineFailure):
             return now
-        solved = self.consistent(self.condition.t0, vector, now, guess)
+        solved = self.consistent(t0, vector, now, guess)
         if isinstance(solved, EngineFailure):
             return solved
-        return Beginning(now, *solved)
+        if not self.condition.steady_start:
+            return Beginning(now, *solved)
+        inputs = inputs_before(self.condition, self.field.inputs)
+        rest = self._rest(now, solved[0], Surroundings(t0, inputs, self._fixed, True))
+        if isinstance(rest, EngineFailure):
+            return replace(rest, reason=f"before the experiment, {rest.reason}")
+        now = now._replace(states=rest.states, sensitivities=rest.sensitivities)
+        return Beginning(now, rest.algebraic, rest.algebraic_sensitivities)
 
     def _start(self, vector: Array, sizes: Array) -> Values | EngineFailure:
         """Return the initial values; a failure if a state is not finite."""
@@ -168,11 +178,53 @@ class Propagation:
     def integrate(
         self, segment: Segment, now: Values, guess: Array, choice: EngineChoice
     ) -> Integrated:
-        """Integrate a segment from these values."""
+        """Integrate a segment from these values; one without end ends at a steady state."""
+        if np.isinf(segment.times[-1]):
+            return self._to_rest(segment, now, guess, choice)
         initial = InitialState(
             now.states, now.scalars, now.sensitivities, now.scalar_sensitivities, guess
         )
         return self._engines.integrate(self.field, self._pattern, segment, initial, choice)
+
+    def _to_rest(
+        self, segment: Segment, now: Values, guess: Array, choice: EngineChoice
+    ) -> Integrated:
+        """Integrate until all has happened, and add the steady state that is approached then."""
+        before, time, found = before_rest(segment), segment.start, None
+        if before is not None:
+            reached, choice = self.integrate(before, now, guess, choice)
+            if isinstance(reached, EngineFailure):
+                return reached, choice
+            time, guess, found = float(before.times[-1]), reached.algebraic[-1], reached
+            now = now._replace(states=reached.states[-1], sensitivities=reached.sensitivities[-1])
+        inputs = segment.polynomials[-1][:, 1]
+        rest = self._rest(now, guess, Surroundings(time, inputs, self._fixed, False))
+        if isinstance(rest, EngineFailure):
+            return rest, choice
+        last = SegmentSolution(
+            rest.states[None],
+            rest.sensitivities[None],
+            rest.algebraic[None],
+            rest.algebraic_sensitivities[None],
+            0,
+        )
+        if found is None:
+            return last, choice
+        kept = len(segment.times) - 1
+        return SegmentSolution(
+            np.concatenate([found.states[:kept], last.states]),
+            np.concatenate([found.sensitivities[:kept], last.sensitivities]),
+            np.concatenate([found.algebraic[:kept], last.algebraic]),
+            np.concatenate([found.algebraic_sensitivities[:kept], last.algebraic_sensitivities]),
+            found.steps,
+        ), choice
+
+    def _rest(self, now: Values, guess: Array, around: Surroundings) -> Rest | EngineFailure:
+        """Return the steady state that is approached from these values."""
+        initial = InitialState(
+            now.states, now.scalars, now.sensitivities, now.scalar_sensitivities, guess
+        )
+        return steady_state(self.field, self._pattern, self._engines, initial, around)
 
     def explain(self, failure: EngineFailure, vector: Array, now: Values, segment: Segment) -> str:
         """Return the reason, with the state at fault where the segment's start shows it."""

@@ -44,7 +44,8 @@ class Segment:
     start
         The time at which the segment begins.
     times
-        Times at which values are wanted, shape (k,), increasing, after `start`; never empty.
+        Times at which values are wanted, shape (k,), increasing, after `start`; never empty. If the
+        last one is infinite, the steady state is wanted that is approached at last.
     breakpoints
         Times strictly inside the segment at which an input has a corner or a jump, shape (c,),
         increasing. No integration step may cross one.
@@ -106,6 +107,28 @@ def input_value(polynomial: Sequence[Any], time: Any) -> Any:
     left, *c = polynomial
     s = time - left
     return c[0] + s * (c[1] + s * (c[2] + s * c[3]))
+
+
+def inputs_before(condition: Condition, inputs: Sequence[str]) -> Array:
+    """Return the values of inputs just before t0, shape (inputs,)."""
+    found = []
+    for name in inputs:
+        given = condition.inputs[name]
+        piece = int(np.searchsorted(given.times, condition.t0, side="left"))
+        left = given.times[max(piece - 1, 0)]
+        found.append(input_value([left, *given.polynomials()[piece]], condition.t0))
+    return np.array(found, dtype=float)
+
+
+def before_rest(segment: Segment) -> Segment | None:
+    """Return the part of a segment without end until which something is wanted or changes."""
+    wanted = segment.times[:-1]
+    last = max([segment.start, *wanted[-1:], *segment.breakpoints[-1:]])
+    if last == segment.start:
+        return None
+    times = wanted if len(wanted) and wanted[-1] == last else np.append(wanted, last)
+    inside = segment.breakpoints[segment.breakpoints < last]
+    return Segment(segment.start, times, inside, segment.polynomials[: len(inside) + 1])
 
 
 def timeline(

@@ -19,7 +19,7 @@ from odefit.problem.binding import bound_key
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import Expression
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.segments import Segment, segment_between
+from odefit.simulation.segments import Segment, inputs_before, segment_between
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +79,9 @@ def groups_with_equal_starts(
     field: VectorField, conditions: Sequence[Condition]
 ) -> list[tuple[int, ...]]:
     """Return the numbers of the conditions by equal initial values, in the order of the first."""
+    equations = (*field.model.ode.values(), *field.model.algebraic.values())
+    used = {n for e in equations for n in e.names}
+    inputs = [name for name in field.inputs if name in used]
     groups: dict[Any, list[int]] = {}
     for number, condition in enumerate(conditions):
         scalars = condition.scalars
@@ -87,6 +90,7 @@ def groups_with_equal_starts(
             tuple(bound_key(condition.initial[s], scalars) for s in field.states),
             tuple(bound_key(scalars[s], scalars) for s in field.scalars),
             tuple(condition.algebraic_guess[z] for z in field.algebraic),
+            inputs_before(condition, inputs).tobytes() if condition.steady_start else None,
         )
         groups.setdefault(key, []).append(number)
     return [tuple(group) for group in groups.values()]

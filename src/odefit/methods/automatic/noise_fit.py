@@ -241,6 +241,7 @@ def _is_given(noise: Noise, series: Series) -> bool:
 
 def _estimate(times: Array, values: Array) -> float | None:
     """Return the noise of a series; None where it cannot be told from the signal."""
+    times, values = times[np.isfinite(times)], values[np.isfinite(times)]
     unique, first = np.unique(times, return_index=True)
     if len(unique) < MIN_POINTS or not np.isfinite(values).all():
         return None

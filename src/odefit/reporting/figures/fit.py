@@ -130,9 +130,11 @@ def draw_panel(axes: Axes, curve: Curve, several: bool) -> None:
         if min(shown) <= time <= max(shown):
             axes.axvline(time, color=style.MUTED, linewidth=0.7, linestyle=(0, (3, 3)), zorder=1)
     if curve.band is not None:
-        _draw_band(axes, curve.band)
+        _draw_band(axes, curve.band, curve.infinity is not None)
     _draw_model(axes, curve)
     _draw_data(axes, curve)
+    if curve.infinity is not None:
+        style.mark_infinity(axes, curve.infinity)
     if curve.validation is not None:
         _draw_validation(axes, *curve.validation)
     axes.set_xlabel(style.time_label(curve.time_unit), parse_math=False)
@@ -147,15 +149,39 @@ def _draw_model(axes: Axes, curve: Curve) -> None:
     if len(curve.model) == 0:
         return
     values = np.where(np.isfinite(curve.model), curve.model, np.nan)
-    axes.plot(curve.model_times, values, color=style.MODEL, linewidth=1.4, zorder=3)
+    times = curve.model_times
+    if curve.infinity is not None:  # no line leads there
+        axes.plot(times[-1:], values[-1:], color=style.MODEL, marker="_", markersize=9, zorder=3)
+        times, values = times[:-1], values[:-1]
+    axes.plot(times, values, color=style.MODEL, linewidth=1.4, zorder=3)
 
 
-def _draw_band(axes: Axes, band: Band) -> None:
-    """Draw the prediction band, and the confidence band upon it."""
-    for ends, alpha in ((band.prediction, 0.13), (band.confidence, 0.3)):
+def _draw_band(axes: Axes, band: Band, infinite: bool) -> None:
+    """Draw the prediction band, and the confidence band upon it.
+
+    The last point stands apart where it is that of the steady state.
+    """
+    drawn = len(band.times) - infinite
+    for (low, high), alpha in ((band.prediction, 0.13), (band.confidence, 0.3)):
         axes.fill_between(
-            band.times, ends[0], ends[1], color=style.MODEL, alpha=alpha, linewidth=0, zorder=1.5
+            band.times[:drawn],
+            low[:drawn],
+            high[:drawn],
+            color=style.MODEL,
+            alpha=alpha,
+            linewidth=0,
+            zorder=1.5,
         )
+        if infinite:
+            axes.vlines(
+                band.times[-1:],
+                low[-1:],
+                high[-1:],
+                color=style.MODEL,
+                alpha=alpha,
+                linewidth=5.0,
+                zorder=1.5,
+            )
 
 
 def _draw_validation(axes: Axes, times: Array, values: Array) -> None:

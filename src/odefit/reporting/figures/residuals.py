@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from odefit.problem.arrays import Array
+from odefit.reporting.curves import place_of_infinity, placed
 from odefit.reporting.figures import style
 from odefit.reporting.sentences import weighted
 from odefit.result_data import ResultData
@@ -112,9 +113,12 @@ def draw_panel(
         axes.axhspan(-2.0, 2.0, color=style.GRID, linewidth=0, zorder=0)
     axes.axhline(0.0, color=style.MUTED, linewidth=0.9, zorder=1)
     count = sum(len(e.times) for e in entries)
+    infinity = place_of_infinity(np.concatenate([e.times for e in entries]))
+    if infinity is not None:
+        style.mark_infinity(axes, infinity)
     for entry in entries:
         axes.plot(
-            entry.times,
+            placed(entry.times, infinity),
             np.where(np.isfinite(entry.values), entry.values, np.nan),
             linestyle="none",
             marker="o",

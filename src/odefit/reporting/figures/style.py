@@ -116,6 +116,22 @@ def dress(axes: Axes, *, log_x: bool = False, log_y: bool = False) -> None:
     axes.tick_params(colors=MUTED, width=0.5, which="minor")
 
 
+def mark_infinity(axes: Axes, place: float) -> None:
+    """Mark the place on the axis of time where the values at t = inf, the steady state, stand."""
+    axes.axvline(place, color=MUTED, linewidth=0.7, alpha=0.5, zorder=1)
+    axes.annotate(
+        "t = ∞",
+        (place, 1.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(0, -2),
+        textcoords="offset points",
+        ha="center",
+        va="top",
+        fontsize=7.0,
+        color=MUTED,
+    )
+
+
 def say(axes: Axes, message: str) -> None:
     """Write a sentence in the middle of empty axes."""
     axes.text(
