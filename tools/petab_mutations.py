@@ -1,40 +1,24 @@
-"""Mutated PEtab problems: whatever is in the files, there is a problem or an InputError.
+"""Mutations of PEtab problems: one thing is changed in their files, and what may come of it.
 
-    python tools/petab_mutations.py FOLDER... [--count 2000] [--seed 1] [--show 20]
+``mutated_petab.py`` runs them. Expectations:
 
-Every mutation changes one thing in the files of a PEtab problem: rows, columns, cells, identifiers
-and numbers of tables, keys and values of the YAML file, elements, attributes and formulas of the
-SBML model, bytes of any. For each of them stands what may come of it:
-
-- ``same``: the change means nothing (the order of rows, line ends), so that the problem is the same;
+- ``same``: the change means nothing (the order of rows, line ends), and the problem is the same;
 - ``refused``: an InputError, for an unknown identifier or a column that occurs twice;
-- ``noticed``: an InputError, another problem (unknowns, bounds, data, log-likelihood at two points),
-  or a note or warning that says so;
+- ``noticed``: an InputError, another problem, or a note or warning that says so;
 - ``any``: one of these, or no effect (a name, a unit, an attribute without a meaning here).
-
-Anything else is a fault: another exception, a message that names no file, a change that passed
-unnoticed. FOLDER is one with a YAML file, or with folders that have one.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
-import sys
-import tempfile
-import traceback
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 from xml.etree import ElementTree
 
 import numpy as np
-
-import odefit
-from odefit.simulation import Evaluation
 
 Expectation = Literal["same", "refused", "noticed", "any"]
 Files = dict[str, str]
@@ -45,17 +29,24 @@ NEUTRAL_COLUMNS = frozenset(
 )
 """Columns without an effect on the problem."""
 
+DEFAULTS = {
+    "observableTransformation": "lin", "noiseDistribution": "normal", "parameterScale": "lin",
+    "objectivePriorType": "", "priorDistribution": "",
+}  # fmt: skip
+"""What optional columns mean without them."""
+
 NEUTRAL_TAGS = frozenset(
-    "annotation notes unit listOfUnits unitDefinition listOfUnitDefinitions modifierSpeciesReference "
-    "listOfModifiers".split()
+    "annotation notes unit listOfUnits unitDefinition listOfUnitDefinitions listOfModifiers "
+    "modifierSpeciesReference".split()
 )
 NEUTRAL_ATTRIBUTES = frozenset(
-    "metaid name sboTerm units substanceUnits timeUnits volumeUnits areaUnits lengthUnits extentUnits "
-    "constant reversible fast boundaryCondition charge type encoding spatialDimensions persistent "
-    "useValuesFromTriggerTime substance hasOnlySubstanceUnits initialValue xmlns definitionURL".split()
+    "metaid name sboTerm units substanceUnits timeUnits volumeUnits areaUnits lengthUnits "
+    "extentUnits constant reversible fast boundaryCondition charge type encoding definitionURL "
+    "spatialDimensions persistent useValuesFromTriggerTime substance hasOnlySubstanceUnits "
+    "initialValue xmlns".split()
 )
 
-JUNK_NUMBERS = ("nan", "inf", "-inf", "1e400", "1,5", "0x10", "1_000", "abc", "", "--1", "1e", "é")
+JUNK_NUMBERS = ("nan", "inf", "-inf", "1e400", "1,5", "0x10", "1_000", "abc", "", "1-", "1e", "é")
 
 
 @dataclass(frozen=True)
@@ -112,10 +103,9 @@ def originals(folder: Path) -> Iterator[Original]:
         text = main.read_text(encoding="utf-8")
         near = [p for p in main.parent.iterdir() if p.suffix in {".tsv", ".xml"} and p.name in text]
         files = {p.name: p.read_text(encoding="utf-8") for p in sorted(near)}
+        # Tables of figures are not read.
+        files = {name: given for name, given in files.items() if "plotId" not in given[:20]}
         yield Original(main.parent.name, {main.name: text, **files}, main.name)
-
-
-# Tables
 
 
 def rows_of(text: str) -> list[list[str]]:
@@ -138,8 +128,11 @@ def drop_row(original: Original, rng: random.Random) -> Mutation:
     name, rows = _table(original, rng)
     at = rng.randrange(1, len(rows))
     used = is_measurements(rows) or original.mentioned(rows[at][0], name)
+    used = used and "petabEntityId" not in rows[0]
     dropped = [row for i, row in enumerate(rows) if i != at]
-    return _tabled(original, name, dropped, "row left out", rows[at][0], "noticed" if used else "any")
+    return _tabled(
+        original, name, dropped, "row left out", rows[at][0], "noticed" if used else "any"
+    )
 
 
 def double_row(original: Original, rng: random.Random) -> Mutation:
@@ -150,7 +143,7 @@ def double_row(original: Original, rng: random.Random) -> Mutation:
     if is_measurements(rows):
         expected = "noticed"
     elif rows[0][0] in {"conditionId", "experimentId"} and "targetId" not in rows[0]:
-        expected = "refused" if "time" not in rows[0] else "noticed"
+        expected = "refused" if "time" not in rows[0] else "any"  # the same period once more
     doubled = [*rows[: at + 1], rows[at], *rows[at + 1 :]]
     return _tabled(original, name, doubled, "row repeated", rows[at][0], expected)
 
@@ -166,6 +159,7 @@ def change_identifier(original: Original, rng: random.Random) -> Mutation | None
     changed = [list(row) for row in rows]
     changed[at][column] = f"{old}x"
     used = is_measurements(rows) or original.mentioned(old, name)
+    used = used and "petabEntityId" not in rows[0]
     expected: Expectation = "noticed" if used else "any"
     if is_measurements(rows) and not old.startswith("inf"):
         expected = "refused"
@@ -180,7 +174,9 @@ def change_number(original: Original, rng: random.Random) -> Mutation | None:
         (i, j)
         for i, row in enumerate(rows[1:], 1)
         for j, cell in enumerate(row)
-        if _number(cell) is not None and rows[0][j] not in NEUTRAL_COLUMNS
+        if np.isfinite(_number(cell) or 0.0)
+        and _number(cell) is not None
+        and rows[0][j] not in NEUTRAL_COLUMNS
     ]
     if not cells:
         return None
@@ -192,7 +188,9 @@ def change_number(original: Original, rng: random.Random) -> Mutation | None:
     changed[i][j] = new
     detail = f"{rows[0][j]} of {rows[i][0]}: {rows[i][j]} becomes {new!r}"
     kind = "number replaced by junk" if junk else "number changed"
-    return _tabled(original, name, changed, kind, detail, "noticed")
+    target = rows[i][rows[0].index("targetId")] if "targetId" in rows[0] else rows[0][j]
+    sizes = _is_compartment(original, target)
+    return _tabled(original, name, changed, kind, detail, "any" if sizes else "noticed")
 
 
 def change_column(original: Original, rng: random.Random) -> Mutation:
@@ -200,7 +198,10 @@ def change_column(original: Original, rng: random.Random) -> Mutation:
     name, rows = _table(original, rng)
     column = rng.randrange(len(rows[0]))
     title = rows[0][column]
-    neutral = title in NEUTRAL_COLUMNS or not any(_cell(row, column) for row in rows[1:])
+    idle = {"", DEFAULTS.get(title, "")}
+    neutral = title in NEUTRAL_COLUMNS or all(_cell(row, column) in idle for row in rows[1:])
+    neutral = neutral or "petabEntityId" in rows[0]  # annotations, and names for other files
+    neutral = neutral or _is_compartment(original, title)  # its size can cancel
     what = rng.choice(("left out", "misspelt", "repeated"))
     expected: Expectation = "any" if neutral else "noticed"
     if what == "left out":
@@ -244,9 +245,6 @@ def reformat(original: Original, rng: random.Random) -> Mutation:
                     "same")  # fmt: skip
 
 
-# YAML
-
-
 def change_yaml(original: Original, rng: random.Random) -> Mutation | None:
     """Leave out, misspell, repeat or replace a line of the YAML file."""
     lines = original.files[original.main].split("\n")
@@ -255,7 +253,8 @@ def change_yaml(original: Original, rng: random.Random) -> Mutation | None:
     what = rng.choice(("left out", "misspelt", "repeated", "value", "file", "file repeated"))
     at = rng.choice(listed if what.startswith("file") and listed else keyed)
     line = lines[at]
-    neutral = bool(re.search(r"visualization|simulation_files|^extensions|description|name:", line))
+    idle = r"visualization|simulation_files|^extensions|description|name:|model_0:|: \[\]"
+    neutral = bool(re.search(idle, line))
     expected: Expectation = "any" if neutral else "noticed"
     changed = list(lines)
     if what == "left out":
@@ -264,12 +263,14 @@ def change_yaml(original: Original, rng: random.Random) -> Mutation | None:
         changed[at] = re.sub(r"(\w+):", r"\1x:", line, count=1)
     elif what in {"repeated", "file repeated"}:
         changed.insert(at, line)
-        expected = "any" if what == "repeated" else expected
+        expected = "refused" if what == "repeated" else "any"
     elif what == "file":
         changed[at] = re.sub(r"\.(tsv|xml)", r"x.\1", line)
         expected = "any" if neutral else "refused"
     else:
-        junk = rng.choice(("3", "[]", "{}", "null", "text", "[1, [2]]", "!!python/name:os.system ''"))
+        junk = rng.choice(
+            ("3", "[]", "{}", "null", "text", "[1, [2]]", "!!python/name:os.system ''")
+        )
         changed[at] = re.sub(r":.*", f": {junk}", line)
         if changed[at] == line:
             return None
@@ -283,9 +284,6 @@ def _visualization(lines: list[str], at: int) -> bool:
     """Whether a line stands in a list of visualization files, which nothing reads."""
     before = [line for line in lines[: at + 1] if re.match(r"[\s-]*\w+:", line)]
     return bool(before) and "visualization" in before[-1]
-
-
-# SBML
 
 
 def change_model(original: Original, rng: random.Random) -> Mutation | None:
@@ -365,7 +363,17 @@ def _change_attribute(
     elif what == "number changed":
         changed = float(value) * 1.5 + 1.0
         element.set(attribute, repr(changed))
-        expected = "any"  # tables and initial assignments may override it
+        # Tables, initial assignments and rules may override a value, or nothing may need it.
+        needed = any(
+            len(re.findall(rf"\b{re.escape(given)}\b", original.files[m])) > 1
+            and not re.search(rf'(symbol|variable)="{re.escape(given)}"', original.files[m])
+            for m in original.models
+        )
+        expected = "noticed" if needed and not tables else "any"
+        if attribute == "stoichiometry":
+            expected = "noticed"
+        elif attribute in {"size", "spatialDimensions"}:
+            expected = "any"  # it can cancel
     elif what == "identifier misspelt":
         element.set(attribute, f"{value}x")
         expected = "any" if attribute == "id" else "refused"
@@ -452,118 +460,6 @@ def mutations(given: list[Original], count: int, seed: int) -> Iterator[tuple[Or
             yield original, mutation
 
 
-# What comes of them
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came of a mutated problem.
-
-    Attributes
-    ----------
-    verdict
-        ``"refused"``, ``"changed"``, ``"told"``, ``"same"``, or ``"fault"``.
-    text
-        The message, or what is wrong.
-    """
-
-    verdict: Literal["refused", "changed", "told", "same", "fault"]
-    text: str = ""
-
-
-@dataclass(frozen=True)
-class Fingerprint:
-    """What a problem is, as far as two evaluations tell, whatever the order of its parts."""
-
-    unknowns: str
-    values: tuple[float | str, ...]
-    notes: frozenset[str]
-
-    def same(self, other: Fingerprint) -> bool:
-        """Whether two problems are the same, notes aside."""
-        if self.unknowns != other.unknowns or len(self.values) != len(other.values):
-            return False
-        return all(
-            a == b
-            or (isinstance(a, float) and isinstance(b, float) and bool(np.isclose(a, b, rtol=1e-7)))
-            for a, b in zip(self.values, other.values, strict=True)
-        )
-
-
-def fingerprint(problem: odefit.Problem) -> Fingerprint:
-    """Return what two evaluations tell of a problem."""
-    unknowns = sorted(repr(unknown) for unknown in problem.unknowns)
-    forward = odefit.ForwardMap(problem)
-    values: list[float | str] = [
-        float(sum(c.size for c in problem.conditions)),
-        float(len(problem.conditions)),
-    ]
-    for share in (0.4, 0.6):
-        vector = np.array([_between(unknown, share) for unknown in problem.unknowns])
-        evaluation = forward.evaluate_cost(vector)
-        if isinstance(evaluation, Evaluation):
-            likelihood = evaluation.log_likelihood
-            values += [evaluation.objective, likelihood if likelihood is not None else "none"]
-        else:
-            values.append("failure")
-    return Fingerprint("\n".join(unknowns), tuple(values), frozenset((*problem.notes, *problem.warnings)))
-
-
-def _between(unknown: Any, share: float) -> float:
-    """Return a value of an unknown that hangs on nothing but its bounds and guess."""
-    unknown = unknown.parameter
-    lower, upper = unknown.lower, unknown.upper
-    if unknown.guess is not None:
-        return float(min(max(unknown.guess * (0.8 + 0.4 * share), lower), upper))
-    if 0 < lower and np.isfinite(upper):
-        return float(lower ** (1 - share) * upper**share)
-    if np.isfinite(lower) and np.isfinite(upper):
-        return float(lower + share * (upper - lower))
-    return share
-
-
-def unmutated(original: Original, folder: Path) -> Fingerprint:
-    """Return the fingerprint of a problem as it is."""
-    for name, text in original.files.items():
-        (folder / name).write_text(text, encoding="utf-8", newline="")
-    return fingerprint(odefit.load(folder / original.main, nominal=True))
-
-
-def outcome(mutation: Mutation, main: str, first: Fingerprint, folder: Path) -> Outcome:
-    """Return what comes of a mutation, judged by what is expected of it."""
-    for old in folder.iterdir():
-        old.unlink()
-    for name, text in mutation.files.items():
-        (folder / name).write_text(text, encoding="utf-8", newline="")
-    try:
-        found = fingerprint(odefit.load(folder / main, nominal=True))
-    except odefit.InputError as error:
-        wrong = [m for m in error.messages if not _has_place(m, mutation.files)]
-        if wrong:
-            return Outcome("fault", f"a message without a file: {wrong[0]}")
-        refused = Outcome("refused", error.messages[0])
-        if mutation.expected == "same":
-            return Outcome("fault", f"refused: {refused.text}")
-        return refused
-    except Exception:  # noqa: BLE001: whatever it is, that is what is looked for
-        return Outcome("fault", traceback.format_exc().strip())
-    if not found.same(first):
-        verdict = Outcome("changed")
-    else:
-        verdict = Outcome("same" if found.notes == first.notes else "told")
-    if mutation.expected == "refused":
-        return Outcome("fault", f"not refused, but {verdict.verdict}")
-    if mutation.expected == "noticed" and verdict.verdict == "same":
-        return Outcome("fault", "passed unnoticed")
-    if mutation.expected == "same" and verdict.verdict == "changed":
-        return Outcome("fault", "another problem")
-    return verdict
-
-
-def _has_place(message: str, files: Files) -> bool:
-    return any(name in message for name in files) or ".tsv" in message or ".xml" in message
-
-
 def _table(original: Original, rng: random.Random) -> tuple[str, list[list[str]]]:
     name = rng.choice(original.tables)
     rows = rows_of(original.files[name])
@@ -574,9 +470,18 @@ def _table(original: Original, rng: random.Random) -> tuple[str, list[list[str]]
 
 
 def _tabled(
-    original: Original, name: str, rows: list[list[str]], kind: str, detail: str, expected: Expectation
+    original: Original,
+    name: str,
+    rows: list[list[str]],
+    kind: str,
+    detail: str,
+    expected: Expectation,
 ) -> Mutation:
     return Mutation(kind, f"{name}: {detail}", {**original.files, name: text_of(rows)}, expected)
+
+
+def _is_compartment(original: Original, name: str) -> bool:
+    return any(f'<compartment id="{name}"' in original.files[m] for m in original.models)
 
 
 def _cell(row: list[str], column: int) -> str:
@@ -592,41 +497,3 @@ def _number(text: str) -> float | None:
 
 def _local(tag: str) -> str:
     return tag.rpartition("}")[2]
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Mutate, load, evaluate, and say what came of it."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("folders", nargs="+", type=Path)
-    parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--show", type=int, default=20, help="the number of faults that are shown")
-    parser.add_argument("--messages", type=int, default=0, help="the number of messages shown")
-    options = parser.parse_args(arguments)
-    given = [original for folder in options.folders for original in originals(folder)]
-    counts: Counter[tuple[str, str]] = Counter()
-    faults = messages = 0
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        first = {id(original): unmutated(original, folder) for original in given}
-        for original, mutation in mutations(given, options.count, options.seed):
-            found = outcome(mutation, original.main, first[id(original)], folder)
-            counts[mutation.kind, found.verdict] += 1
-            if found.verdict == "fault":
-                faults += 1
-                if faults <= options.show:
-                    print(f"FAULT {original.name}, {mutation.kind}, {mutation.detail}: {found.text}")
-            elif found.verdict == "refused" and messages < options.messages:
-                messages += 1
-                print(f"{mutation.kind}, {mutation.detail}: {found.text}")
-    verdicts = ("refused", "changed", "told", "same", "fault")
-    print(f"\n{'':32s}" + "".join(f"{v:>9s}" for v in verdicts))
-    for kind in sorted({kind for kind, _ in counts}):
-        print(f"{kind:32s}" + "".join(f"{counts[kind, v]:9d}" for v in verdicts))
-    total = [sum(n for (_, v), n in counts.items() if v == verdict) for verdict in verdicts]
-    print(f"{'all':32s}" + "".join(f"{n:9d}" for n in total))
-    return 1 if faults else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

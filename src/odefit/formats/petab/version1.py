@@ -85,15 +85,10 @@ def describe(files: PetabFiles, issues: Issues) -> Description:
 
 def aliases(tables: Sequence[Table], issues: Issues) -> dict[str, str]:
     """Return the names in the tables for ids of the model, from the mapping tables."""
-    found: dict[str, str] = {}
-    for table in tables:
-        if not table.require(("petabEntityId", "modelEntityId"), issues):
-            continue
-        for row in table:
-            name, target = row.get("petabEntityId"), row.get("modelEntityId")
-            if name and target:
-                found[name] = target
-    return found
+    required = ("petabEntityId", "modelEntityId")
+    rows = [row for table in tables if table.require(required, issues) for row in table]
+    named = unique(rows, "petabEntityId", issues)
+    return {n: row.get("modelEntityId") for n, row in named.items() if row.get("modelEntityId")}
 
 
 def unique(rows: Sequence[Row], column: str, issues: Issues) -> dict[str, Row]:

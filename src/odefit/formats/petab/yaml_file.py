@@ -60,12 +60,15 @@ def read_files(path: Path, issues: Issues) -> PetabFiles:
         The YAML file cannot be used, or names what odefit does not read.
     """
     raw = _parsed(path)
-    version = _version(raw.get("format_version"))
     notes: list[str] = []
-    if version == 1:
-        found, model = _files_of_version_1(raw, notes)
-    else:
-        found, model = _files_of_version_2(raw, notes)
+    try:
+        version = _version(raw.get("format_version"))
+        if version == 1:
+            found, model = _files_of_version_1(raw, notes)
+        else:
+            found, model = _files_of_version_2(raw, notes)
+    except InputError as error:
+        raise InputError([f"{path}: {message}" for message in error.messages]) from None
     folder = path.parent
     tables: dict[str, tuple[Table, ...]] = {}
     for kind in KINDS:
@@ -100,6 +103,7 @@ def _parsed(path: Path) -> Mapping[str, Any]:
                 raise InputError(
                     f"{path}, line {line}: aliases (*name) are not read; write the value out"
                 )
+        _refuse_doubled(yaml.compose(text, Loader=yaml.SafeLoader), path)
         raw = yaml.safe_load(text)
     except InputError:
         raise
@@ -116,6 +120,23 @@ def _parsed(path: Path) -> Mapping[str, Any]:
             "'format_version: 1' or 'format_version: 2.0.0'"
         )
     return {str(key): value for key, value in raw.items()}
+
+
+def _refuse_doubled(node: Any, path: Path) -> None:
+    """Refuse a key that occurs twice in one mapping: the first value would be lost."""
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        content = getattr(current, "value", None)
+        if not isinstance(content, list):
+            continue
+        pairs = [item for item in content if isinstance(item, tuple)]
+        keys = [str(key.value) for key, _ in pairs]
+        for index, (key, _) in enumerate(pairs):
+            if keys[index] in keys[:index]:
+                line = key.start_mark.line + 1
+                raise InputError(f"{path}, line {line}: the key {shown(keys[index])} occurs twice")
+        pending += [value for _, value in pairs] if pairs else content
 
 
 def _version(value: object) -> Literal[1, 2]:
@@ -200,7 +221,11 @@ def _model(value: object) -> str:
             f"model_files, {name}: odefit reads models in SBML, this is in "
             f"{shown(model.get('language'))}; convert it"
         )
-    return _names(model.get("location"), f"model_files, {name}, location")[0]
+    place = f"model_files, {name}, location"
+    locations = _names(model.get("location"), place)
+    if len(locations) != 1:
+        raise InputError(f"{place}: expected one file, got {len(locations)}")
+    return locations[0]
 
 
 def _names(value: object, place: str) -> list[str]:
