@@ -87,7 +87,8 @@ def own(path: Path, seed: int, limit: float) -> dict[str, Any]:
     }
     if isinstance(nominal, Failure) or not result.solutions:
         return row
-    vector = found.problem.vector({**result.best.initial, **result.best.parameters})
+    values = {**result.best.initial, **result.best.parameters}
+    vector = np.array([values[key] for key in found.problem.keys])
     end = forward.evaluate_cost(vector)
     if not isinstance(end, Failure):
         row["gap"] = 2.0 * (end.cost - nominal.cost)
