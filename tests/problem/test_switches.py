@@ -163,6 +163,28 @@ def test_a_switch_whose_time_an_event_changes_is_triggered() -> None:
     assert assign["__switch1"].evaluate(values, NUMPY) == 1.0
 
 
+@pytest.mark.parametrize(
+    ("events", "steady", "expected"),
+    [
+        # a = 2 at first: on at 2, off again at 3 as it moves to 7, on there.
+        ([Event((3.0,), {"a": 7.0})], False, (0.0, [(2.0, 1.0), (3.0, 0.0), (7.0, 1.0)])),
+        ([Event((1.0,), {"a": "b"})], False, (0.0, [(1.0, 0.0), (5.0, 1.0)])),
+        ([Event((1.0,), {"a": -1.0})], False, (0.0, [(1.0, 1.0)])),
+        ([Event((0.0,), {"a": 0.0})], True, (0.0, [(0.0, 1.0)])),
+        ([Event((0.0,), {"a": 4.0}), Event((6.0,), {"a": "b + 3"})], True,
+         (0.0, [(0.0, 0.0), (4.0, 1.0), (6.0, 0.0), (8.0, 1.0)])),
+    ],
+)  # fmt: skip
+def test_events_that_move_a_switch_to_known_times_leave_it_exact(
+    events: list[Event], steady: bool, expected: tuple[float, list[tuple[float, float]]]
+) -> None:
+    keys = {"events": events, "steady_state": steady}
+    condition = problem("-x*piecewise(p, t > a, q)", **keys).conditions[0]
+    assert not condition.located
+    found = [(t, e["__switch1"].constant) for t, e in condition.events if "__switch1" in e]
+    assert (condition.scalars["__switch1"], found) == expected
+
+
 @pytest.mark.parametrize("condition", ["x > 1", "t^2 < 4", "sin(t) > 0", "t < 5 && x > 0.1"])
 def test_what_the_state_decides_stays_pointwise(condition: str) -> None:
     made = problem(f"-piecewise(1, {condition}, 0)*x")

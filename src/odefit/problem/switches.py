@@ -229,7 +229,14 @@ def _switched(condition: Condition, switches: Sequence[_Switch]) -> Condition:
     events: list[tuple[float, Mapping[str, Expression]]] = []
     located: list[LocatedEvent] = []
     on = ON.expression()
+    followed: set[str] = set()
     for switch in switches:
+        course = _course(switch, condition) if switch.names & assigned else None
+        if course is not None:
+            scalars[switch.name] = course[0]
+            events += course[1]
+            followed.add(switch.name)
+            continue
         if switch.time is None:
             scalars[switch.name] = known_value(switch.now(OFF).expression(), condition.scalars)
             continue
@@ -245,7 +252,7 @@ def _switched(condition: Condition, switches: Sequence[_Switch]) -> Condition:
             scalars[switch.name] = 1.0
         elif condition.t0 <= time < np.inf:
             events.append((time, {switch.name: on}))
-    moved = [s for s in switches if s.names & assigned]
+    moved = [s for s in switches if s.names & assigned and s.name not in followed]
     known = [(t, _with_moved(assign, moved)) for t, assign in condition.events]
     moved_events = (replace(e, assign=_with_moved(e.assign, moved)) for e in condition.located)
     return replace(
@@ -255,6 +262,53 @@ def _switched(condition: Condition, switches: Sequence[_Switch]) -> Condition:
         events=tuple(sorted([*events, *known], key=lambda event: event[0])),
         located=(*located, *moved_events),
     )
+
+
+def _course(
+    switch: _Switch, condition: Condition
+) -> tuple[float, list[tuple[float, Mapping[str, Expression]]]] | None:
+    """Return the course of a switch whose time events at known times move to known times.
+
+    Returns
+    -------
+    tuple or None
+        Its value before any event, and the events that set it; None if unknowns, states or located
+        events have a part in it.
+    """
+    located = {n for event in condition.located for n in event.assign}
+    if switch.time is None or switch.names & located:
+        return None
+    moved = {n for _, assign in condition.events for n in assign}
+    now = dict(condition.scalars)
+    moments: dict[float, dict[str, Bound]] = {}
+    for at, assign in condition.events:
+        for changed in assign.keys() & switch.names:
+            if not assign[changed].names <= now.keys() - moved:
+                return None
+            value = known_value(assign[changed], now)
+            if not isinstance(value, float):
+                return None
+            moments.setdefault(at, {})[changed] = value
+    time = known_value(switch.time.expression(), now)
+    if not isinstance(time, float):
+        return None
+    t0 = condition.t0
+    before = 1.0 if time < t0 or (time == t0 and not condition.steady_start) else 0.0
+    found: list[tuple[float, Mapping[str, Expression]]] = []
+    starts = sorted({t0, *moments})
+    for start, stop in zip(starts, [*starts[1:], np.inf], strict=True):
+        if start in moments:
+            now |= moments[start]
+            time = known_value(switch.time.expression(), now)
+            if not isinstance(time, float):
+                return None
+            state = ON if time <= start else OFF
+            found.append((start, {switch.name: state.expression()}))
+        elif time == start and condition.steady_start:
+            found.append((start, {switch.name: ON.expression()}))
+        if start < time < stop:
+            found.append((time, {switch.name: ON.expression()}))
+    return before, found
 
 
 def _with_moved(
