@@ -178,7 +178,7 @@ def test_a_switch_whose_time_an_event_changes_is_triggered() -> None:
 def test_events_that_move_a_switch_to_known_times_leave_it_exact(
     events: list[Event], steady: bool, expected: tuple[float, list[tuple[float, float]]]
 ) -> None:
-    keys = {"events": events, "steady_state": steady}
+    keys: dict[str, Any] = {"events": events, "steady_state": steady}
     condition = problem("-x*piecewise(p, t > a, q)", **keys).conditions[0]
     assert not condition.located
     found = [(t, e["__switch1"].constant) for t, e in condition.events if "__switch1" in e]
