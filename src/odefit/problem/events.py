@@ -87,7 +87,15 @@ def resolved_events(
                     times.append(time)
         if isinstance(event.when, Expression):
             kinds = "states, inputs, parameters, constants and t"
-            names.refers(event.when, names.everything, f"{at} when", kinds)
+            allowed = {*model.ode, *names.scalars, TIME, *model.inputs}
+            names.refers(event.when, allowed, f"{at} when", kinds)
+            for sign in ("==", "!="):
+                if sign in event.when.functions and event.when.names - names.scalars:
+                    issues.error(
+                        f"{at} when",
+                        f"{event.when.text!r} waits for {sign}, which a trajectory meets at no "
+                        "moment that could be found; write <= or >=",
+                    )
             decided = _decided(event, t0, assigned, scalars)
             if decided is None:
                 found.located.append(

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple, Protocol
 from odefit.problem.arrays import Array
 from odefit.problem.binding import Computed
 from odefit.problem.condition import Condition
-from odefit.problem.errors import InputError
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines import Engines
 from odefit.simulation.failure import Failure
+from odefit.simulation.located_map import LocatedMap
 from odefit.simulation.shared_map import SharedMap, Trunk
 from odefit.simulation.shared_segments import groups_with_equal_starts
 from odefit.simulation.trajectory import ConditionMap, Trajectory
@@ -73,7 +73,7 @@ class _Unit(NamedTuple):
         Numbers of the choices of an engine that it begins with, and its trunk.
     """
 
-    part: ConditionMap | SharedMap
+    part: ConditionMap | LocatedMap | SharedMap
     number: int
     choice: int
     trunk_choice: int
@@ -108,12 +108,15 @@ class ConditionsMap:
     ) -> None:
         self.elsewhere: Elsewhere | None = None
         self._arguments = field, conditions, engines, sensitivities
-        self._single: dict[int, ConditionMap] = {}
+        self._single: dict[int, ConditionMap | LocatedMap] = {}
         self._known: dict[Any, Computed] = {}
         self._units: list[_Unit] = []
         self._trunks = _Trunks()
         self._choices = 0
-        for group in groups_with_equal_starts(field, conditions):
+        located = [[k] for k, c in enumerate(conditions) if c.located]
+        groups = groups_with_equal_starts(field, conditions)
+        together = [[k for k in group if not conditions[k].located] for group in groups]
+        for group in [*filter(None, together), *located]:
             first = self._choices
             if len(group) == 1:
                 self._units.append(_Unit(self.single(group[0]), group[0], first, first))
@@ -129,15 +132,13 @@ class ConditionsMap:
         """Number of units."""
         return len(self._units)
 
-    def single(self, number: int) -> ConditionMap:
+    def single(self, number: int) -> ConditionMap | LocatedMap:
         """Return the forward map of one condition."""
         if number not in self._single:
             field, conditions, engines, sensitivities = self._arguments
-            if conditions[number].located:
-                raise InputError("events at times that depend on the unknowns are not ready yet")
-            self._single[number] = ConditionMap(
-                field, conditions[number], engines, sensitivities, known=self._known
-            )
+            condition = conditions[number]
+            made = LocatedMap if condition.located else ConditionMap
+            self._single[number] = made(field, condition, engines, sensitivities, known=self._known)
         return self._single[number]
 
     def __call__(
@@ -156,7 +157,7 @@ class ConditionsMap:
             The choice of an engine, as the evaluation before has returned it.
         """
         first = self._units[0]
-        if isinstance(first.part, ConditionMap) and len(self._units) == 1:
+        if not isinstance(first.part, SharedMap) and len(self._units) == 1:
             only = first.part(vector, None, choice)
             return only if isinstance(only, Failure) else [only]
         trunks, known = _Trunks(), {}
@@ -227,7 +228,7 @@ def _integrate(
 ) -> UnitOutcome:
     """Integrate a unit; `chained` if it begins with what its trunk has found, not with its own."""
     choice = choices[unit.choice]
-    if isinstance(unit.part, ConditionMap):
+    if not isinstance(unit.part, SharedMap):
         trajectory = unit.part(vector, None, choice)
         after = trajectory.choice
         if isinstance(trajectory, Failure):

@@ -10,8 +10,8 @@ import numpy as np
 
 from odefit.problem.algebras import DUAL, Dual
 from odefit.problem.arrays import Array, IntArray
-from odefit.problem.binding import Binding, Computed, scalar_value, unknowns_of
-from odefit.problem.condition import Condition
+from odefit.problem.binding import Binding, Bound, Computed, scalar_value, unknowns_of
+from odefit.problem.condition import Condition, LocatedEvent
 from odefit.problem.expressions import TIME, Expression
 from odefit.problem.gradients import Gradient
 from odefit.problem.vector_field import SensitivityPattern, VectorField
@@ -168,12 +168,17 @@ class Propagation:
         vector: Array,
         sizes: Array,
         before: Values,
+        clock: Mapping[str, Array] | None = None,
     ) -> Values:
-        """Return the values after an event, all of them computed from the values before."""
+        """Return the values after an event, all of them computed from the values before.
+
+        `clock` has the changes of the time and of inputs by name, each of shape (m,), where the
+        time of the event changes along the directions.
+        """
         key = id(assignment)  # the condition keeps it
         if key not in self._events:
             self._events[key] = _Event(self.field, self.condition, assignment, self._indices)
-        return self._events[key](time, vector, sizes, before)
+        return self._events[key](time, vector, sizes, before, clock)
 
     def integrate(
         self, segment: Segment, now: Values, guess: Array, choice: EngineChoice
@@ -277,7 +282,7 @@ class _Event:
         self._binding = Binding([known[n] for n in self._others], known)
         self._inputs = sorted(names & condition.inputs.keys())
         self._names = names
-        moving = {*self._states, *self._scalars}
+        moving = {*self._states, *self._scalars, TIME, *self._inputs}
         moving |= {n for n in self._others if unknowns_of(known[n], known)}
         constants = {n: e.constant for n, e in assignment.items() if e.constant is not None}
         self._gradients = [
@@ -292,7 +297,14 @@ class _Event:
         ]
         self._moves_states = bool(assignment.keys() & self._states.keys())
 
-    def __call__(self, time: float, vector: Array, sizes: Array, before: Values) -> Values:
+    def __call__(
+        self,
+        time: float,
+        vector: Array,
+        sizes: Array,
+        before: Values,
+        clock: Mapping[str, Array] | None,
+    ) -> Values:
         """Return the values after the event."""
         new = before._replace(
             scalars=before.scalars.copy(), scalar_sensitivities=before.scalar_sensitivities.copy()
@@ -309,7 +321,7 @@ class _Event:
         if not self._gradients:
             return new
         values: dict[str, Any] = {TIME: np.float64(time)}
-        rows: dict[str, Array] = {}
+        rows: dict[str, Array] = dict(clock or {})
         for name in self._names:
             if name in self._states:
                 i = self._states[name]
@@ -327,7 +339,9 @@ class _Event:
             value, partials = gradient(values)
             changes = np.zeros(len(self._unknowns))
             for other, partial in partials.items():
-                row = rows[other]
+                row = rows.get(other)
+                if row is None:
+                    continue  # the time and inputs, of an event at a known time
                 if np.isfinite(partial):
                     changes += partial * row
                 else:
@@ -368,6 +382,11 @@ def _reach(field: VectorField, condition: Condition, every: set[int]) -> dict[st
     reach = {name: unknowns_of(bound, scalars) for name, bound in scalars.items()}
     states = set(field.states)
     assignments = [(name, e) for event in condition.assignments for name, e in event.items()]
+    for event in condition.located:
+        moves = _moves(event, scalars, every)
+        for name, expression in event.assign.items():
+            if name in reach and moves and expression.names & {TIME, *condition.inputs}:
+                reach[name] = reach[name] | moves
     changed = True
     while changed:
         changed = False
@@ -381,3 +400,8 @@ def _reach(field: VectorField, condition: Condition, every: set[int]) -> dict[st
                 reach[name] = reach[name] | own
                 changed = True
     return reach
+
+
+def _moves(event: LocatedEvent, scalars: Mapping[str, Bound], every: set[int]) -> set[int]:
+    """Return the unknowns that the time of an event may depend on."""
+    return every if event.time is None else unknowns_of(event.time, scalars)

@@ -1,0 +1,480 @@
+"""Trajectories of a condition with events whose times depend on the unknowns or on the states.
+
+The time tau of an event is located anew for each vector of unknowns. Where it is an expression, its
+derivative tau' by an unknown follows from that. Where a condition triggers the event, tau is the
+root of a comparison g(t, x, p), and tau' = -(dg/dtheta)/(dg/dt) along the trajectory. At the event
+the states jump from x- to x+ = h(tau, x-, p); their sensitivities become (Rozenvasser 1967)
+
+    S+ = h_x (S- + f- tau') + h_t tau' + h_p P- - f+ tau'.
+
+Where two events coincide, or an event and a measurement, derivatives are those from one side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from odefit.problem.arrays import Array, BoolArray
+from odefit.problem.binding import Binding, Computed, dynamic_unknowns
+from odefit.problem.condition import Condition
+from odefit.problem.errors import InputError
+from odefit.problem.expressions import TIME
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.engine import EngineFailure, SegmentSolution
+from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.engines import Engines
+from odefit.simulation.failure import Failure
+from odefit.simulation.moving import MovingExpression, input_rate, rates_of
+from odefit.simulation.propagation import Beginning, Propagation, Values
+from odefit.simulation.recording import Recording
+from odefit.simulation.segments import segment_between
+from odefit.simulation.trajectory import Trajectory, switched_scalars
+from odefit.simulation.triggers import cubic_root, near_extrema, triggers_of
+from odefit.simulation.walk import Moment, StoppedError, Walk
+
+MAX_TRIGGERED = 1000
+"""Triggered events of one trajectory; with more they follow each other ever faster."""
+
+MONITORED = 64
+"""Points between which changes of conditions are looked for, in the time ahead."""
+
+REFINEMENTS = 6
+"""How often points are added where a condition may have changed twice between two."""
+
+LOOK_AHEAD = 4.0
+"""The time ahead, after a triggered event, in times since the last one."""
+
+ROUNDING = 1e-13
+"""Differences of times, relative to the time or the time span, that count as none."""
+
+NOISE = 1e-9
+"""The same, where roots are found among the errors of an integration."""
+
+ROOT_STEPS = 60
+"""Steps of the search for a root, each of which integrates from the last point before it."""
+
+
+class LocatedMap:
+    """The forward map of one condition with located events.
+
+    Parameters
+    ----------
+    field, condition, engines, sensitivities, minimal_sizes, known
+        The arguments are those of :class:`odefit.simulation.trajectory.ConditionMap`.
+
+    Attributes
+    ----------
+    field, condition
+        The arguments.
+    unknowns
+        Unknowns that the sensitivities are with respect to.
+    """
+
+    def __init__(
+        self,
+        field: VectorField,
+        condition: Condition,
+        engines: Engines,
+        sensitivities: bool = True,
+        minimal_sizes: Array | None = None,
+        known: dict[Any, Computed] | None = None,
+    ) -> None:
+        self.field, self.condition = field, condition
+        active = sorted(dynamic_unknowns(condition, field.scalars)) if sensitivities else []
+        self.unknowns = tuple(active)
+        self._indices = np.array(active, dtype=np.intp)
+        self._propagation = Propagation(
+            field, condition, engines, active, minimal_sizes, known=known
+        )
+        self._switched = switched_scalars(field, condition)
+        self._guess = np.array([condition.algebraic_guess[z] for z in field.algebraic])
+        self._timed = [e for e in condition.located if e.time is not None]
+        times = [e.time for e in self._timed if e.time is not None]
+        self._times = Binding(times, condition.scalars, known)
+        self._comparisons, self._triggers = triggers_of(condition)
+        self._differences = [
+            MovingExpression(c.difference, field, condition, self._indices)
+            for c in self._comparisons
+        ]
+
+    def __call__(
+        self, vector: Array, times: Array | None = None, choice: EngineChoice = UNDECIDED
+    ) -> Trajectory | Failure:
+        """Return the trajectory at `times` (the data times), or why there is none.
+
+        Parameters
+        ----------
+        vector
+            Unknowns of the problem, shape (unknowns,).
+        times
+            Times, increasing, not before t0.
+        choice
+            The choice of an engine, as the integration before has returned it.
+
+        Raises
+        ------
+        InputError
+            A steady state is wanted while conditions are watched.
+        """
+        at = self.condition.times if times is None else times
+        if len(at) and np.isinf(at[-1]) and self._triggers:
+            raise InputError(
+                f'experiment "{self.condition.name}": measurements at t = inf cannot be taken '
+                "beside events with when, which might happen at any time before"
+            )
+        with np.errstate(all="ignore"):
+            try:
+                return _Run(self, vector, at, choice).trajectory()
+            except StoppedError as stopped:
+                return Failure(
+                    self.condition.name, float(stopped.time), stopped.reason, stopped.choice
+                )
+
+
+class _Run:
+    """One evaluation of a :class:`LocatedMap`."""
+
+    def __init__(
+        self, whole: LocatedMap, vector: Array, times: Array, choice: EngineChoice
+    ) -> None:
+        self.whole, self.vector, self.times, self.choice = whole, vector, times, choice
+        self.propagation = whole._propagation
+        self.sizes = self.propagation.sizes(vector)
+        shape = len(whole.field.states), len(whole.field.algebraic), len(whole.unknowns)
+        self.recording = Recording(times, shape, whole._switched)
+        t0 = whole.condition.t0
+        self.end = float(times[-1]) if len(times) else t0
+        finite = times[np.isfinite(times)]
+        self.span = float(finite[-1] - t0) if len(finite) and finite[-1] > t0 else 1.0
+
+    # The trajectory ---------------------------------------------------------------------------
+
+    def trajectory(self) -> Trajectory:
+        """Return the trajectory."""
+        whole = self.whole
+        t0 = whole.condition.t0
+        begun = self.propagation.begin(self.vector, self.sizes, whole._guess)
+        if isinstance(begun, EngineFailure):
+            raise StoppedError(begun.time, begun.reason, self.choice)
+        flags = np.zeros(len(whole._comparisons), dtype=bool)
+        walk = Walk(t0, begun.values, begun.algebraic, self.choice, flags, self.end - t0)
+        self.recording.moment(t0, begun)
+        schedule = self._schedule()
+        walk.flags = self._flags(walk)
+        before = self._truths(walk.flags)
+        before &= np.array([t.event.initially for t in whole._triggers], dtype=bool)
+        self._happen(walk, schedule.pop(t0, []), before)
+        while walk.time < self.end:
+            stop = min([t for t in schedule if t <= self.end], default=self.end)
+            if whole._triggers:
+                while walk.time < stop:
+                    self._watch(walk, stop)
+            else:
+                self._proceed(walk, stop)
+            moments = schedule.pop(walk.time, [])
+            if walk.time < self.end or any(m.measured_after for m in moments):
+                self._happen(walk, moments, self._truths(walk.flags))
+        return self.recording.trajectory(whole.unknowns, self.sizes, walk.choice)
+
+    def _schedule(self) -> dict[float, list[Moment]]:
+        """Return the events at known times and at those that are expressions, by time."""
+        condition = self.whole.condition
+        schedule: dict[float, list[Moment]] = {}
+        for time, assign in condition.events:
+            after = time in condition.measured_after
+            schedule.setdefault(time, []).append(Moment(assign, None, after))
+        located, changes = self.whole._times.at(self.vector, self.whole._indices)
+        for event, time, change in zip(
+            self.whole._timed, located.tolist(), changes * self.sizes, strict=True
+        ):
+            if condition.t0 <= time <= self.end and np.isfinite(time):
+                at = self._stop_at(time, schedule)
+                moment = Moment(event.assign, change, event.measured_after)
+                schedule.setdefault(at, []).append(moment)
+        return schedule
+
+    def _stop_at(self, time: float, schedule: Mapping[float, Any]) -> float:
+        """Return the time, or one that it differs from by rounding alone."""
+        near = ROUNDING * max(abs(time), self.span)
+        for other in (self.whole.condition.t0, *schedule, *self.times.tolist()):
+            if abs(other - time) <= near:
+                return float(other)
+        return time
+
+    # One span ---------------------------------------------------------------------------------
+
+    def _proceed(self, walk: Walk, stop: float) -> None:
+        """Integrate to the next stop, and keep what is wanted on the way."""
+        wanted = self.times[(self.times > walk.time) & (self.times <= stop)]
+        found = self._integrated(walk, np.unique(np.append(wanted, stop)))
+        self.recording.part(walk.now, found, wanted, np.arange(len(wanted)))
+        self._move(walk, stop, found, -1)
+
+    def _integrated(self, walk: Walk, times: Array) -> SegmentSolution:
+        segment = segment_between(self.whole.condition, self.whole.field.inputs, walk.time, times)
+        found, walk.choice = self.propagation.integrate(
+            segment, walk.now, walk.algebraic, walk.choice
+        )
+        if isinstance(found, EngineFailure):
+            reason = self.propagation.explain(found, self.vector, walk.now, segment)
+            raise StoppedError(found.time, reason, walk.choice)
+        return found
+
+    def _move(self, walk: Walk, time: float, found: SegmentSolution, place: int) -> None:
+        walk.time = time
+        walk.now = walk.now._replace(
+            states=found.states[place], sensitivities=found.sensitivities[place]
+        )
+        if len(walk.algebraic):
+            walk.algebraic = found.algebraic[place]
+
+    # Watching conditions ----------------------------------------------------------------------
+
+    def _watch(self, walk: Walk, stop: float) -> None:
+        """Integrate to the next stop, or to the next triggered event, which then happens."""
+        whole, end = self.whole, min(stop, walk.time + max(walk.ahead, NOISE * self.span))
+        if end > stop - NOISE * (stop - walk.time):
+            end = stop
+        start, wanted = walk.time, self.times[(self.times > walk.time) & (self.times <= end)]
+        early = np.geomspace(1e-6, 1.0 / MONITORED, 8, endpoint=False)
+        fractions = np.concatenate([early, np.linspace(0.0, 1.0, MONITORED + 1)[1:]])
+        inside = start + fractions * (end - start)
+        grid = np.unique(np.concatenate([wanted, inside[inside < end], [end]]))
+        for _ in range(REFINEMENTS):
+            found = self._integrated(walk, grid)
+            times, values, rates = self._differences(walk, grid, found)
+            more = [near_extrema(times, v, r) for v, r in zip(values, rates, strict=True)]
+            added = np.setdiff1d(np.concatenate([np.zeros(0), *more]), grid)
+            if not len(added):
+                break
+            grid = np.union1d(grid, added)
+        else:
+            found = self._integrated(walk, grid)
+            times, values, rates = self._differences(walk, grid, found)
+        holds = np.array([c.holds(v) for c, v in zip(whole._comparisons, values, strict=True)])
+        holds[:, 0] = walk.flags  # at the start rounding would decide
+        truths = np.array([np.broadcast_to(t.holds(holds), times.shape) for t in whole._triggers])
+        fired = np.flatnonzero((truths[:, 1:] & ~truths[:, :-1]).any(axis=0))
+        last = int(fired[0]) if len(fired) else len(grid)  # grid points before the first event
+        kept = np.flatnonzero(np.isin(grid[:last], wanted))
+        self.recording.part(walk.now, found, grid[kept], kept)
+        if last:
+            self._move(walk, float(grid[last - 1]), found, last - 1)
+        walk.flags = holds[:, last]
+        if len(fired):
+            ends = slice(last, last + 2)
+            self._fire(walk, times[ends], values[:, ends], rates[:, ends], holds[:, ends])
+            walk.ahead = LOOK_AHEAD * max(walk.time - start, NOISE * self.span)
+        else:
+            walk.ahead *= LOOK_AHEAD
+
+    def _differences(
+        self, walk: Walk, grid: Array, found: SegmentSolution
+    ) -> tuple[Array, Array, Array]:
+        """Return times from where the walk stands, and compared quantities with their rates."""
+        times = np.append(walk.time, grid)
+        states = np.concatenate([walk.now.states[None], found.states])
+        algebraic = np.concatenate([walk.algebraic[None], found.algebraic])
+        scalars = walk.now.scalars
+        inputs = self.whole.condition.inputs
+        speeds = rates_of(self.whole.field, inputs, times, states, scalars, algebraic)
+        values, rates = [], []
+        for difference in self.whole._differences:
+            values.append(difference.along(times, self.vector, states, scalars))
+            # The chain rule by a difference along the tangent, exact enough to find extrema.
+            h = 1e-7 * np.maximum(np.abs(times), self.span)
+            after = difference.along(times + h, self.vector, states + h[:, None] * speeds, scalars)
+            rates.append((after - values[-1]) / h)
+        return times, np.array(values), np.array(rates)
+
+    def _fire(
+        self, walk: Walk, times: Array, values: Array, rates: Array, holds: BoolArray
+    ) -> None:
+        """Find the first of the changes between two times that triggers an event: it happens."""
+        whole, before = self.whole, self._truths(walk.flags)
+        changed = np.flatnonzero(holds[:, 0] != holds[:, 1])
+        roots = [cubic_root(whole._comparisons[k], times, values[k], rates[k]) for k in changed]
+        flags = walk.flags.copy()
+        driver = int(changed[0])
+        for place in np.argsort(roots, kind="stable"):
+            driver = int(changed[place])
+            flags[driver] = not flags[driver]
+            if (self._truths(flags) & ~before).any():
+                break
+        guess = cubic_root(whole._comparisons[driver], times, values[driver], rates[driver])
+        self._to_root(walk, driver, float(times[1]), guess)
+        walk.flags = flags
+        soon = ROUNDING * max(abs(walk.time), self.span)
+        stuck = walk.last[0] == driver and walk.time - walk.last[1] <= soon
+        self._count(walk, before, MAX_TRIGGERED if stuck else 1)
+        walk.last = driver, walk.time
+        moving = whole._differences[driver]
+        speed = self._rates(walk.time, walk.now, walk.algebraic)
+        there = moving(walk.time, self.vector, self.sizes, walk.now, speed)
+        if there.rate == 0.0 and there.changes.any():
+            raise StoppedError(
+                walk.time,
+                f"the condition {self._text(before, flags)} becomes true where nothing moves, so "
+                "that the time of its event has no derivative",
+                walk.choice,
+            )
+        change = -there.changes / there.rate if len(self.sizes) else np.zeros(0)
+        truths = self._truths(flags)
+        moments = [
+            Moment(t.event.assign, change, t.event.measured_after)
+            for t, now, was in zip(whole._triggers, truths, before, strict=True)
+            if now and not was
+        ]
+        self._happen(walk, moments, truths, driver)
+
+    def _to_root(self, walk: Walk, driver: int, high: float, guess: float) -> None:
+        """Move to where a comparison changes, by Newton's method within a bracket."""
+        comparison = self.whole._comparisons[driver]
+        moving = self.whole._differences[driver]
+        start, before = walk.time, bool(walk.flags[driver])
+        small = ROUNDING * max(abs(high), self.span)
+        low, time, last = start, guess, np.inf
+        for step in range(ROOT_STEPS):
+            if time - start <= small:
+                return  # an event at the very beginning of the span
+            found = self._integrated(walk, np.array([time]))
+            there = walk.now._replace(
+                states=found.states[-1], sensitivities=found.sensitivities[-1]
+            )
+            speed = self._rates(time, there, found.algebraic[-1])
+            at = moving(time, self.vector, self.sizes, there, speed)
+            if bool(comparison.holds(at.value)) == before:
+                low = time
+            else:
+                high = time
+            change = -at.value / at.rate if at.rate else 0.0
+            settled = step >= 3 and abs(change) > 0.5 * last and abs(change) < NOISE * self.span
+            if at.value == 0.0 or abs(change) <= small or high - low <= small or settled:
+                break
+            last, time = abs(change), time + change
+            if not low < time < high:
+                time = 0.5 * (low + high)
+        at_data = self.times[(self.times > start) & (self.times <= time)]
+        if len(at_data):
+            found = self._integrated(walk, np.unique(np.append(at_data, time)))
+            self.recording.part(walk.now, found, at_data, np.arange(len(at_data)))
+        self._move(walk, time, found, -1)
+
+    # Events -----------------------------------------------------------------------------------
+
+    def _happen(
+        self, walk: Walk, moments: list[Moment], before: BoolArray, driver: int = -1
+    ) -> None:
+        """Let events happen, and those that they trigger; conditions held `before` or not.
+
+        `driver` is the comparison whose change has triggered them.
+        """
+        whole = self.whole
+        after, waiting = False, moments
+        while True:
+            values = self._values(walk) if waiting else None
+            for moment in waiting:
+                self._apply(walk, moment)
+                after |= moment.measured_after
+            walk.flags = self._flags(walk, values, driver)
+            truths = self._truths(walk.flags)
+            change = waiting[-1].change if waiting else None
+            waiting = [
+                Moment(t.event.assign, change, t.event.measured_after)
+                for t, now, was in zip(whole._triggers, truths, before, strict=True)
+                if now and not was
+            ]
+            if not waiting:
+                break
+            self._count(walk, before)
+            before = truths
+        if after:
+            solved = self._consistent(walk.time, walk.now, walk.algebraic)
+            self.recording.moment(walk.time, Beginning(walk.now, *solved))
+
+    def _apply(self, walk: Walk, moment: Moment) -> None:
+        """Let one event happen, with the jump of the sensitivities."""
+        now, time = walk.now, walk.time
+        if moment.change is None or not moment.change.any():
+            walk.now = self.propagation.after_event(
+                moment.assign, time, self.vector, self.sizes, now
+            )
+            return
+        change = moment.change
+        speed = self._rates(time, now, walk.algebraic)
+        moved = now._replace(sensitivities=now.sensitivities + np.outer(speed, change))
+        clock = {TIME: change}
+        for name, given in self.whole.condition.inputs.items():
+            clock[name] = input_rate(given, time) * change
+        after = self.propagation.after_event(
+            moment.assign, time, self.vector, self.sizes, moved, clock
+        )
+        algebraic = self._consistent(time, after, walk.algebraic)[0]
+        speed = self._rates(time, after, algebraic)
+        walk.now = after._replace(sensitivities=after.sensitivities - np.outer(speed, change))
+        walk.algebraic = algebraic
+
+    def _consistent(self, time: float, now: Values, guess: Array) -> tuple[Array, Array]:
+        solved = self.propagation.consistent(time, self.vector, now, guess)
+        if isinstance(solved, EngineFailure):
+            raise StoppedError(solved.time, solved.reason, self.choice)
+        return solved
+
+    def _rates(self, time: float, now: Values, algebraic: Array) -> Array:
+        """Return the derivatives of the states in time, shape (n,)."""
+        inputs, at = self.whole.condition.inputs, np.array([time])
+        states = now.states[None]
+        found = rates_of(self.whole.field, inputs, at, states, now.scalars, algebraic[None])
+        return np.asarray(found[0])
+
+    def _values(self, walk: Walk) -> Array:
+        """Return the compared quantities, shape (comparisons,)."""
+        at, states = np.array([walk.time]), walk.now.states[None]
+        return np.array(
+            [d.along(at, self.vector, states, walk.now.scalars)[0] for d in self.whole._differences]
+        )
+
+    def _flags(self, walk: Walk, before: Array | None = None, driver: int = -1) -> BoolArray:
+        """Return which comparisons hold from now on.
+
+        One that has just changed, the `driver` above all, stands at zero but for rounding; then its
+        rate decides, unless an event has moved it there: `before` has the quantities just before.
+        """
+        whole = self.whole
+        values = self._values(walk)
+        flags = np.array(
+            [bool(c.holds(v)) for c, v in zip(whole._comparisons, values, strict=True)], dtype=bool
+        )
+        if before is None or not len(values):
+            return flags
+        speed = self._rates(walk.time, walk.now, walk.algebraic)
+        near = NOISE * max(abs(walk.time), self.span)
+        for k, moving in enumerate(whole._differences):
+            rate = moving(walk.time, self.vector, self.sizes, walk.now, speed).rate
+            small = near * abs(rate)
+            at_zero = k == driver or abs(values[k]) <= small
+            if at_zero and abs(values[k] - before[k]) <= small and rate:
+                flags[k] = bool(whole._comparisons[k].holds(rate))
+        return flags
+
+    def _truths(self, flags: BoolArray) -> BoolArray:
+        return np.array([bool(t.holds(flags)) for t in self.whole._triggers], dtype=bool)
+
+    def _text(self, before: BoolArray, flags: BoolArray) -> str:
+        for trigger, was in zip(self.whole._triggers, before, strict=True):
+            if not was and trigger.holds(flags) and trigger.event.when is not None:
+                return repr(trigger.event.when.text)
+        return "of an event"
+
+    def _count(self, walk: Walk, before: BoolArray, more: int = 1) -> None:
+        walk.triggered += more
+        if walk.triggered > MAX_TRIGGERED:
+            raise StoppedError(
+                walk.time,
+                f"the condition {self._text(before, walk.flags)} triggers events without end, more "
+                f"than {MAX_TRIGGERED} or ever faster ones; let it be true from a margin on",
+                walk.choice,
+            )
