@@ -37,7 +37,7 @@ def problem(data: Any, noise: Any, parameters: Any = None) -> Problem:
         (X, {"x": {"transform": "log"}}),
         ({**XY, "y_sd": [1, 1]}, {"y": {"relative": 0.1}, "x": {"sd": 1}}),
     ],
-    ids=range(8),
+    ids=range(9),
 )
 def test_noise_that_fits_the_data_is_accepted(data: Any, noise: Any) -> None:
     assert problem(data, noise).size > 0
