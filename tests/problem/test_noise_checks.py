@@ -57,7 +57,7 @@ def test_noise_that_fits_the_data_is_accepted(data: Any, noise: Any) -> None:
         (XY, {"y": 0.5}, "[noise] y: expected a table"),
         (X, [0.5], "[noise]: expected a table (in Python a dict), got a list"),
     ],
-    ids=range(11),
+    ids=range(10),
 )
 def test_a_mistake_gives_one_message(data: Any, noise: Any, message: str) -> None:
     with pytest.raises(InputError) as caught:
