@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from odefit import library
 from odefit.fit import fit
 from odefit.formats.loading import load
+from odefit.formats.saving import save
 from odefit.methods import Control, MultiStart, Progress, SingleShooting, Start, Status
 from odefit.methods.registry import METHODS
 from odefit.problem import (
@@ -110,6 +111,7 @@ __all__ = [
     "load_result",
     "lyapunov_exponents",
     "read_sbml",
+    "save",
     "simulate",
 ]
 

@@ -110,6 +110,15 @@ def check(options: argparse.Namespace) -> int:
     return DONE
 
 
+def convert(options: argparse.Namespace) -> int:
+    """Run ``odefit convert``: write a problem in another format."""
+    from odefit.formats.loading import load
+    from odefit.formats.saving import save
+
+    print(save(load(options.problem, nominal=options.nominal), options.target))
+    return DONE
+
+
 def simulate(options: argparse.Namespace) -> int:
     """Run ``odefit simulate``: print or write the trajectories."""
     from odefit.formats.loading import load

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from odefit.assessment.parts import INTERVAL_CHOICES
-from odefit.cli.commands import DONE, INTERRUPTED, UNUSABLE, check, compare, fit, simulate
+from odefit.cli.commands import (
+    DONE,
+    INTERRUPTED,
+    UNUSABLE,
+    check,
+    compare,
+    convert,
+    fit,
+    simulate,
+)
 from odefit.cli.profile import profile
 from odefit.methods.registry import METHODS, OPTIONS
 from odefit.problem.errors import InputError
@@ -50,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_compare(commands)
     _add_check(commands)
     _add_simulate(commands)
+    _add_convert(commands)
     return parser
 
 
@@ -184,6 +194,18 @@ def _add_simulate(commands: Any) -> None:
         "--times", metavar="FROM:TO:COUNT", help="other times than those of the data"
     )
     parser.add_argument("--csv", metavar="FILE", type=Path, help="write to this file")
+    _add_nominal(parser)
+
+
+def _add_convert(commands: Any) -> None:
+    parser = commands.add_parser(
+        "convert",
+        help="write a problem in another format",
+        description="Write a problem as a problem file with CSV tables, or as PEtab, version 2.",
+    )
+    parser.set_defaults(run=convert)
+    parser.add_argument("problem", metavar="PROBLEM.toml|PETAB.yaml")
+    parser.add_argument("target", metavar="NEW.toml|NEW.yaml|FOLDER")
     _add_nominal(parser)
 
 

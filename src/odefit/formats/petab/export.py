@@ -1,0 +1,409 @@
+"""A problem in the words of PEtab, version 2: rows of its tables and equations of its model."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from odefit.formats.petab.formula_text import FORMULAS, Formula, identifier
+from odefit.problem.arrays import Array
+from odefit.problem.binding import bound_value
+from odefit.problem.condition import Condition, Series
+from odefit.problem.experiment import Input
+from odefit.problem.expressions import TIME, Expression
+from odefit.problem.issues import Issues
+from odefit.problem.noise import Noise
+from odefit.problem.parameters import Parameter
+from odefit.problem.preparation import Definition
+from odefit.problem.problem import Problem
+from odefit.problem.resolution import resolve
+from odefit.problem.sbml.sbml_writing import SbmlEquations
+from odefit.problem.vector_field import VectorField
+
+DELAY = 1e-12
+"""By this part of the time span an event comes later, if a measurement at its very time does not
+see it: periods of PEtab begin before a measurement at their time."""
+
+EXPERIMENT = "experiment_number"
+"""The parameter that tells experiments apart in inputs that differ between them."""
+
+
+class Export:
+    """The translation of a problem.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+
+    Attributes
+    ----------
+    issues
+        What PEtab has no words for.
+    unknowns
+        The ids of the unknowns, in their order.
+    nominal
+        Their nominal values by id: guesses, or else some value between the bounds.
+    equations
+        The model.
+    observables, conditions, experiments, measurements
+        Rows of the tables.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.issues = Issues()
+        self.problem = problem
+        self.model = problem.given
+        definition = Definition(
+            self.model, problem.parameters, problem.initial, problem.noise, problem.experiments
+        )
+        _, self._resolved = resolve(definition, Issues())  # before switches are made
+        self._taken = {identifier(n) for n in self._names()}
+        self._ids = self._experiment_ids()
+        self.unknowns = [self._unknown_id(k) for k in range(len(problem.unknowns))]
+        given = [u.parameter for u in problem.unknowns]
+        self.nominal: dict[str, float] = {
+            name: _inside(p) if p.guess is None else p.guess
+            for name, p in zip(self.unknowns, given, strict=True)
+        }
+        self._unknown_formulas = [Formula(name) for name in self.unknowns]
+        self.observables: list[list[Any]] = []
+        self.conditions: list[list[Any]] = []
+        self.experiments: list[list[Any]] = []
+        self.measurements: list[list[Any]] = []
+        self._values: dict[str, Formula] = {
+            n: Formula(identifier(n)) for n in self._names() if n not in self.model.observables
+        }
+        self._values |= {n: Formula(identifier(n)) for n in self.model.ode}
+        self._values[TIME] = Formula("time")
+        self._changing = self._changing_scalars()
+        self._indexed = any(not self._same_input(name) for name in self.model.inputs)
+        for number, condition in enumerate(self._resolved):
+            self._experiment(number, condition)
+        for name in self.model.observables:
+            self._observable(name)
+        self.equations = self._equations()
+
+    # Names ----------------------------------------------------------------------------------------
+
+    def _names(self) -> set[str]:
+        model = self.model
+        names = {*model.ode, *model.algebraic, *model.inputs, *model.observables}
+        return names | {n for c in self._resolved for n in c.scalars}
+
+    def _free(self, wanted: str) -> str:
+        """Return an id like the one that is wanted, which nothing else has."""
+        found = re.sub(r"\W", "_", wanted) or "_"
+        found = identifier(found if not found[0].isdigit() else f"_{found}")
+        while found in self._taken:
+            found += "_"
+        self._taken.add(found)
+        return found
+
+    def _experiment_ids(self) -> dict[str, str]:
+        ids: dict[str, str] = {}
+        for condition in self._resolved:
+            wanted = re.sub(r"\W", "_", condition.name) or "_"
+            wanted = wanted if not wanted[0].isdigit() else f"_{wanted}"
+            while wanted in ids.values():
+                wanted += "_"
+            ids[condition.name] = wanted
+        return ids
+
+    def _unknown_id(self, number: int) -> str:
+        unknown = self.problem.unknowns[number]
+        if unknown.kind == "parameter" and unknown.experiment is None:
+            return identifier(unknown.name)
+        own = "" if unknown.experiment is None else f"_{self._ids[unknown.experiment]}"
+        if unknown.kind == "noise":
+            return self._free(unknown.name)
+        start = "_0" if unknown.kind == "initial" else ""
+        return self._free(f"{unknown.name}{start}{own}")
+
+    # Values ---------------------------------------------------------------------------------------
+
+    def _text(self, expression: Expression) -> str:
+        return str(expression.evaluate(self._values, FORMULAS).text)
+
+    def _bound(self, bound: int | float | Expression, condition: Condition) -> str:
+        """Return a value as a formula in unknowns and numbers."""
+        found: Formula = bound_value(bound, condition.scalars, self._unknown_formulas, FORMULAS)
+        return found.text
+
+    def _fixed(self, name: str) -> bool:
+        given = self.problem.parameters.get(name)
+        return isinstance(given, Parameter) and given.fixed is not None
+
+    def _changing_scalars(self) -> dict[str, list[str]]:
+        """Return the scalars that are no rows of the parameter table, by experiment."""
+        found = {}
+        for name in self._resolved[0].scalars:
+            texts = [self._bound(c.scalars[name], c) for c in self._resolved]
+            switched = any(name in assign for c in self._resolved for assign in c.assignments)
+            if texts[0] == identifier(name) and len(set(texts)) == 1:
+                if switched:
+                    self.issues.error(
+                        f"[parameters] {name}", "an event assigns it: PEtab 2 cannot say that"
+                    )
+            elif not (self._fixed(name) and len(set(texts)) == 1 and not switched):
+                found[name] = texts
+        return found
+
+    def _equations(self) -> SbmlEquations:
+        model = self.model
+        switched = {n for c in self._resolved for assign in c.assignments for n in assign}
+        constants: dict[str, float | None] = {}
+        variables: dict[str, float | None] = {}
+        for name in self._resolved[0].scalars:
+            texts = self._changing.get(name)
+            if texts is None:
+                fixed = self.problem.parameters[name].fixed
+                known = self.nominal.get(identifier(name))
+                constants[identifier(name)] = known if fixed is None else fixed
+                continue
+            first = self._resolved[0].scalars[name]
+            value = first if isinstance(first, float) else None
+            if len(set(texts)) == 1 and value is not None and name not in switched:
+                constants[identifier(name)] = value
+            else:
+                variables[identifier(name)] = 0.0 if value is None else value
+        for unknown, name in zip(self.problem.unknowns, self.unknowns, strict=True):
+            if unknown.kind == "initial":
+                constants.setdefault(name, self.nominal[name])
+        if self._indexed:
+            variables[EXPERIMENT] = 0.0
+        assigned = {identifier(name): self._input(name) for name in model.inputs}
+        field = VectorField.of(model, self._resolved)
+        algebraic: list[str] = []
+        if field.elimination is None:
+            algebraic = [self._text(e) for e in model.algebraic.values()]
+        else:
+            assigned |= self._eliminated(field.elimination)
+        guesses = self._resolved[0].algebraic_guess
+        return SbmlEquations(
+            constants,
+            variables,
+            {identifier(n): self._text(e) for n, e in model.ode.items()},
+            {identifier(n): self._start(n) for n in model.ode},
+            assigned,
+            algebraic,
+            {identifier(n): guesses[n] for n in model.algebraic} if algebraic else {},
+        )
+
+    def _eliminated(self, elimination: Array) -> dict[str, str]:
+        """Return algebraic variables that are sums of the constraints at zero."""
+        zeros = {**self._values, **dict.fromkeys(self.model.algebraic, FORMULAS.number("0.0"))}
+        found = {}
+        for name, row in zip(self.model.algebraic, elimination, strict=True):
+            terms = [
+                (FORMULAS.number(repr(float(f))) * e.evaluate(zeros, FORMULAS)).text
+                for f, e in zip(row, self.model.algebraic.values(), strict=True)
+                if f != 0
+            ]
+            found[identifier(name)] = " + ".join(terms) or "0.0"
+        return found
+
+    def _start(self, state: str) -> str:
+        """Return the initial value that the model gives; experiments may give others."""
+        texts = {self._bound(c.initial[state], c) for c in self._resolved}
+        return texts.pop() if len(texts) == 1 else "0.0"
+
+    # Inputs ---------------------------------------------------------------------------------------
+
+    def _same_input(self, name: str) -> bool:
+        first, *others = [c.inputs[name] for c in self._resolved]
+        return all(
+            np.array_equal(first.times, o.times) and np.array_equal(first.values, o.values)
+            for o in others
+        )
+
+    def _input(self, name: str) -> str:
+        inputs = [condition.inputs[name] for condition in self._resolved]
+        if self._same_input(name):
+            return _pieces(inputs[0])
+        parts = [
+            f"{_pieces(given)}, ({EXPERIMENT} == {float(i)!r})" for i, given in enumerate(inputs)
+        ]
+        return f"piecewise({', '.join(parts)}, 0.0)"
+
+    # Experiments ----------------------------------------------------------------------------------
+
+    def _experiment(self, number: int, condition: Condition) -> None:
+        name = self._ids[condition.name]
+        for event in condition.located:
+            what = "a trigger" if event.time is None else "a time that depends on unknowns"
+            self.issues.error(
+                f'[[experiment]] "{condition.name}"',
+                f"an event with {what} is not written as PEtab; give it a time, or remove it",
+            )
+        begin = {n: texts[number] for n, texts in self._changing.items() if not self._shared(n)}
+        begin |= {
+            state: text
+            for state, bound in condition.initial.items()
+            if (text := self._bound(bound, condition)) != self._start(state)
+        }
+        if self._indexed:
+            begin[EXPERIMENT] = repr(float(number))
+        periods = [(-math.inf if condition.steady_start else condition.t0, begin)]
+        for time, assign in self._events(condition):
+            if time == periods[-1][0]:
+                self._at_start(periods[-1][1], assign, condition)
+            else:
+                periods.append((time, assign))
+        if condition.steady_start and all(time != condition.t0 for time, _ in periods):
+            periods.insert(1, (condition.t0, {}))
+        for i, (time, assign) in enumerate(periods):
+            identity = f"{name}_{i}" if assign else ""
+            self.experiments.append([name, float(time), identity, condition.name])
+            for target, text in assign.items():
+                self.conditions.append([identity, identifier(target), text])
+        for observable, series in condition.series.items():
+            self._measure(name, condition, observable, series)
+
+    def _shared(self, name: str) -> bool:
+        """Whether the model itself gives the value of a scalar."""
+        texts = self._changing[name]
+        return len(set(texts)) == 1 and isinstance(self._resolved[0].scalars[name], float)
+
+    def _events(self, condition: Condition) -> list[tuple[float, dict[str, str]]]:
+        """Return times of events with what they assign together."""
+        span = float(np.max(condition.times[np.isfinite(condition.times)], initial=condition.t0))
+        later = DELAY * max(span - condition.t0, abs(span))
+        found: dict[float, dict[str, Formula]] = {}
+        for time, assign in condition.events:
+            own = found.setdefault(time, {})
+            values = {**self._values, **own}
+            own.update({n: e.evaluate(values, FORMULAS) for n, e in assign.items()})
+        shifted = []
+        for time, formulas in found.items():
+            unseen = time in condition.times and not condition.sees_events(time)
+            unseen &= not (condition.steady_start and time == condition.t0)
+            at = time + later if unseen else time
+            shifted.append((float(at), {n: f.text for n, f in formulas.items()}))
+        return shifted
+
+    def _at_start(
+        self, begin: dict[str, str], assign: Mapping[str, str], condition: Condition
+    ) -> None:
+        """Let the first period assign what events at its time make of the initial values."""
+        scalars = {n: self._bound(b, condition) for n, b in condition.scalars.items()}
+        initial = {n: self._bound(b, condition) for n, b in condition.initial.items()}
+        before = {identifier(n): t for n, t in {**scalars, **initial}.items()}
+        before["time"] = repr(condition.t0)
+        begin.update({n: _with(text, before) for n, text in assign.items()})
+
+    # Observables ----------------------------------------------------------------------------------
+
+    def _observable(self, name: str) -> None:
+        noise = self.problem.noise.get(name, Noise())
+        place = f"[noise] {name}"
+        series = [c.series[name] for c in self._resolved if name in c.series]
+        wrong: str | None = noise.loss or (noise.distribution if noise.counts else None)
+        if wrong is None and any(s.censored is not None for s in series):
+            wrong = "censored values"
+        if wrong is not None:
+            self.issues.error(place, f"PEtab 2 has no words for {wrong}")
+            return
+        laplace = noise.distribution == "laplace"
+        distribution = "laplace" if laplace else "normal"
+        factor = 1.0
+        if noise.transform is not None:
+            distribution = f"log-{distribution}"
+            factor = math.log(10.0) if noise.transform == "log10" else 1.0
+        factor /= math.sqrt(2.0) if laplace else 1.0
+        column = any(s.sds is not None for s in series) or noise.relative is not None
+        placeholder = f"noiseParameter1_{identifier(name)}" if column else ""
+        sd = placeholder or self._sd(name, noise)
+        formula = sd if factor == 1.0 else f"({factor!r} * {sd})"
+        predicted = self._text(self.model.observables[name])
+        row = [self._observable_id(name), predicted, formula, distribution, placeholder]
+        self.observables.append(row)
+
+    def _observable_id(self, name: str) -> str:
+        """Return the id; one that is the name of a state as well cannot be that."""
+        model = self.model
+        clash = name in {*model.ode, *model.algebraic, *model.inputs, *self._resolved[0].scalars}
+        return f"observable_{name}" if clash else identifier(name)
+
+    def _sd(self, name: str, noise: Noise) -> str:
+        if isinstance(noise.sd, Expression):
+            switched = {n for c in self._resolved for a in c.assignments for n in a}
+            if noise.sd.names & switched & self._resolved[0].scalars.keys():
+                self.issues.error(
+                    f"[noise] {name}.sd",
+                    "an event assigns a constant in it, whose value at t0 counts in odefit and the "
+                    "present one in PEtab",
+                )
+            seen = {
+                n: self.model.observables[n].evaluate(self._values, FORMULAS)
+                for n in noise.sd.names & self.model.observables.keys()
+            }
+            return str(noise.sd.evaluate({**self._values, **seen}, FORMULAS).text)
+        if noise.sd == "estimate":
+            wanted = noise.unknown(name)
+            for unknown, found in zip(self.problem.unknowns, self.unknowns, strict=True):
+                if unknown.kind == "noise" and unknown.name == wanted:
+                    return found
+        return repr(float(noise.sd)) if isinstance(noise.sd, float) else "1.0"
+
+    def _measure(self, name: str, condition: Condition, observable: str, series: Series) -> None:
+        noise = self.problem.noise.get(observable, Noise())
+        every = [c.series[observable] for c in self._resolved if observable in c.series]
+        column = any(s.sds is not None for s in every) or noise.relative is not None
+        for i, (row, value) in enumerate(zip(series.rows, series.values, strict=True)):
+            own = ""
+            if series.sds is not None:
+                own = repr(float(series.sds[i]))
+            elif column and noise.relative is not None:
+                own = repr(float(noise.relative * abs(value)))
+            elif column:
+                own = self._sd(observable, noise)
+                if isinstance(noise.sd, Expression) and noise.sd.constant is None:
+                    self.issues.error(
+                        f"[noise] {observable}",
+                        "some experiments have a column of standard deviations and others an "
+                        "expression: PEtab 2 has one formula for both",
+                    )
+            time = float(condition.times[row])
+            self.measurements.append(
+                [self._observable_id(observable), name, time, float(value), own]
+            )
+
+
+def _with(text: str, values: Mapping[str, str]) -> str:
+    """Return a formula with values in place of names."""
+    pattern = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+    return pattern.sub(lambda m: f"({values[m[0]]})" if m[0] in values else m[0], text)
+
+
+def _inside(parameter: Parameter) -> float:
+    """Return a number between the bounds, as a nominal value that means nothing."""
+    low, high = parameter.lower, parameter.upper
+    if low > 0 and math.isfinite(high):
+        return math.sqrt(low * high)
+    if math.isfinite(low) and math.isfinite(high):
+        return 0.5 * (low + high)
+    if math.isfinite(low):
+        return low + 1.0
+    return high - 1.0 if math.isfinite(high) else 1.0
+
+
+def _pieces(given: Input) -> str:
+    """Return an input as a formula in the time, piece by piece."""
+    rows = given.polynomials()
+    knots = given.times.tolist()
+    texts = []
+    for i, row in enumerate(rows):
+        left = repr(knots[max(i - 1, 0)])
+        tau = f"(time - ({left}))"
+        text = repr(float(row[0]))
+        for power, factor in enumerate(row[1:], 1):
+            if factor != 0:
+                text += f" + ({float(factor)!r}) * {tau}" + (f"^{power}" if power > 1 else "")
+        texts.append(f"({text})")
+    pieces = [f"{text}, (time < {knot!r})" for text, knot in zip(texts, knots, strict=False)]
+    return f"piecewise({', '.join(pieces)}, {texts[-1]})"

@@ -1,0 +1,142 @@
+"""Problems written as PEtab, version 2, with a model in SBML."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odefit.formats.petab.export import Export
+from odefit.formats.petab.formula_text import identifier
+from odefit.problem.errors import InputError
+from odefit.problem.priors import Prior
+from odefit.problem.problem import Problem
+from odefit.problem.sbml.sbml_writing import sbml_text
+
+FILES = {
+    "model": "model.xml",
+    "parameter": "parameters.tsv",
+    "observable": "observables.tsv",
+    "condition": "conditions.tsv",
+    "experiment": "experiments.tsv",
+    "measurement": "measurements.tsv",
+}
+
+
+def write_petab(problem: Problem, path: str | os.PathLike[str]) -> Path:
+    """Write a problem as PEtab, version 2, with its model in SBML.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    path
+        The YAML file, whose folder gets the other files as well; or, without the ending ``.yaml``,
+        the folder, in which the YAML file is then ``problem.yaml``. Folders are made, and files of
+        the same names replaced.
+
+    Returns
+    -------
+    The path of the YAML file.
+
+    Raises
+    ------
+    InputError
+        The problem has what PEtab has no words for; everything of that kind is named. Or
+        python-libsbml is missing.
+    """
+    target = Path(os.fspath(path))
+    if target.suffix.lower() not in (".yaml", ".yml"):
+        target = target / "problem.yaml"
+    texts = petab_texts(problem)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            file = target if name == "problem.yaml" else target.parent / name
+            file.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise InputError(f"{target.parent}: cannot be written: {error.strerror}") from None
+    return target
+
+
+def petab_texts(problem: Problem) -> dict[str, str]:
+    """Return the files of a PEtab problem by name; the YAML file is ``problem.yaml``.
+
+    Raises
+    ------
+    InputError
+        As :func:`write_petab` raises it.
+    """
+    export = Export(problem)
+    export.issues.raise_errors()
+    tables = {
+        "parameter": _table(
+            "parameterId lowerBound upperBound nominalValue estimate priorDistribution "
+            "priorParameters",
+            _parameter_rows(problem, export),
+        ),
+        "observable": _table(
+            "observableId observableFormula noiseFormula noiseDistribution noisePlaceholders",
+            export.observables,
+        ),
+        "condition": _table("conditionId targetId targetValue", export.conditions),
+        "experiment": _table("experimentId time conditionId experimentName", export.experiments),
+        "measurement": _table(
+            "observableId experimentId time measurement noiseParameters", export.measurements
+        ),
+    }
+    export.issues.raise_errors()
+    model = re.sub(r"\W", "_", problem.name) or "model"
+    model = model if not model[0].isdigit() else f"_{model}"
+    lines = ["format_version: 2.0.0", f"id: {model}", "model_files:", f"  {model}:"]
+    lines += ["    language: sbml", f"    location: {FILES['model']}"]
+    lines += [f"{kind}_files:\n- {FILES[kind]}" for kind in tables]
+    return {
+        "problem.yaml": "\n".join(lines) + "\n",
+        FILES["model"]: sbml_text(model, export.equations),
+        **{FILES[kind]: text for kind, text in tables.items()},
+    }
+
+
+def _table(columns: str, rows: Sequence[Sequence[Any]]) -> str:
+    stream = io.StringIO()
+    writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
+    writer.writerow(columns.split())
+    writer.writerows([[_cell(value) for value in row] for row in rows])
+    return stream.getvalue()
+
+
+def _cell(value: object) -> str:
+    return repr(float(value)) if isinstance(value, (float, np.floating)) else str(value)
+
+
+def _parameter_rows(problem: Problem, export: Export) -> list[list[Any]]:
+    rows: list[list[Any]] = []
+    for name, unknown in zip(export.unknowns, problem.unknowns, strict=True):
+        p = unknown.parameter
+        family, numbers = _prior(p.prior, unknown.key, export)
+        rows.append([name, p.lower, p.upper, export.nominal[name], "true", family, numbers])
+    for name, parameter in problem.parameters.items():
+        if parameter.fixed is not None:
+            low, high = parameter.lower, parameter.upper
+            rows.append([identifier(name), low, high, parameter.fixed, "false", "", ""])
+    return rows
+
+
+def _prior(prior: Prior | None, key: str, export: Export) -> tuple[str, str]:
+    if prior is None or (prior.flat and prior.on != "linear"):  # the bounds say the latter
+        return "", ""
+    if prior.on != "linear":
+        export.issues.error(
+            f"the prior of {key}",
+            f"{prior}: PEtab 2 has densities of the value itself alone; take one of these",
+        )
+    family = "chisquare" if prior.distribution == "chi-square" else prior.distribution
+    numbers: Mapping[str, float] = prior.numbers
+    return family, ";".join(repr(float(v)) for v in numbers.values())

@@ -1,0 +1,110 @@
+"""Equations written as a model in SBML, Level 3 Version 2.
+
+States are parameters with rate rules, so that no compartments and units have to be invented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from odefit.problem.errors import InputError
+from odefit.problem.packages import require
+
+
+@dataclass(frozen=True)
+class SbmlEquations:
+    """What an SBML file says; formulas are texts with ``ln`` for the natural logarithm.
+
+    Attributes
+    ----------
+    constants
+        Parameters that do not change, with their values; None where another file gives it.
+    variables
+        Parameters that conditions assign, in the same form.
+    rates
+        The right-hand side of each state.
+    initial
+        The initial value of each state.
+    assigned
+        Variables that follow from assignment rules.
+    algebraic
+        Expressions that are zero.
+    unknown_variables
+        Variables that the algebraic rules determine, with the values from which they are searched.
+    """
+
+    constants: Mapping[str, float | None] = field(default_factory=dict)
+    variables: Mapping[str, float | None] = field(default_factory=dict)
+    rates: Mapping[str, str] = field(default_factory=dict)
+    initial: Mapping[str, str] = field(default_factory=dict)
+    assigned: Mapping[str, str] = field(default_factory=dict)
+    algebraic: Sequence[str] = ()
+    unknown_variables: Mapping[str, float] = field(default_factory=dict)
+
+
+def sbml_text(name: str, equations: SbmlEquations) -> str:
+    """Return an SBML document.
+
+    Parameters
+    ----------
+    name
+        The id of the model.
+    equations
+        What it says.
+
+    Raises
+    ------
+    InputError
+        python-libsbml is missing, or a formula cannot be written.
+    """
+    require("libsbml")
+    import libsbml
+
+    document = libsbml.SBMLDocument(3, 2)
+    model = document.createModel()
+    model.setId(name)
+    settings = libsbml.L3ParserSettings()
+    settings.setParseLog(libsbml.L3P_PARSE_LOG_AS_LN)
+    settings.setParseUnits(libsbml.L3P_NO_UNITS)
+
+    def parameter(identifier: str, value: float | None, constant: bool) -> None:
+        made = model.createParameter()
+        made.setId(identifier)
+        made.setConstant(constant)
+        if value is not None:
+            made.setValue(value)
+
+    def tree(formula: str) -> Any:
+        found = libsbml.parseL3FormulaWithSettings(formula, settings)
+        if found is None:
+            raise InputError(
+                f"the formula '{formula}' cannot be written in SBML: "
+                f"{libsbml.getLastParseL3Error().strip()}"
+            )
+        return found
+
+    for identifier, value in equations.constants.items():
+        parameter(identifier, value, True)
+    for identifier, value in equations.variables.items():
+        parameter(identifier, value, False)
+    for identifier in (*equations.rates, *equations.assigned):
+        parameter(identifier, None, False)
+    for identifier, guess in equations.unknown_variables.items():
+        parameter(identifier, guess, False)
+    for identifier, formula in equations.initial.items():
+        assignment = model.createInitialAssignment()
+        assignment.setSymbol(identifier)
+        assignment.setMath(tree(formula))
+    for identifier, formula in equations.rates.items():
+        rule = model.createRateRule()
+        rule.setVariable(identifier)
+        rule.setMath(tree(formula))
+    for identifier, formula in equations.assigned.items():
+        rule = model.createAssignmentRule()
+        rule.setVariable(identifier)
+        rule.setMath(tree(formula))
+    for formula in equations.algebraic:
+        model.createAlgebraicRule().setMath(tree(formula))
+    return str(libsbml.writeSBMLToString(document))
