@@ -23,15 +23,33 @@ class NewtonSystem:
         The left-hand sides, shape (n + a,).
     places
         Rows in whose place conservation stands, shape (k,).
-    inverse, rows, sizes
-        The inverse of the matrix with its columns times sizes and its rows over `rows`.
+    inverse, rows, columns
+        The inverse of the matrix over the largest entries of its rows, and then of its columns.
     """
 
     value: Array
     places: IntArray
     inverse: Array
     rows: Array
-    sizes: Array
+    columns: Array
+
+    @classmethod
+    def of(cls, value: Array, places: IntArray, matrix: Array) -> NewtonSystem | None:
+        """Return the equations with a matrix, shape (n + a, n + a); None where it is singular."""
+        rows = np.abs(matrix).max(axis=1)
+        if not (np.isfinite(matrix).all() and (rows > 0).all()):
+            return None
+        even = matrix / rows[:, None]
+        columns = np.abs(even).max(axis=0)
+        if not (columns > 0).all():
+            return None
+        even = even / columns
+        try:
+            inverse = np.asarray(np.linalg.inv(even), dtype=float)
+        except np.linalg.LinAlgError:
+            return None
+        condition = np.abs(even).sum(axis=0).max() * np.abs(inverse).sum(axis=0).max()
+        return cls(value, places, inverse, rows, columns) if condition * SINGULAR < 1.0 else None
 
     def instead(self, right: Array, totals: Array) -> Array:
         """Return a right-hand side with the rows of conservation put in."""
@@ -41,20 +59,8 @@ class NewtonSystem:
 
     def solve(self, right: Array) -> Array:
         """Return the solution for a right-hand side, shape (n + a,) or (n + a, m)."""
-        column = (slice(None),) + (None,) * (right.ndim - 1)
-        return np.asarray(self.sizes[column] * (self.inverse @ (right / self.rows[column])))
-
-
-def scaled_inverse(matrix: Array) -> Array | None:
-    """Return the inverse; None for a matrix that is singular to roundoff."""
-    try:
-        inverse = np.linalg.inv(matrix)
-    except np.linalg.LinAlgError:
-        return None
-    condition = np.abs(matrix).sum(axis=0).max(initial=0.0) * np.abs(inverse).sum(axis=0).max(
-        initial=0.0
-    )
-    return np.asarray(inverse, dtype=float) if condition * SINGULAR < 1.0 else None
+        along = (slice(None),) + (None,) * (right.ndim - 1)
+        return np.asarray((self.inverse @ (right / self.rows[along])) / self.columns[along])
 
 
 def eigenvalues_of(matrix: Array) -> Array:

@@ -35,7 +35,6 @@ from odefit.simulation.steady_newton import (
     NewtonSystem,
     eigenvalues_of,
     ordinary_jacobian,
-    scaled_inverse,
 )
 
 NEWTON_STEPS = 15
@@ -58,6 +57,9 @@ and relative to it, up to which the trajectory certainly ends there."""
 SMALL_STATE = 1e-3
 """Size of a state that has become small, relative to its largest value, that distances are relative
 to: below, it counts as gone."""
+
+ROUNDOFF = 1e-14
+"""Smallest size of a state that distances are relative to, over the largest of all states."""
 
 UNSTABLE = 1e-11
 """Real part of an eigenvalue, relative to the largest eigenvalue, above which a steady state is
@@ -275,8 +277,7 @@ class _Approach:
         """Return sizes that changes of y are relative to."""
         sizes = np.max(np.abs(points), axis=0)
         sizes[: self.n] = np.maximum(sizes[: self.n], SMALL_STATE * self.largest)
-        sizes[sizes == 0.0] = 1e-3 * (sizes.max(initial=0.0) or 1.0)
-        return np.asarray(sizes)
+        return np.asarray(np.maximum(sizes, ROUNDOFF * sizes.max(initial=0.0) or 1.0))
 
     def _system(self, point: _Point, at: Linearised, sizes: Array) -> NewtonSystem | None:
         """Return Newton's equations at a point; None where they are singular."""
@@ -288,12 +289,7 @@ class _Approach:
             value[places] = weights @ (point.y[: self.n] - self.initial.states)
             matrix[places] = 0.0
             matrix[places, : self.n] = weights
-        scaled = matrix * sizes
-        rows = np.abs(scaled).max(axis=1)
-        if not (np.isfinite(scaled).all() and (rows > 0).all()):
-            return None
-        inverse = scaled_inverse(scaled / rows[:, None])
-        return None if inverse is None else NewtonSystem(value, places, inverse, rows, sizes)
+        return NewtonSystem.of(value, places, matrix)
 
     def _polished(self, now: _Point) -> Rest | None:
         """Return the end of Newton's method from a point if the trajectory certainly goes there."""
@@ -339,14 +335,14 @@ class _Approach:
         bent = float(np.max(np.abs(linear - distance) / sizes, initial=0.0))
         if bent > NEARLY_LINEAR * far + STAGNATED:
             return False
-        return self._stable(at.jacobian, sizes, system)
+        return self._stable(at.jacobian, system)
 
-    def _stable(self, jacobian: Array, sizes: Array, system: NewtonSystem) -> bool:
+    def _stable(self, jacobian: Array, system: NewtonSystem) -> bool:
         """Return whether all eigenvalues but those of conserved quantities have negative parts."""
-        reduced = ordinary_jacobian(jacobian, self.n) * sizes[: self.n] / sizes[: self.n, None]
+        reduced = ordinary_jacobian(jacobian, self.n)
         if len(system.places):
             others = np.setdiff1d(np.arange(self.n), system.places)
-            weights = self.conserved.weights * sizes[: self.n]
+            weights = self.conserved.weights
             dependent = -np.linalg.solve(weights[:, system.places], weights[:, others])
             reduced = reduced[np.ix_(others, others)] + (
                 reduced[np.ix_(others, system.places)] @ dependent
