@@ -173,6 +173,46 @@ def test_steady_states_that_are_not_isolated_have_the_derivatives_of_the_traject
     found = evaluated(ForwardMap(p), vector)
     assert found.residuals == pytest.approx(exact(vector), rel=1e-6, abs=1e-8)
     assert found.jacobian == pytest.approx(differences(exact, vector, 1e-3), rel=1e-5, abs=1e-6)
+    rough = evaluated(ForwardMap(p, tolerance=1e-6), vector)
+    assert rough.jacobian == pytest.approx(found.jacobian, rel=1e-3, abs=1e-4)
+
+
+def test_states_that_are_always_zero_do_no_harm() -> None:
+    """An inhibitor that is not there, in a cascade whose rates differ by twelve orders."""
+    ode = {
+        "A": "k2*B - k1*A - 1e6*A*I + 1e-6*AI",
+        "B": "k1*A - k2*B",
+        "I": "1e-6*AI - 1e6*A*I",
+        "AI": "1e6*A*I - 1e-6*AI",
+    }
+    p = problem(ode, ["k1", "k2"], {"A": {}, "B": 0.5, "I": 0.0, "AI": 0.0})
+    vector = np.array([0.3, 0.7, 2.0])
+
+    def exact(v: Array) -> Array:
+        return np.concatenate([conversion(np.array([*v, 0.5])), [0.0, 0.0]])
+
+    found = evaluated(ForwardMap(p), vector)
+    assert found.residuals == pytest.approx(exact(vector), rel=1e-9, abs=1e-12)
+    assert found.jacobian == pytest.approx(differences(exact, vector, 1e-3), rel=1e-7, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("number", "initial", "at_t0", "simulated"),
+    [
+        ("0009", {"A": 1.0, "B": 0.0}, {}, [0.48728499141466824, 0.42857162655445696]),
+        ("0010", {"A": 1.0, "B": 0.0}, {"B": 1}, [0.7025430017170664, 0.7142856746891086]),
+        ("0017", {"A": 0.0, "B": 2.0}, {"A": 1}, [0.7847419896976019, 0.7142859518653484]),
+    ],
+)
+def test_the_conformity_suite_of_petab_has_these_simulations(
+    number: str, initial: dict[str, float], at_t0: dict[str, float], simulated: list[float]
+) -> None:
+    """Pre-equilibration at k1 = 0.3, then k1 = 0.8 and states that begin anew."""
+    event = Event((0.0,), {"k1": 0.8, **at_t0}, measured="after")
+    run = at([1.0, 10.0], "A", t0=0.0, steady_state=True, events=[event])
+    p = problem(CONVERSION, ["k2"], initial, run, observables={"A": "A"}, constants={"k1": 0.3})
+    found = evaluated(ForwardMap(p), np.array([0.6]))
+    assert found.residuals == pytest.approx(simulated, rel=1e-6)
 
 
 def test_the_trajectory_decides_between_two_steady_states() -> None:

@@ -80,10 +80,10 @@ STEPS = 20_000
 
 AT_REST = 1e-8
 """Change of the states while the time grows at least tenfold, relative to their sizes, up to which
-a trajectory has come to rest."""
+a trajectory has come to rest; but ten times the tolerance of the engine, where that is more."""
 
 SENSITIVITIES_AT_REST = 1e-6
-"""The same for sensitivities."""
+"""The same for sensitivities, but a hundred times that tolerance."""
 
 LATER = (1e2, 1e4, 1e6)
 """How many times later equations that contain the time must still have the steady state."""
@@ -188,6 +188,7 @@ class _Approach:
             self.field, self.engines = engines.stopped(field, around.time)
         self.largest = np.abs(initial.states)
         self.conserved = self._conserved()
+        self.at_rest = max(AT_REST, 10.0 * engines.implicit_tolerance)
 
     def run(self) -> Rest | EngineFailure:
         now = _Point(0.0, np.concatenate([self.initial.states, self.initial.algebraic]))
@@ -203,7 +204,7 @@ class _Approach:
             found = self._polished(now)
             if found is not None:
                 return found
-            if now.elapsed > 0.0 and self._changed(before, now) <= AT_REST:
+            if now.elapsed > 0.0 and self._changed(before, now) <= self.at_rest:
                 found = self._at_rest(now)
                 if found is not None:
                     return found
@@ -422,9 +423,10 @@ class _Approach:
         found = self._integrated(_Point(0.0, now.y), np.array([0.1 * end, end]), True)
         if isinstance(found, EngineFailure):
             return None
+        limit = max(SENSITIVITIES_AT_REST, 100.0 * self.engines.implicit_tolerance)
         before, after = found.sensitivities
         sizes = np.maximum(np.abs(after), 1e-6 * self._sizes(now.y)[:n, None])
-        if not np.max(np.abs(after - before) / sizes, initial=0.0) <= SENSITIVITIES_AT_REST:
+        if not np.max(np.abs(after - before) / sizes, initial=0.0) <= limit:
             return None
         return Rest(found.states[-1], found.algebraic[-1], after, found.algebraic_sensitivities[-1])
 
