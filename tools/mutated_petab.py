@@ -121,7 +121,7 @@ def outcome(mutation: Mutation, main: str, first: Fingerprint, folder: Path) -> 
     try:
         found = fingerprint(folder / main)
     except odefit.InputError as error:
-        wrong = [m for m in error.messages if not _has_place(m, mutation.files)]
+        wrong = [m for m in error.messages if not _has_place(m, mutation.files, folder)]
         if wrong:
             return Outcome("fault", f"a message without a file: {wrong[0]}")
         refused = Outcome("refused", error.messages[0])
@@ -144,8 +144,9 @@ def outcome(mutation: Mutation, main: str, first: Fingerprint, folder: Path) -> 
     return verdict
 
 
-def _has_place(message: str, files: Files) -> bool:
-    return any(name in message for name in files) or ".tsv" in message or ".xml" in message
+def _has_place(message: str, files: Files, folder: Path) -> bool:
+    places = (*files, str(folder))
+    return any(place in message for place in places) or ".tsv" in message or ".xml" in message
 
 
 def main(arguments: list[str] | None = None) -> int:
