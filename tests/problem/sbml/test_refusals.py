@@ -168,9 +168,11 @@ def test_a_level_2_event_with_a_delay_of_nothing_is_none() -> None:
 def test_priorities_that_are_numbers_give_the_order() -> None:
     text = events(
         event("low", "time > 1", {"y": "2"}, more=priority("1")),
-        event("high", "time > 1", {"y": "3"}, more=priority("5")),
+        event("high", "time > k", {"y": "3"}, more=priority("5")),
     )
-    assert [e.id for e in read_sbml(text).events] == ["high", "low"]
+    model = read_sbml(text)
+    assert [e.id for e in model.events] == ["high", "low"]
+    assert any("in this order: 'high', 'low'" in sentence for sentence in model.translated)
 
 
 ENTITIES = (

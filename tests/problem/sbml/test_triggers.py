@@ -43,6 +43,11 @@ def test_a_trigger_that_is_true_at_the_start_counts_only_if_it_was_false_before(
     assert grown(event("e", "x > 0.5", {"x": "7"}, initial=False))[1] == pytest.approx(7.5)
 
 
+def test_events_of_one_trigger_see_the_values_before_all_of_them() -> None:
+    exchanged = grown(event("e", "time >= 1", {"x": "k + 4"}), event("f", "time >= 1", {"k": "x"}))
+    assert exchanged == pytest.approx([1.0, 1.5, 6.0, 8.0])
+
+
 def test_assignments_of_one_event_are_simultaneous() -> None:
     exchanged = grown(event("e", "time >= 1", {"x": "k + 4", "k": "x"}))
     assert exchanged == pytest.approx([1.0, 1.5, 6.0, 8.0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from odefit.problem.errors import did_you_mean
@@ -116,7 +116,33 @@ def read_events(
             )
         )
     found.sort(key=lambda pair: pair[0])  # stable: the order of the file where priorities agree
-    return tuple(event for _, event in found), remarks
+    return _together([event for _, event in found], remarks), remarks
+
+
+def _together(events: list[SbmlEvent], remarks: list[str]) -> tuple[SbmlEvent, ...]:
+    """Return events with those that always happen together as one, if their values do not wait.
+
+    odefit's events at the same time each see what the one before has left; SBML's see the values
+    before all of them, unless they say otherwise.
+    """
+    found: list[SbmlEvent] = []
+    for event in events:
+        last = found[-1] if found else None
+        alike = last is not None and (last.trigger, last.initial_value, True, True) == (
+            event.trigger, event.initial_value, event.from_trigger_values, event.persistent
+        )  # fmt: skip
+        if last is not None and alike:
+            both = replace(last, id=f"{last.id}, {event.id}", assign=last.assign | event.assign)
+            found[-1] = both
+            remarks.append(f"the events '{last.id}' and '{event.id}' happen together, as one")
+        else:
+            found.append(event)
+    if len(found) > 1 and any(event.from_trigger_values for event in found[1:]):
+        remarks.append(
+            "events that happen at the same time see what the one before has left, in this order: "
+            + ", ".join(f"'{event.id}'" for event in found)
+        )
+    return tuple(found)
 
 
 def _place(event: Any, count: int) -> str:
