@@ -16,6 +16,7 @@ from odefit.problem.binding import bound_value
 from odefit.problem.expressions import Expression, parse
 from odefit.problem.formulas import Part, linear_in_time, text_of
 from odefit.problem.reading import problem_from_mapping
+from odefit.problem.start_ranges import Range, ranges
 from odefit.problem.vector_field import VectorField
 from odefit.problem.writing import problem_to_mapping
 
@@ -304,3 +305,9 @@ def test_what_is_not_linear_in_time_is_none(text: str) -> None:
 def test_the_text_of_a_program_has_its_meaning(text: str) -> None:
     program = parse(text).program
     assert parse(text_of(program)).program == program
+
+
+def test_the_time_of_an_event_starts_anywhere_in_the_time_of_the_data() -> None:
+    made = problem("-q*x*piecewise(1, t < p, 2)", t0=1.0)
+    assert ranges(made)[0] == Range(1.0, 9.0, False)
+    assert ranges(problem("-q*x*piecewise(p, t < p, 2)"))[1].low < 0.1

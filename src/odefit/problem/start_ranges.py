@@ -68,6 +68,11 @@ def _range(unknown: Unknown, rates: tuple[float, float], size: float, problem: P
             n.counts and n.unknown(o) == unknown.name for o, n in problem.noise.items()
         )
         return Range(*DISPERSIONS, True) if dispersion else Range(1e-3 * size, size, True)
+    span = _time_span(unknown, problem)
+    if span is not None and p.prior is None and p.scale != "log10":
+        low, high = max(p.lower, span[0]), min(p.upper, span[1])
+        if low < high:
+            return Range(low, high, False)
     sized = not _is_rate(unknown, problem)
     typical = (1e-3 * size, 2 * size) if sized else rates
     if unknown.kind == "initial":
@@ -107,6 +112,17 @@ def _range(unknown: Unknown, rates: tuple[float, float], size: float, problem: P
         return Range(-size, size, False)
     # Without any bound, most parameters of ODE models are positive all the same.
     return Range(typical[0], typical[1], True)
+
+
+def _time_span(unknown: Unknown, problem: Problem) -> tuple[float, float] | None:
+    """Return the time of the measurements, if the unknown is nothing but the time of an event."""
+    number = problem.unknowns.index(unknown)
+    found = None
+    for condition in problem.conditions:
+        if any(event.time == number and event.when is None for event in condition.located):
+            low, high = condition.t0, condition.end
+            found = (low, high) if found is None else (min(low, found[0]), max(high, found[1]))
+    return found
 
 
 def _is_rate(unknown: Unknown, problem: Problem) -> bool:

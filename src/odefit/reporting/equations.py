@@ -68,6 +68,8 @@ class Writer:
         if isinstance(value, Parameter | Mapping):
             fixed = value.fixed if isinstance(value, Parameter) else value.get("fixed")
             return "estimated" if fixed is None else significant(float(fixed), 8)
+        if isinstance(value, Expression) and value.is_condition:
+            return self.expression(value)
         assert isinstance(value, Expression | str | int | float)
         expression = as_expression(value)
         constant = expression.constant

@@ -16,6 +16,10 @@ from odefit.problem.expressions import PIECEWISE, Expression
 from odefit.problem.formulas import PARTS, Part, PartAlgebra, call, evaluated, name
 from odefit.problem.grammar import COMPARISONS, CONDITIONS
 
+CUBIC_STEPS = 40
+"""Bisections of the cubic between two points, whose root is the first guess of that of the true
+quantity."""
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
@@ -122,31 +126,31 @@ def near_extrema(times: Array, values: Array, rates: Array) -> Array:
     for i in np.flatnonzero(towards):
         h = times[i + 1] - times[i]
         s = np.linspace(0.0, 1.0, 65)
-        cubic = sign[i] * hermite(s, h, values[i : i + 2], rates[i : i + 2])
+        cubic = sign[i] * hermite(s, h, values[i : i + 2].tolist(), rates[i : i + 2].tolist())
         place = int(np.argmin(cubic))
         if cubic[place] < 0.25 * min(abs(left[i]), abs(right[i])) and 0 < place < 64:
             found.append(times[i] + h * s[place])
     return np.array(found)
 
 
-def hermite(s: Array, h: float, values: Array, rates: Array) -> Array:
+def hermite(s: Any, h: float, values: Sequence[float], rates: Sequence[float]) -> Any:
     """Return the cubic with given values and derivatives at both ends, at fractions s of h."""
     a, b = values
-    da, db = rates * h
+    da, db = rates[0] * h, rates[1] * h
     back = 1.0 - s
-    return np.asarray(
-        back * back * ((1.0 + 2.0 * s) * a + s * da) + s * s * ((3.0 - 2.0 * s) * b - back * db)
-    )
+    rise = s * s * ((3.0 - 2.0 * s) * b - back * db)
+    return back * back * ((1.0 + 2.0 * s) * a + s * da) + rise
 
 
 def cubic_root(comparison: Comparison, times: Array, values: Array, rates: Array) -> float:
     """Return where a comparison changes between two times, by the cubic; times, shape (2,)."""
     h = float(times[1] - times[0])
     first = not bool(comparison.holds(values[1]))
+    ends, slopes = values.tolist(), rates.tolist()  # faster than arrays of two
     low, high = 0.0, 1.0
-    for _ in range(60):
+    for _ in range(CUBIC_STEPS):
         middle = 0.5 * (low + high)
-        if bool(comparison.holds(hermite(np.array(middle), h, values, rates))) == first:
+        if bool(comparison.holds(hermite(middle, h, ends, slopes))) == first:
             low = middle
         else:
             high = middle
