@@ -21,7 +21,7 @@ from odefit.problem.parameters import Parameter
 from odefit.problem.preparation import Definition
 from odefit.problem.problem import Problem
 from odefit.problem.resolution import resolve
-from odefit.problem.sbml.sbml_writing import SbmlEquations
+from odefit.problem.sbml.sbml_writing import SbmlEquations, WrittenEvent
 from odefit.problem.vector_field import VectorField
 
 DELAY = 1e-12
@@ -80,12 +80,14 @@ class Export:
         }
         self._values |= {n: Formula(identifier(n)) for n in self.model.ode}
         self._values[TIME] = Formula("time")
+        self._moving = {*self.model.ode, *self.model.algebraic}
         self._changing = self._changing_scalars()
         self._indexed = any(not self._same_input(name) for name in self.model.inputs)
         for number, condition in enumerate(self._resolved):
             self._experiment(number, condition)
         for name in self.model.observables:
             self._observable(name)
+        self._check_located()
         self.equations = self._equations()
 
     # Names ----------------------------------------------------------------------------------------
@@ -192,7 +194,41 @@ class Export:
             assigned,
             algebraic,
             {identifier(n): guesses[n] for n in model.algebraic} if algebraic else {},
+            self._located(self._resolved[0]),
         )
+
+    def _located(self, condition: Condition) -> list[WrittenEvent]:
+        """Return events that happen when something becomes true, or at times of unknowns."""
+        found = []
+        for event in condition.located:
+            if event.when is not None:
+                trigger = self._text(event.when)
+                if not event.measured_after and not event.when.names & self._moving:
+                    self.issues.error(
+                        f'[[experiment]] "{condition.name}"',
+                        f"the event of '{event.when}' comes before measurements at its time in "
+                        'PEtab 2; say measured = "after", or give a time',
+                    )
+            else:
+                assert event.time is not None
+                if isinstance(event.time, Expression):
+                    time = self._text(event.time)
+                else:
+                    time = self._bound(event.time, condition)
+                trigger = f"(time >= {time})"
+            assign = {identifier(n): self._text(e) for n, e in event.assign.items()}
+            found.append(WrittenEvent(trigger, assign, event.initially))
+        return found
+
+    def _check_located(self) -> None:
+        events = [self._located(condition) for condition in self._resolved]
+        for condition, own in zip(self._resolved, events, strict=True):
+            if own != events[0]:
+                self.issues.error(
+                    f'[[experiment]] "{condition.name}"',
+                    "its events with triggers, or at times that depend on unknowns, are not those "
+                    "of the first experiment: in PEtab they belong to the model",
+                )
 
     def _eliminated(self, elimination: Array) -> dict[str, str]:
         """Return algebraic variables that are sums of the constraints at zero."""
@@ -234,12 +270,6 @@ class Export:
 
     def _experiment(self, number: int, condition: Condition) -> None:
         name = self._ids[condition.name]
-        for event in condition.located:
-            what = "a trigger" if event.time is None else "a time that depends on unknowns"
-            self.issues.error(
-                f'[[experiment]] "{condition.name}"',
-                f"an event with {what} is not written as PEtab; give it a time, or remove it",
-            )
         begin = {n: texts[number] for n, texts in self._changing.items() if not self._shared(n)}
         begin |= {
             state: text

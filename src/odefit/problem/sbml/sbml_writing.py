@@ -14,6 +14,25 @@ from odefit.problem.packages import require
 
 
 @dataclass(frozen=True)
+class WrittenEvent:
+    """An event of a model.
+
+    Attributes
+    ----------
+    trigger
+        The condition whose becoming true makes it happen.
+    assign
+        The new values by name, of what was before the event.
+    initially
+        Whether the condition counts as true before the start, so that nothing happens there.
+    """
+
+    trigger: str
+    assign: Mapping[str, str]
+    initially: bool = True
+
+
+@dataclass(frozen=True)
 class SbmlEquations:
     """What an SBML file says; formulas are texts with ``ln`` for the natural logarithm.
 
@@ -33,6 +52,8 @@ class SbmlEquations:
         Expressions that are zero.
     unknown_variables
         Variables that the algebraic rules determine, with the values from which they are searched.
+    events
+        Events.
     """
 
     constants: Mapping[str, float | None] = field(default_factory=dict)
@@ -42,6 +63,7 @@ class SbmlEquations:
     assigned: Mapping[str, str] = field(default_factory=dict)
     algebraic: Sequence[str] = ()
     unknown_variables: Mapping[str, float] = field(default_factory=dict)
+    events: Sequence[WrittenEvent] = ()
 
 
 def sbml_text(name: str, equations: SbmlEquations) -> str:
@@ -107,4 +129,15 @@ def sbml_text(name: str, equations: SbmlEquations) -> str:
         rule.setMath(tree(formula))
     for formula in equations.algebraic:
         model.createAlgebraicRule().setMath(tree(formula))
+    for event in equations.events:
+        made = model.createEvent()
+        made.setUseValuesFromTriggerTime(True)
+        trigger = made.createTrigger()
+        trigger.setInitialValue(event.initially)
+        trigger.setPersistent(True)
+        trigger.setMath(tree(event.trigger))
+        for identifier, formula in event.assign.items():
+            assignment = made.createEventAssignment()
+            assignment.setVariable(identifier)
+            assignment.setMath(tree(formula))
     return str(libsbml.writeSBMLToString(document))
