@@ -115,6 +115,8 @@ class Interpreter:
         rule = self.model.getRateRule(species.getId())
         if rule is not None:
             return self.value(rule.getMath())
+        if species.getBoundaryCondition():
+            return 0.0
         total = 0.0
         for reaction in self.model.getListOfReactions():
             for sign, references in (
