@@ -20,20 +20,21 @@ import numpy as np
 from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.binding import Binding, Computed, dynamic_unknowns
 from odefit.problem.condition import Condition
-from odefit.problem.errors import InputError
 from odefit.problem.expressions import TIME
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engine import EngineFailure, SegmentSolution
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines import Engines
+from odefit.simulation.event_roots import change_time
 from odefit.simulation.failure import Failure
 from odefit.simulation.moving import MovingExpression, input_rate, rates_of
 from odefit.simulation.propagation import Beginning, Propagation, Values
 from odefit.simulation.recording import Recording
 from odefit.simulation.segments import segment_between
 from odefit.simulation.trajectory import Trajectory, switched_scalars
-from odefit.simulation.triggers import cubic_root, near_extrema, triggers_of
+from odefit.simulation.triggers import cubic_root, near_extrema, text_of, triggers_of
 from odefit.simulation.walk import Moment, StoppedError, Walk
+from odefit.simulation.watched_rest import come_to_rest, refuse_time
 
 MAX_TRIGGERED = 1000
 """Triggered events of one trajectory; with more they follow each other ever faster."""
@@ -52,9 +53,6 @@ ROUNDING = 1e-13
 
 NOISE = 1e-9
 """The same, where roots are found among the errors of an integration."""
-
-ROOT_STEPS = 60
-"""Steps of the search for a root, each of which integrates from the last point before it."""
 
 
 class LocatedMap:
@@ -117,14 +115,10 @@ class LocatedMap:
         Raises
         ------
         InputError
-            A steady state is wanted while conditions are watched.
+            A steady state is wanted while conditions are watched and the time acts.
         """
         at = self.condition.times if times is None else times
-        if len(at) and np.isinf(at[-1]) and self._triggers:
-            raise InputError(
-                f'experiment "{self.condition.name}": measurements at t = inf cannot be taken '
-                "beside events with when, which might happen at any time before"
-            )
+        refuse_time(self.field, self.condition, at)
         with np.errstate(all="ignore"):
             try:
                 return _Run(self, vector, at, choice).trajectory()
@@ -156,19 +150,31 @@ class _Run:
         """Return the trajectory."""
         whole = self.whole
         t0 = whole.condition.t0
-        begun = self.propagation.begin(self.vector, self.sizes, whole._guess)
+        watched = bool(whole._triggers)
+        begun = self.propagation.begin(
+            self.vector, self.sizes, whole._guess, at_rest=False if watched else None
+        )
         if isinstance(begun, EngineFailure):
             raise StoppedError(begun.time, begun.reason, self.choice)
         flags = np.zeros(len(whole._comparisons), dtype=bool)
         walk = Walk(t0, begun.values, begun.algebraic, self.choice, flags, self.end - t0)
-        self.recording.moment(t0, begun)
         schedule = self._schedule()
         walk.flags = self._flags(walk)
         before = self._truths(walk.flags)
         before &= np.array([t.event.initially for t in whole._triggers], dtype=bool)
+        if watched and whole.condition.steady_start:
+            # What triggers events goes on as it is when the experiment begins.
+            begun, before = self._before_experiment(walk, before)
+        self.recording.moment(t0, begun)
         self._happen(walk, schedule.pop(t0, []), before)
         while walk.time < self.end:
             stop = min([t for t in schedule if t <= self.end], default=self.end)
+            finite = self.times[np.isfinite(self.times) & (self.times > walk.time)]
+            if watched and np.isinf(stop) and not len(finite):
+                self.recording.moment(stop, self._rest(walk))
+                break
+            if watched and np.isinf(stop):
+                stop = float(finite[-1])
             if whole._triggers:
                 while walk.time < stop:
                     self._watch(walk, stop)
@@ -178,6 +184,24 @@ class _Run:
             if walk.time < self.end or any(m.measured_after for m in moments):
                 self._happen(walk, moments, self._truths(walk.flags))
         return self.recording.trajectory(whole.unknowns, self.sizes, walk.choice)
+
+    def _before_experiment(self, walk: Walk, before: BoolArray) -> tuple[Beginning, BoolArray]:
+        """Move a walk from the initial values to the steady state, where the experiment begins."""
+        t0, self.times = walk.time, np.zeros(0)
+        self._happen(walk, [], before)
+        begun = self._rest(walk)
+        self.times, walk.time, walk.last = self.recording.times, t0, (-1, -np.inf)
+        return begun, self._truths(walk.flags)
+
+    def _rest(self, walk: Walk) -> Beginning:
+        propagation = self.propagation
+        return come_to_rest(
+            walk,
+            self.span,
+            self._watch,
+            lambda at: propagation.nearby_rest(at.time, at.now, at.algebraic),
+            self._flags,
+        )
 
     def _schedule(self) -> dict[float, list[Moment]]:
         """Return the events at known times and at those that are expressions, by time."""
@@ -317,7 +341,7 @@ class _Run:
         if there.rate == 0.0 and there.changes.any():
             raise StoppedError(
                 walk.time,
-                f"the condition {self._text(before, flags)} becomes true where nothing moves, so "
+                f"{text_of(whole._triggers, before, flags)} becomes true where nothing moves, so "
                 "that the time of its event has no derivative",
                 walk.choice,
             )
@@ -331,32 +355,33 @@ class _Run:
         self._happen(walk, moments, truths, driver)
 
     def _to_root(self, walk: Walk, driver: int, high: float, guess: float) -> None:
-        """Move to where a comparison changes, by Newton's method within a bracket."""
+        """Move to where a comparison changes."""
         comparison = self.whole._comparisons[driver]
         moving = self.whole._differences[driver]
         start, before = walk.time, bool(walk.flags[driver])
         small = ROUNDING * max(abs(high), self.span)
-        low, time, last = start, guess, np.inf
-        for step in range(ROOT_STEPS):
-            if time - start <= small:
-                return  # an event at the very beginning of the span
+
+        def at(time: float) -> tuple[float, float]:
             found = self._integrated(walk, np.array([time]))
             there = walk.now._replace(
                 states=found.states[-1], sensitivities=found.sensitivities[-1]
             )
             speed = self._rates(time, there, found.algebraic[-1])
-            at = moving(time, self.vector, self.sizes, there, speed)
-            if bool(comparison.holds(at.value)) == before:
-                low = time
-            else:
-                high = time
-            change = -at.value / at.rate if at.rate else 0.0
-            settled = step >= 3 and abs(change) > 0.5 * last and abs(change) < NOISE * self.span
-            if at.value == 0.0 or abs(change) <= small or high - low <= small or settled:
-                break
-            last, time = abs(change), time + change
-            if not low < time < high:
-                time = 0.5 * (low + high)
+            moved = moving(time, self.vector, self.sizes, there, speed)
+            return moved.value, moved.rate
+
+        time = change_time(
+            at,
+            lambda value: bool(comparison.holds(value)) == before,
+            start,
+            high,
+            guess,
+            small,
+            NOISE * self.span,
+        )
+        if time - start <= small:
+            return  # an event at the very beginning of the span
+        found = self._integrated(walk, np.array([time]))
         at_data = self.times[(self.times > start) & (self.times <= time)]
         if len(at_data):
             found = self._integrated(walk, np.unique(np.append(at_data, time)))
@@ -463,18 +488,12 @@ class _Run:
     def _truths(self, flags: BoolArray) -> BoolArray:
         return np.array([bool(t.holds(flags)) for t in self.whole._triggers], dtype=bool)
 
-    def _text(self, before: BoolArray, flags: BoolArray) -> str:
-        for trigger, was in zip(self.whole._triggers, before, strict=True):
-            if not was and trigger.holds(flags) and trigger.event.when is not None:
-                return repr(trigger.event.when.text)
-        return "of an event"
-
     def _count(self, walk: Walk, before: BoolArray, more: int = 1) -> None:
         walk.triggered += more
         if walk.triggered > MAX_TRIGGERED:
             raise StoppedError(
                 walk.time,
-                f"the condition {self._text(before, walk.flags)} triggers events without end, more "
-                f"than {MAX_TRIGGERED} or ever faster ones; let it be true from a margin on",
+                f"{text_of(self.whole._triggers, before, walk.flags)} triggers events without end, "
+                f"more than {MAX_TRIGGERED} or ever faster ones; let it be true from a margin on",
                 walk.choice,
             )

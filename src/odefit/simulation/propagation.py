@@ -20,7 +20,12 @@ from odefit.simulation.engine import EngineFailure, InitialState, SegmentSolutio
 from odefit.simulation.engine_choice import EngineChoice
 from odefit.simulation.engines import Engines, Integrated
 from odefit.simulation.segments import Segment, before_rest, inputs_before
-from odefit.simulation.steady_state import Rest, Surroundings, steady_state
+from odefit.simulation.steady_state import (
+    Rest,
+    Surroundings,
+    nearby_steady_state,
+    steady_state,
+)
 
 
 class Values(NamedTuple):
@@ -111,7 +116,9 @@ class Propagation:
         sizes[sizes == 0.0] = 1.0
         return sizes
 
-    def begin(self, vector: Array, sizes: Array, guess: Array) -> Beginning | EngineFailure:
+    def begin(
+        self, vector: Array, sizes: Array, guess: Array, *, at_rest: bool | None = None
+    ) -> Beginning | EngineFailure:
         """Return what the condition begins with, before any event, or why there is nothing.
 
         Parameters
@@ -122,6 +129,8 @@ class Propagation:
             A unit step along each direction, shape (m,).
         guess
             First guess of the algebraic variables, shape (a,).
+        at_rest
+            Whether it begins at the steady state; None for what the condition says.
         """
         now, t0 = self._start(vector, sizes), self.condition.t0
         if isinstance(now, EngineFailure):
@@ -129,7 +138,7 @@ class Propagation:
         solved = self.consistent(t0, vector, now, guess)
         if isinstance(solved, EngineFailure):
             return solved
-        if not self.condition.steady_start:
+        if not (self.condition.steady_start if at_rest is None else at_rest):
             return Beginning(now, *solved)
         inputs = inputs_before(self.condition, self.field.inputs)
         rest = self._rest(now, solved[0], Surroundings(t0, inputs, self._fixed, True))
@@ -223,6 +232,17 @@ class Propagation:
             np.concatenate([found.algebraic_sensitivities[:kept], last.algebraic_sensitivities]),
             found.steps,
         ), choice
+
+    def nearby_rest(self, time: float, now: Values, guess: Array) -> Rest | None:
+        """Return the steady state to which these values certainly lead, if they are close to it."""
+        inputs = np.array(
+            [self.condition.inputs[n](np.array([time]))[0] for n in self.field.inputs]
+        )
+        initial = InitialState(
+            now.states, now.scalars, now.sensitivities, now.scalar_sensitivities, guess
+        )
+        around = Surroundings(time, inputs, self._fixed, True)
+        return nearby_steady_state(self.field, self._pattern, self._engines, initial, around)
 
     def _rest(self, now: Values, guess: Array, around: Surroundings) -> Rest | EngineFailure:
         """Return the steady state that is approached from these values."""

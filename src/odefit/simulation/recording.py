@@ -25,12 +25,18 @@ class Recording:
         Numbers of states, algebraic variables and directions.
     switched
         Scalars that events assign, with their numbers.
+
+    Attributes
+    ----------
+    times
+        The argument.
     """
 
     def __init__(
         self, times: Array, shape: tuple[int, int, int], switched: Mapping[str, int]
     ) -> None:
         count, (n, a, m) = len(times), shape
+        self.times = times
         self._times, self._numbers = times, switched
         self._states, self._sensitivities = np.empty((count, n)), np.empty((count, n, m))
         self._algebraic = np.empty((count, a))

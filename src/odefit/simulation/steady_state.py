@@ -159,6 +159,21 @@ def steady_state(
         return _Approach(field, pattern, engines, initial, around).run()
 
 
+def nearby_steady_state(
+    field: VectorField,
+    pattern: SensitivityPattern,
+    engines: Engines,
+    initial: InitialState,
+    around: Surroundings,
+) -> Rest | None:
+    """Return the steady state to which a trajectory certainly leads, if it is close already.
+
+    The arguments are those of :func:`steady_state`. Equations must not contain the time.
+    """
+    with np.errstate(all="ignore"):
+        return _Approach(field, pattern, engines, initial, around).nearby()
+
+
 class _Point(NamedTuple):
     """A point y = (x, z) of a trajectory, and the time since its beginning."""
 
@@ -217,6 +232,17 @@ class _Approach:
             before, now = now, reached
             self.largest = np.maximum(self.largest, np.abs(now.y[: self.n]))
         return self._no_rest(before, now, None)
+
+    def nearby(self) -> Rest | None:
+        """Return the steady state that is approached from close by."""
+        now = _Point(0.0, np.concatenate([self.initial.states, self.initial.algebraic]))
+        first = self._at(now)
+        if not np.isfinite(first.value).all():
+            return None
+        if not first.value.any():
+            found = self._unmoved(now, first)
+            return None if isinstance(found, EngineFailure) else found
+        return self._polished(now)
 
     # The trajectory ---------------------------------------------------------------------------
 

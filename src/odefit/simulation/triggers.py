@@ -62,6 +62,14 @@ class Trigger:
         return self.logic.evaluate(values, NUMPY)
 
 
+def text_of(triggers: Sequence[Trigger], before: BoolArray, flags: BoolArray) -> str:
+    """Return words for the condition that has become true, as it is written."""
+    for trigger, was in zip(triggers, before, strict=True):
+        if not was and trigger.holds(flags) and trigger.event.when is not None:
+            return f"the condition {trigger.event.when.text!r}"
+    return "the condition of an event"
+
+
 @dataclass(frozen=True)
 class _Flag:
     """A condition: as it is written, and by the names of comparisons."""
