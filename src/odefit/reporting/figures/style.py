@@ -123,10 +123,10 @@ def mark_infinity(axes: Axes, place: float) -> None:
         "t = ∞",
         (place, 1.0),
         xycoords=("data", "axes fraction"),
-        xytext=(0, -2),
+        xytext=(0, 2),
         textcoords="offset points",
         ha="center",
-        va="top",
+        va="bottom",
         fontsize=7.0,
         color=MUTED,
     )
