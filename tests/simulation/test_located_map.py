@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import odefit
 from odefit.problem import Event, Experiment, Model, Problem
@@ -43,22 +44,22 @@ def predicted(problem: Problem, at: Any, **keys: Any) -> tuple[Array, Array]:
     return found.residuals, found.jacobian  # the data are zeros
 
 
-def check_derivatives(problem: Problem, at: Any, tolerance: float = 1e-5, **keys: Any) -> None:
+def check_derivatives(problem: Problem, at: Any, h: float = 1e-4, tolerance: float = 1e-5) -> None:
     """Compare the Jacobian with central differences."""
     at = np.array(at, dtype=float)
-    forward = ForwardMap(problem, **keys)
+    forward = ForwardMap(problem)
     found = forward.evaluate(at)
     assert isinstance(found, Evaluation), found
     for k in range(len(at)):
-        h = 1e-4 * max(abs(at[k]), 0.1)
+        step = h * max(abs(at[k]), 0.1)
         values = []
         for factor in (1.0, -1.0, 2.0, -2.0):
             moved = at.copy()
-            moved[k] += factor * h
+            moved[k] += factor * step
             there = forward.evaluate(moved)
             assert isinstance(there, Evaluation), there
             values.append(there.residuals)
-        numeric = (8 * (values[0] - values[1]) - (values[2] - values[3])) / (12 * h)
+        numeric = (8 * (values[0] - values[1]) - (values[2] - values[3])) / (12 * step)
         scale = max(1.0, float(np.abs(numeric).max()))
         np.testing.assert_allclose(found.jacobian[:, k], numeric, atol=tolerance * scale)
 
@@ -356,3 +357,40 @@ def test_a_condition_of_an_unknown_threshold_has_the_right_derivatives() -> None
         events=[Event((), {"x": "x/3", "y": "y + b*t"}, when="y*x > b && t > 1")],
     )  # fmt: skip
     check_derivatives(problem, [0.7, 1.1, 0.9])
+
+
+def test_a_spiking_neuron_is_reset_before_its_potential_grows_without_bound() -> None:
+    """Izhikevich 2003: the solution that is not reset ends within a millisecond of the spike."""
+    times = np.linspace(0.0, 200.0, 41)
+    problem = made(
+        {"v": "0.04*v^2 + 5*v + 140 - u + current", "u": "a*(0.2*v - u)"},
+        ["a", "current", "jump"], times, {"v": -65.0, "u": -13.0},
+        events=[Event((), {"v": "-65", "u": "u + jump"}, when="v >= 30")],
+    )  # fmt: skip
+    spiked = spikes(times)
+    values, _ = predicted(problem, [0.02, 10.0, 8.0])
+    np.testing.assert_allclose(values[: len(times)], spiked, atol=1e-6)
+    check_derivatives(problem, [0.02, 10.0, 8.0], h=1e-6)
+
+
+def spikes(times: Array) -> Array:
+    """Return the neuron's potential, by SciPy's location of events."""
+
+    def rhs(t: float, y: Array) -> list[float]:
+        return [0.04 * y[0] ** 2 + 5 * y[0] + 140 - y[1] + 10, 0.02 * (0.2 * y[0] - y[1])]
+
+    def spike(t: float, y: Array) -> float:
+        return float(y[0] - 30)
+
+    spike.terminal, spike.direction = True, 1  # type: ignore[attr-defined] # SciPy's way
+    integrate: Any = solve_ivp
+    found, start, y = np.empty(len(times)), 0.0, np.array([-65.0, -13.0])
+    while start < times[-1]:
+        part = integrate(
+            rhs, (start, times[-1]), y, "DOP853", events=spike, rtol=1e-11, atol=1e-11,
+            dense_output=True,
+        )  # fmt: skip
+        inside = (times >= start) & (times <= part.t[-1])
+        found[inside] = part.sol(times[inside])[0]
+        start, y = float(part.t[-1]), np.array([-65.0, part.y[1, -1] + 8.0])
+    return found

@@ -20,20 +20,19 @@ import numpy as np
 from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.binding import Binding, Computed, dynamic_unknowns
 from odefit.problem.condition import Condition
-from odefit.problem.expressions import TIME
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engine import EngineFailure, SegmentSolution
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines import Engines
 from odefit.simulation.event_roots import change_time
 from odefit.simulation.failure import Failure
-from odefit.simulation.moving import MovingExpression, input_rate, rates_of
+from odefit.simulation.moving import TANGENT, MovingExpression, clock_of, rates_of
 from odefit.simulation.propagation import Beginning, Propagation, Values
 from odefit.simulation.recording import Recording
 from odefit.simulation.segments import segment_between
 from odefit.simulation.trajectory import Trajectory, switched_scalars
 from odefit.simulation.triggers import cubic_root, near_extrema, text_of, triggers_of
-from odefit.simulation.walk import Moment, StoppedError, Walk
+from odefit.simulation.walk import LOOK_AHEAD, EarlyEndError, Moment, StoppedError, Walk
 from odefit.simulation.watched_rest import come_to_rest, refuse_time
 
 MAX_TRIGGERED = 1000
@@ -44,9 +43,6 @@ MONITORED = 64
 
 REFINEMENTS = 6
 """How often points are added where a condition may have changed twice between two."""
-
-LOOK_AHEAD = 4.0
-"""The time ahead, after a triggered event, in times since the last one."""
 
 ROUNDING = 1e-13
 """Differences of times, relative to the time or the time span, that count as none."""
@@ -237,14 +233,17 @@ class _Run:
         self.recording.part(walk.now, found, wanted, np.arange(len(wanted)))
         self._move(walk, stop, found, -1)
 
-    def _integrated(self, walk: Walk, times: Array) -> SegmentSolution:
+    def _integrated(self, walk: Walk, times: Array, watched: bool = False) -> SegmentSolution:
+        """Integrate through times; `watched` if an event may happen before the solution ends."""
         segment = segment_between(self.whole.condition, self.whole.field.inputs, walk.time, times)
-        found, walk.choice = self.propagation.integrate(
-            segment, walk.now, walk.algebraic, walk.choice
-        )
+        found, choice = self.propagation.integrate(segment, walk.now, walk.algebraic, walk.choice)
         if isinstance(found, EngineFailure):
+            if watched and walk.may_end_earlier(found.time, ROUNDING * self.span):
+                raise EarlyEndError(found.time)
+            walk.choice = choice
             reason = self.propagation.explain(found, self.vector, walk.now, segment)
             raise StoppedError(found.time, reason, walk.choice)
+        walk.choice = choice
         return found
 
     def _move(self, walk: Walk, time: float, found: SegmentSolution, place: int) -> None:
@@ -258,7 +257,17 @@ class _Run:
     # Watching conditions ----------------------------------------------------------------------
 
     def _watch(self, walk: Walk, stop: float) -> None:
-        """Integrate to the next stop, or to the next triggered event, which then happens."""
+        """Integrate to the next stop, or to the next triggered event, which then happens.
+
+        A solution may end soon after the event that it does not see yet, as where a state grows
+        without bound that the event resets: then less is integrated at once.
+        """
+        try:
+            self._look_ahead(walk, stop)
+        except EarlyEndError as stopped:
+            walk.end_earlier(stopped.time)
+
+    def _look_ahead(self, walk: Walk, stop: float) -> None:
         whole, end = self.whole, min(stop, walk.time + max(walk.ahead, NOISE * self.span))
         if end > stop - NOISE * (stop - walk.time):
             end = stop
@@ -267,17 +276,14 @@ class _Run:
         fractions = np.concatenate([early, np.linspace(0.0, 1.0, MONITORED + 1)[1:]])
         inside = start + fractions * (end - start)
         grid = np.unique(np.concatenate([wanted, inside[inside < end], [end]]))
-        for _ in range(REFINEMENTS):
-            found = self._integrated(walk, grid)
+        for refinement in range(REFINEMENTS + 1):
+            found = self._integrated(walk, grid, True)
             times, values, rates = self._differences(walk, grid, found)
             more = [near_extrema(times, v, r) for v, r in zip(values, rates, strict=True)]
             added = np.setdiff1d(np.concatenate([np.zeros(0), *more]), grid)
-            if not len(added):
+            if not len(added) or refinement == REFINEMENTS:
                 break
             grid = np.union1d(grid, added)
-        else:
-            found = self._integrated(walk, grid)
-            times, values, rates = self._differences(walk, grid, found)
         holds = np.array([c.holds(v) for c, v in zip(whole._comparisons, values, strict=True)])
         holds[:, 0] = walk.flags  # at the start rounding would decide
         truths = np.array([np.broadcast_to(t.holds(holds), times.shape) for t in whole._triggers])
@@ -291,7 +297,9 @@ class _Run:
         if len(fired):
             ends = slice(last, last + 2)
             self._fire(walk, times[ends], values[:, ends], rates[:, ends], holds[:, ends])
-            walk.ahead = LOOK_AHEAD * max(walk.time - start, NOISE * self.span)
+            further = 1.0 if walk.failures else LOOK_AHEAD
+            walk.ahead = further * max(walk.time - start, NOISE * self.span)
+            walk.failures = 0
         else:
             walk.ahead *= LOOK_AHEAD
 
@@ -302,17 +310,12 @@ class _Run:
         times = np.append(walk.time, grid)
         states = np.concatenate([walk.now.states[None], found.states])
         algebraic = np.concatenate([walk.algebraic[None], found.algebraic])
-        scalars = walk.now.scalars
-        inputs = self.whole.condition.inputs
-        speeds = rates_of(self.whole.field, inputs, times, states, scalars, algebraic)
-        values, rates = [], []
-        for difference in self.whole._differences:
-            values.append(difference.along(times, self.vector, states, scalars))
-            # The chain rule by a difference along the tangent, exact enough to find extrema.
-            h = 1e-7 * np.maximum(np.abs(times), self.span)
-            after = difference.along(times + h, self.vector, states + h[:, None] * speeds, scalars)
-            rates.append((after - values[-1]) / h)
-        return times, np.array(values), np.array(rates)
+        field, inputs, scalars = self.whole.field, self.whole.condition.inputs, walk.now.scalars
+        speeds = rates_of(field, inputs, times, states, scalars, algebraic)
+        h = TANGENT * np.maximum(np.abs(times), self.span)
+        where = self.vector, states, scalars
+        pairs = [d.with_rates(times, *where, speeds, h) for d in self.whole._differences]
+        return times, np.array([v for v, _ in pairs]), np.array([r for _, r in pairs])
 
     def _fire(
         self, walk: Walk, times: Array, values: Array, rates: Array, holds: BoolArray
@@ -431,9 +434,7 @@ class _Run:
         change = moment.change
         speed = self._rates(time, now, walk.algebraic)
         moved = now._replace(sensitivities=now.sensitivities + np.outer(speed, change))
-        clock = {TIME: change}
-        for name, given in self.whole.condition.inputs.items():
-            clock[name] = input_rate(given, time) * change
+        clock = clock_of(self.whole.condition.inputs, time, change)
         after = self.propagation.after_event(
             moment.assign, time, self.vector, self.sizes, moved, clock
         )

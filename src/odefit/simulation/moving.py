@@ -17,6 +17,9 @@ from odefit.problem.gradients import Gradient
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.propagation import Values
 
+TANGENT = 1e-7
+"""Step of differences along the tangent of a trajectory, relative to the time or the time span."""
+
 
 class Moving(NamedTuple):
     """A number on a trajectory.
@@ -70,6 +73,18 @@ class MovingExpression:
         found = self._expression.evaluate({**values, TIME: times}, NUMPY)
         return np.array(np.broadcast_to(found, times.shape), dtype=float)
 
+    def with_rates(
+        self, times: Array, vector: Array, states: Array, scalars: Array, speeds: Array, h: Array
+    ) -> tuple[Array, Array]:
+        """Return values at times and their rates, by differences along the tangent.
+
+        The states change with `speeds`, shape (k, n); `h` are the steps, shape (k,). The rates are
+        exact enough to find extrema.
+        """
+        values = self.along(times, vector, states, scalars)
+        after = self.along(times + h, vector, states + h[:, None] * speeds, scalars)
+        return values, (after - values) / h
+
     def __call__(
         self, time: float, vector: Array, sizes: Array, now: Values, rates: Array
     ) -> Moving:
@@ -102,6 +117,11 @@ def input_rate(given: Input, time: float) -> float:
     c = given.polynomials()[piece]
     tau = time - given.times[max(piece - 1, 0)]
     return float(c[1] + tau * (2.0 * c[2] + tau * 3.0 * c[3]))
+
+
+def clock_of(inputs: Mapping[str, Input], time: float, change: Array) -> dict[str, Array]:
+    """Return the changes of time and inputs where an event's time changes, each of shape (m,)."""
+    return {TIME: change, **{n: input_rate(given, time) * change for n, given in inputs.items()}}
 
 
 def rates_of(

@@ -13,6 +13,15 @@ from odefit.problem.expressions import Expression
 from odefit.simulation.engine_choice import EngineChoice
 from odefit.simulation.propagation import Values
 
+LOOK_AHEAD = 4.0
+"""The time ahead, after a triggered event, in times since the last one."""
+
+SHORTENED = 0.9
+"""The part of a solution that is integrated again where it ends before the time ahead does."""
+
+MAX_FAILURES = 15
+"""Solutions that end early, one after the other without an event, with which a trajectory ends."""
+
 
 class Moment(NamedTuple):
     """An event at its time.
@@ -50,6 +59,8 @@ class Walk:
         Number of triggered events so far.
     last
         The comparison that has triggered the last one, and when.
+    failures
+        Number of solutions since then that have ended earlier than was wanted.
     """
 
     time: float
@@ -60,6 +71,19 @@ class Walk:
     ahead: float
     triggered: int = 0
     last: tuple[int, float] = (-1, -np.inf)
+    failures: int = 0
+
+    def may_end_earlier(self, end: float, small: float) -> bool:
+        """Return whether to look less far ahead, where a solution ends at `end`.
+
+        Not after many such ends without an event, nor where no more than `small` time is left.
+        """
+        return self.failures < MAX_FAILURES and SHORTENED * (end - self.time) > small
+
+    def end_earlier(self, end: float) -> None:
+        """Look less far ahead than to `end`."""
+        self.failures += 1
+        self.ahead = SHORTENED * (end - self.time)
 
 
 class StoppedError(Exception):
@@ -74,3 +98,17 @@ class StoppedError(Exception):
     def __init__(self, time: float, reason: str, choice: EngineChoice) -> None:
         super().__init__(reason)
         self.time, self.reason, self.choice = time, reason, choice
+
+
+class EarlyEndError(Exception):
+    """A solution ends before the time to which it was wanted.
+
+    Attributes
+    ----------
+    time
+        The time at which it ends.
+    """
+
+    def __init__(self, time: float) -> None:
+        super().__init__()
+        self.time = time
