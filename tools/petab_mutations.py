@@ -355,7 +355,9 @@ def _change_attribute(
     given = element.get("id") or value
     tables = any(re.search(rf"\b{re.escape(given)}\b", original.files[t]) for t in original.tables)
     expected: Expectation = "noticed"
-    if attribute in NEUTRAL_ATTRIBUTES or tables or attribute == "id":
+    target = re.compile(rf'(symbol|variable)="{re.escape(given)}"')
+    replaced = any(target.search(original.files[m]) for m in original.models)
+    if attribute in NEUTRAL_ATTRIBUTES or tables or attribute == "id" or replaced:
         expected = "any"
     if what == "attribute misspelt":
         element.set(f"{attribute}x", value)
@@ -366,10 +368,9 @@ def _change_attribute(
         # Tables, initial assignments and rules may override a value, or nothing may need it.
         needed = any(
             len(re.findall(rf"\b{re.escape(given)}\b", original.files[m])) > 1
-            and not re.search(rf'(symbol|variable)="{re.escape(given)}"', original.files[m])
             for m in original.models
         )
-        expected = "noticed" if needed and not tables else "any"
+        expected = "noticed" if needed and not (tables or replaced) else "any"
         if attribute == "stoichiometry":
             expected = "noticed"
         elif attribute in {"size", "spatialDimensions"}:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,25 +18,24 @@ from mutated_petab import Fingerprint, outcome, unmutated
 from petab_mutations import Expectation, Mutation, Original, mutations, originals, reorder
 
 SUITE = Path(__file__).parents[2] / "data" / "petab" / "suite"
-REFUSED = "_0023.yaml"
-"""A measurement at t = inf beside events that might happen at any time."""
-
 COUNT = int(os.environ.get("ODEFIT_MUTATIONS", "150"))
 
 
 def problems() -> list[Original]:
-    found = [original for version in ("v1", "v2") for original in originals(SUITE / version)]
-    return [original for original in found if original.main != REFUSED]
+    return [original for version in ("v1", "v2") for original in originals(SUITE / version)]
 
 
 def test_nothing_passes_unnoticed_and_nothing_ends_in_a_traceback(tmp_path: Path) -> None:
-    given = problems()
     first: dict[int, Fingerprint] = {}
+    given = []
+    for original in problems():
+        with suppress(odefit.InputError):  # test_conformity.py says which should be read
+            first[id(original)] = unmutated(original, tmp_path)
+            given.append(original)
+    assert len(given) >= 50
     faults = []
     verdicts = set()
     for original, mutation in mutations(given, COUNT, seed=7):
-        if id(original) not in first:
-            first[id(original)] = unmutated(original, tmp_path)
         found = outcome(mutation, original.main, first[id(original)], tmp_path)
         verdicts.add(found.verdict)
         if found.verdict == "fault":
