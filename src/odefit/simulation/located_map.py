@@ -274,7 +274,7 @@ class _Run:
         start, wanted = walk.time, self.times[(self.times > walk.time) & (self.times <= end)]
         early = np.geomspace(1e-6, 1.0 / MONITORED, 8, endpoint=False)
         fractions = np.concatenate([early, np.linspace(0.0, 1.0, MONITORED + 1)[1:]])
-        inside = start + fractions * (end - start)
+        inside = start + fractions * (end - start) if end - start > NOISE * self.span else wanted
         grid = np.unique(np.concatenate([wanted, inside[inside < end], [end]]))
         for refinement in range(REFINEMENTS + 1):
             found = self._integrated(walk, grid, True)
