@@ -92,6 +92,8 @@ class ConditionsMap:
         Engines, shared by all conditions.
     sensitivities
         Whether sensitivities are wanted.
+    further
+        Names that are wanted where events assign them, beside those in observables.
 
     Attributes
     ----------
@@ -105,6 +107,7 @@ class ConditionsMap:
         conditions: Sequence[Condition],
         engines: Engines,
         sensitivities: bool = True,
+        further: frozenset[str] = frozenset(),
     ) -> None:
         self.elsewhere: Elsewhere | None = None
         self._arguments = field, conditions, engines, sensitivities
@@ -122,7 +125,7 @@ class ConditionsMap:
                 self._units.append(_Unit(self.single(group[0]), group[0], first, first))
                 self._choices += 1
                 continue
-            shared = SharedMap(field, conditions, group, engines, sensitivities)
+            shared = SharedMap(field, conditions, group, engines, sensitivities, further)
             limbs = range(len(shared.limbs))
             self._units += [_Unit(shared, k, first + 1 + k, first) for k in limbs]
             self._choices += 1 + len(limbs)

@@ -232,11 +232,15 @@ class ForwardMap:
 
     @cached_property
     def _conditions(self) -> ConditionsMap:
-        return ConditionsMap(self.field, self.problem.conditions, self.engines)
+        return self._conditions_map(True)
 
     @cached_property
     def _without_sensitivities(self) -> ConditionsMap:
-        return ConditionsMap(self.field, self.problem.conditions, self.engines, False)
+        return self._conditions_map(False)
+
+    def _conditions_map(self, sensitivities: bool) -> ConditionsMap:
+        problem, further = self.problem, names_in_noise(self.problem)
+        return ConditionsMap(self.field, problem.conditions, self.engines, sensitivities, further)
 
     @cached_property
     def _through_nodes(self) -> list[PiecewiseMap]:

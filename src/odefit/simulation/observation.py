@@ -28,7 +28,7 @@ def observe(
     ----------
     also
         Names of other quantities that are wanted: states, algebraic variables, inputs or time.
-        Parameters and constants among them are left out.
+        Parameters and constants among them are left out, but for those that events assign.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def observe(
     for name, expression in field.model.observables.items():
         value: Dual = expression.evaluate(values, DUAL)
         found[name] = Dual(shape + value.value, value.partials)
-    changing = values.keys() - condition.scalars.keys()
+    changing = (values.keys() - condition.scalars.keys()) | trajectory.switched.keys()
     for name in sorted(changing & set(also) - found.keys()):
         found[name] = Dual(shape + values[name].value, values[name].partials)
     return found

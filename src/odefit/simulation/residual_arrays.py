@@ -146,7 +146,6 @@ class ResidualArrays:
     def __init__(self, problem: Problem, field: VectorField) -> None:
         self._problem = problem
         self._field = field
-        self._scalars = set(problem.conditions[0].scalars)
         self._estimated = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
         self.series_rows: list[SeriesRows] = []
         self.sources: list[ResidualSource] = []
@@ -186,7 +185,10 @@ class ResidualArrays:
         scalars = condition.scalars
         known = {TIME, *condition.inputs}
         known |= {n for n in names & scalars.keys() if not unknowns_of(scalars[n], scalars)}
-        return bool(names - known)
+        moved = {
+            n for assign in condition.assignments for n, e in assign.items() if e.constant is None
+        }
+        return bool(names - (known - moved))
 
     def __call__(
         self, vector: Array, trajectories: Sequence[Trajectory], derivatives: bool = True
@@ -274,7 +276,7 @@ class ResidualArrays:
         names = set(observables[name].names)
         if noise is not None and isinstance(noise.spread, Expression):
             for n in noise.spread.names:
-                names |= observables[n].names if n in observables else {n} - self._scalars
+                names |= observables[n].names if n in observables else {n}
         if names & set(self._field.model.algebraic):
             names |= {n for e in self._field.model.algebraic.values() for n in e.names}
         return names
@@ -319,11 +321,11 @@ class ResidualArrays:
                 conditions,
                 [b.series.rows for b in blocks],
                 np.concatenate([b.series.rows + offsets[b.condition] for b in blocks]),
-                names,
+                switched,
                 unknowns,
                 len(self._problem.unknowns),
             )
-            for names in (switched, frozenset[str]())
+            for _ in range(2)
         )
         observables = self._problem.model.observables
         given: dict[str, Gradient] = {}

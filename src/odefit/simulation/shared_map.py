@@ -88,7 +88,7 @@ class SharedMap:
 
     Parameters
     ----------
-    field, conditions, engines, sensitivities
+    field, conditions, engines, sensitivities, further
         The arguments are those of :class:`odefit.simulation.conditions.ConditionsMap`.
     members
         Numbers of the conditions.
@@ -106,6 +106,7 @@ class SharedMap:
         members: Sequence[int],
         engines: Engines,
         sensitivities: bool = True,
+        further: frozenset[str] = frozenset(),
     ) -> None:
         self._field = field
         self._conditions = {c: conditions[c] for c in members}
@@ -114,7 +115,7 @@ class SharedMap:
             active = dynamic_unknowns(condition, field.scalars) if sensitivities else set()
             self._unknowns[c] = tuple(sorted(active))
         expressions = (*field.model.observables.values(), *field.model.algebraic.values())
-        observed = {n for e in expressions for n in e.names}
+        observed = {n for e in expressions for n in e.names} | further
         self._switched = {
             c: {n: j for n, j in switched_scalars(field, conditions[c]).items() if n in observed}
             for c in members
