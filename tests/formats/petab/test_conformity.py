@@ -75,3 +75,22 @@ def test_the_case_has_its_likelihood_and_simulations(case: str) -> None:
     )
     squares = evaluation.objective - prior_squares(found.problem, vector)
     assert squares == pytest.approx(solution["chi2"], abs=solution["tol_chi2"])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_gradient_of_the_case_is_that_of_differences(case: str) -> None:
+    found, _ = read(case)
+    lower, upper = found.problem.lower, found.problem.upper
+    vector = np.clip(nominal(found) + 0.037, lower + 0.01, upper - 0.01)
+    forward = ForwardMap(found.problem)
+    at = forward.evaluate(vector)
+    assert isinstance(at, Evaluation)
+    gradient = at.jacobian.T @ at.residuals
+    for k in range(len(vector)):
+        costs = []
+        for step in (-2e-3, -1e-3, 1e-3, 2e-3):
+            moved = vector.copy()
+            moved[k] += step
+            costs.append(forward.cost(moved))
+        slope = (costs[0] - 8 * costs[1] + 8 * costs[2] - costs[3]) / (12 * 1e-3)
+        assert slope == pytest.approx(gradient[k], rel=1e-5, abs=1e-6 * np.abs(gradient).max())
