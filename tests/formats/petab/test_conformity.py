@@ -94,3 +94,9 @@ def test_the_gradient_of_the_case_is_that_of_differences(case: str) -> None:
             costs.append(forward.cost(moved))
         slope = (costs[0] - 8 * costs[1] + 8 * costs[2] - costs[3]) / (12 * 1e-3)
         assert slope == pytest.approx(gradient[k], rel=1e-5, abs=1e-6 * np.abs(gradient).max())
+
+
+def test_spans_shorter_than_rounding_between_events_are_no_obstacle() -> None:
+    """S = 2 + 2.5 t reaches 14 before the second period, and again just at its beginning."""
+    found, _ = read("v2/0016")
+    assert isinstance(ForwardMap(found.problem).evaluate(np.array([2.5])), Evaluation)
