@@ -289,9 +289,12 @@ def _kinks(
     The pair of sets is empty for an equation without a kink, and so is the list for a model
     without any.
     """
-    if field.smooth:
-        return []
     condition, algebra = problem.conditions[number], _DependenceAlgebra()
+    texts = [*condition.scalars.values(), *(e for a in condition.assignments for e in a.values())]
+    if field.smooth and not any(
+        isinstance(e, Expression) and e.functions & NON_SMOOTH for e in texts
+    ):
+        return []
     unknowns = [_Dependence(frozenset([k])) for k in range(len(problem.unknowns))]
     names = [TIME, *problem.model.states, *problem.model.inputs, *problem.model.algebraic]
     values = dict.fromkeys(names, _Dependence())
