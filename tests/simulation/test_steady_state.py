@@ -374,3 +374,14 @@ def test_conserved_quantities_are_found_whatever_the_rates() -> None:
     totals = np.array([[1.0, 0.0, 1.0, 1.0], [0.0, 1.0, 1.0, 0.0]])  # S + C + P and E + C
     assert np.linalg.matrix_rank(found.weights) == 2
     assert np.linalg.matrix_rank(np.concatenate([found.weights, totals]), tol=1e-9) == 2
+
+
+def test_states_that_stay_zero_are_zero_and_not_roundoff() -> None:
+    """Digits of 1e-35 would be kept by the integration that follows, in ever smaller steps."""
+    ode = {"A": "s - d*A - b*A*C + c*E", "C": "c*E - b*A*C", "E": "b*A*C - c*E"}
+    p = problem(ode, ["s", "d", "b", "c"], {"A": 0.5, "C": 0.0, "E": 0.0})
+    trajectory = ForwardMap(p).trajectory(np.array([0.9, 0.3, 17.1, 0.013]))
+    assert not isinstance(trajectory, Failure)
+    assert trajectory.states[0] == pytest.approx([3.0, 0.0, 0.0], rel=1e-10)
+    assert not trajectory.states[0, 1:].any()
+    assert not trajectory.sensitivities[0, 1:].any()

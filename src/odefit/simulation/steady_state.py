@@ -61,6 +61,10 @@ to: below, it counts as gone."""
 ROUNDOFF = 1e-14
 """Smallest size of a state that distances are relative to, over the largest of all states."""
 
+ROUNDOFF = 1e-15
+"""Size of states and sensitivities, relative to the largest, that a state which was zero all along
+may have from roundoff alone."""
+
 UNSTABLE = 1e-11
 """Real part of an eigenvalue, relative to the largest eigenvalue, above which a steady state is
 unstable; below, it is roundoff."""
@@ -401,6 +405,10 @@ class _Approach:
     def _rest(self, end: _Point, at: Linearised) -> Rest | None:
         """Return the steady state with its derivatives, by the implicit function theorem."""
         n, changes = self.n, self.initial.scalar_sensitivities
+        # States that stay zero: what a linear solver leaves in them would ask for its digits, too.
+        size = np.abs(end.y[:n])
+        gone = np.flatnonzero((self.largest == 0.0) & (size <= ROUNDOFF * size.max(initial=0.0)))
+        end.y[gone] = 0.0
         m = changes.shape[1]
         if not m:
             none = np.zeros((len(end.y), 0))
@@ -412,6 +420,8 @@ class _Approach:
             return None
         totals = -self.conserved.weights @ self.initial.sensitivities
         found = -system.solve(system.instead(at.by_scalars @ changes, totals))
+        noise = ROUNDOFF * np.abs(found[:n]).max(initial=0.0)
+        found[gone] = np.where(np.abs(found[gone]) <= noise, 0.0, found[gone])
         return Rest(end.y[:n], end.y[n:], found[:n], found[n:])
 
     def _unmoved(self, now: _Point, at: Linearised) -> Rest | EngineFailure:
