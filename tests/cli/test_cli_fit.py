@@ -136,7 +136,7 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoint(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """After the time limit, the same command without it goes on, and cleans up."""
-    run("fit", "decay.toml", "--json", "r.json", "--starts", "100000", "--time-limit", "0.5")
+    run("fit", "decay.toml", "--json", "r.json", "--starts", "100000", "--time-limit", "2")
     stored = (folder / "r.json.checkpoint").read_bytes().count(b"\n") - 1
     assert run("fit", "decay.toml", "--json", "r.json", "--starts", str(stored)) == 0
     assert f"{stored} start" in capsys.readouterr().out
@@ -146,7 +146,7 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoint(
 def test_a_checkpoint_of_another_fit_beside_the_json_is_given_up(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run("fit", "decay.toml", "--json", "r.json", "--starts", "100000", "--time-limit", "0.5")
+    run("fit", "decay.toml", "--json", "r.json", "--starts", "100000", "--time-limit", "2")
     assert run("fit", "decay.toml", "--json", "r.json", "--seed", "1") == 0
     assert "belongs to another fit and is removed" in capsys.readouterr().err
 
