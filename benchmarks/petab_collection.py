@@ -167,7 +167,9 @@ from amici.petab.petab_import import import_petab_problem
 from amici.petab.simulations import simulate_petab
 yaml, out, name, budget = sys.argv[1:4] + [float(sys.argv[4])]
 problem = petab.Problem.from_yaml(yaml)
-if "Fiedler" in yaml:  # whose overrides differ within a condition
+if petab.measurement_table_has_timepoint_specific_mappings(
+    problem.measurement_df, allow_scalar_numeric_noise_parameters=True
+):
     petab.flatten_timepoint_specific_output_overrides(problem)
 began = time.perf_counter()
 model = import_petab_problem(problem, model_output_dir=out, model_name=name, verbose=False)

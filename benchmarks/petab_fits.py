@@ -37,7 +37,9 @@ import numpy as np
 import petab.v1 as petab, amici, pypesto, pypesto.petab, pypesto.optimize as optimize
 yaml, out, name, seed, limit = *sys.argv[1:4], int(sys.argv[4]), float(sys.argv[5])
 problem = petab.Problem.from_yaml(yaml)
-if "Fiedler" in yaml:  # whose overrides differ within a condition
+if petab.measurement_table_has_timepoint_specific_mappings(
+    problem.measurement_df, allow_scalar_numeric_noise_parameters=True
+):
     petab.flatten_timepoint_specific_output_overrides(problem)
 importer = pypesto.petab.PetabImporter(problem, output_folder=out, model_name=name)
 factory = importer.create_objective_creator()

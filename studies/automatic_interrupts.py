@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from studies.automatic_plan import DEFAULT
-from studies.automatic_runs import extent, warm_up
+from studies.automatic_problems import extent, warm_up
 from studies.campaign import Task
 from studies.dense_systems import SYSTEMS
 from studies.fits import AS_LOW, EXACT

@@ -1,4 +1,4 @@
-"""The section "One front door" of docs/benchmarks.md, made of the results of `automatic`.
+"""The page docs/benchmarks/front-door.md, made of the results of `automatic`.
 
     python -m studies.automatic_page DIR [DIR ...] > section.md
 

@@ -7,16 +7,16 @@ gives the objective that can be had.
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from studies.automatic_interrupts import broken_off
 from studies.automatic_plan import DEFAULT, PEERS
+from studies.automatic_problems import extent, subject, warm_up
 from studies.campaign import Task
 
 if TYPE_CHECKING:
@@ -36,28 +36,8 @@ def run(task: Task) -> Mapping[str, Any]:
     """
     warm_up()
     if task["part"] == "interrupts":
-        from studies.automatic_interrupts import broken_off
-
         return broken_off(task)
     return fitted(task)
-
-
-_warm: list[bool] = []
-"""Not empty when this process has imported and compiled what all fits share."""
-
-
-def warm_up() -> None:
-    """Import packages and load compiled kernels, once in a process."""
-    if _warm:
-        return
-    from odefit import library
-    from odefit.fit import fit
-    from odefit.simulation import ForwardMap
-
-    problem = library.load("harmonic")
-    fit(problem, jobs=1)
-    ForwardMap(problem, "bdf").evaluate(np.ones(len(problem.unknowns)))
-    _warm.append(True)
 
 
 def fitted(task: Task) -> dict[str, Any]:
@@ -79,41 +59,6 @@ def fitted(task: Task) -> dict[str, Any]:
     result["seconds"] = time.perf_counter() - began
     result["processor"] = time.process_time() - processor
     return result | known(task, problem, truth) | extent(problem)
-
-
-def subject(task: Task) -> tuple[Problem, Array | None]:
-    """Return the problem of a task, without guesses, and the truth or the published values."""
-    from odefit import library
-
-    part, name = task["part"], task["problem"]
-    if part == "dense":
-        from studies.dense_data import dense_problem
-
-        problem, values = dense_problem(name, task["noise"], task["seed"])
-        return problem, problem.vector(values)
-    if part == "cascade":
-        from studies.cascade import cascade_problem
-
-        problem, values = cascade_problem(0)
-        return problem, problem.vector(values)
-    if part == "library":
-        return library.load(name), None
-    return published(Path(task["folder"]) / f"{name}.json")
-
-
-def published(file: Path) -> tuple[Problem, Array]:
-    """Return a published problem without its guesses, and these."""
-    from odefit.problem import problem_from_mapping
-
-    raw = json.loads(file.read_text(encoding="utf-8"))
-    with_guesses = problem_from_mapping(raw)
-    nominal = np.array([u.parameter.guess for u in with_guesses.unknowns], dtype=float)
-    sections = [raw["parameters"], raw["initial"], *(e["initial"] for e in raw["experiment"])]
-    for section in sections:
-        for given in section.values():
-            if isinstance(given, dict):
-                given.pop("guess", None)
-    return problem_from_mapping(raw), nominal
 
 
 def own(task: Task, problem: Problem) -> dict[str, Any]:
@@ -218,9 +163,3 @@ def known(task: Task, problem: Problem, truth: Array | None) -> dict[str, Any]:
         return {"known": objective, "known_log_likelihood": log_likelihood}
     search = SingleShooting().run(ForwardMap(problem), 0, truth, Control(0))
     return {"known": search.objective, "known_log_likelihood": None}
-
-
-def extent(problem: Problem) -> dict[str, float]:
-    """Return the number of measurements, and the sum of their squares."""
-    series = [s.values for c in problem.conditions for s in c.series.values()]
-    return {"size": problem.size, "squares": float(sum(v @ v for v in series))}

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from odefit.methods.executors.cluster import dask_cluster
 from odefit.problem.errors import InputError
 from studies import CAMPAIGNS, campaign
 from studies.runner import run_campaign
@@ -42,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("name", metavar="NAME")
     run.add_argument("--out", metavar="DIR", type=Path, help="default: study-NAME")
     run.add_argument("--jobs", metavar="N", type=int, help="processes (default: one a core)")
+    run.add_argument("--dask", metavar="ADDRESS", help="run on the Dask cluster at this address")
     run.add_argument("--limit", metavar="N", type=int, help="make no more than N runs")
     run.add_argument(
         "--set",
@@ -67,7 +69,8 @@ def _run(options: argparse.Namespace) -> int:
             raise InputError(f"--{option}: expected a positive number, got {value}")
     chosen = campaign(options.name).with_options(_choices(options.set))
     out = options.out or Path(f"study-{options.name}")
-    run_campaign(chosen, out, jobs=options.jobs, limit=options.limit)
+    with dask_cluster(options.dask) as executor:
+        run_campaign(chosen, out, options.jobs, options.limit, executor)
     return DONE
 
 

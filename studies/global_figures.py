@@ -75,7 +75,6 @@ def _figure(found: Sequence[Run]) -> Figure:
 
 def _panel(axes: Axes, found: Sequence[Run]) -> None:
     """Draw a panel; upper bounds are thin lines."""
-    from odefit.reporting.figures.bounds import plainly
     from odefit.reporting.figures.style import dress
 
     last = 10 * FIRST
@@ -104,7 +103,6 @@ def _panel(axes: Axes, found: Sequence[Run]) -> None:
         room = 0.08 * (high - low) or 1.0
         axes.set_ylim(low - room, high + room)
     dress(axes, log_x=True)
-    axes.xaxis.set_major_formatter(plainly)
     axes.set_xlabel("seconds")
     axes.set_title("\n".join(_title(found[0].case)), loc="left", fontsize=8.0)
 

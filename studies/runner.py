@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from contextlib import closing
 from pathlib import Path
 
 from odefit.problem.errors import InputError
 from studies.campaign import Campaign, Record, Task
+from studies.cluster_pool import run_tasks_over
 from studies.interrupts import interrupts_noted
 from studies.output import write_outputs
 from studies.pool import run_tasks
@@ -18,7 +20,11 @@ from studies.terminal import TerminalProgress, print_summary
 
 
 def run_campaign(
-    campaign: Campaign, out: str | Path, jobs: int | None = None, limit: int | None = None
+    campaign: Campaign,
+    out: str | Path,
+    jobs: int | None = None,
+    limit: int | None = None,
+    executor: Executor | None = None,
 ) -> list[Record]:
     """Run what is not stored yet in `out`; write tables and figures there, print a summary.
 
@@ -33,6 +39,8 @@ def run_campaign(
         Processes; None for one a core.
     limit
         Run only so many of the tasks, spread evenly over all; what is stored counts.
+    executor
+        Where the tasks run, such as a Dask cluster; None for processes on this machine.
 
     Returns
     -------
@@ -61,7 +69,12 @@ def run_campaign(
             todo = [t for t in chosen if t["key"] not in have]
             with TerminalProgress(len(chosen), stored) as progress:
                 workers = min(jobs or _cores(), max(len(todo), 1))
-                with closing(run_tasks(campaign, todo, workers, interrupted)) as running:
+                running_tasks = (
+                    run_tasks(campaign, todo, workers, interrupted)
+                    if executor is None
+                    else run_tasks_over(executor, campaign, todo, interrupted)
+                )
+                with closing(running_tasks) as running:
                     for record in running:
                         store.add(record)
                         progress(record)

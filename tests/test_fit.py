@@ -732,7 +732,7 @@ def test_methods_have_names() -> None:
     assert named.method == MultiStart().name
     assert np.array_equal(named.best.vector, odefit.fit(decay(), MultiStart(), seed=1).best.vector)
     with pytest.raises(InputError, match="did you mean 'multi-start'"):
-        odefit.fit(decay(), "multistart")
+        odefit.fit(decay(), "multi-stat")
 
 
 # Methods that count solutions ------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import re
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from odefit.problem.errors import InputError
-from odefit.result import Result
+from odefit.result import Result, Solution
 from tests.reporting import examples
 
 TROUBLED = examples.troubled()
@@ -74,7 +75,7 @@ def test_a_well_determined_result_has_nothing_to_remark() -> None:
         ("K_m", False, "no effect: the measured observables do not depend on it here"),
         ("mu_N", None, "weakly determined: the standard error is 1000 % of the estimate"),
         ("delta_E", None, "fixed by the problem"),
-        ("gut", None, "known"),
+        ("gut[oral]", None, "known"),
         ("effect", None, "follows from alpha*0.01"),
         ("blood[oral]", True, ""),
         ("y_gut_sd", True, ""),
@@ -194,6 +195,39 @@ def test_a_result_prints_as_a_readable_summary() -> None:
     assert repr(ALPHA_PINENE) == (
         "Result('alpha-pinene': converged, objective 19.8722, 1 solution)"
     )
+
+
+def test_solutions_show_as_one_line_each() -> None:
+    first = TROUBLED.solutions[0]
+    second = replace(first, objective=12.5, hits=0)
+    text = repr(replace(TROUBLED, solutions=[replace(first, hits=1), second]).solutions)
+    one, other = text.split("\n")
+    assert one.startswith("[0] ")
+    assert ", 1 start: " in one
+    assert other.startswith("[1] ")
+    assert ", from the equations: " in other
+    key, value = next(iter(first.parameters.items()))
+    for line in (one, other):
+        assert f"{key} = {value:.5g}" in line
+        assert len(line) < 400
+    assert repr(first) == f"Solution({first.line})"
+    assert repr(FAILED.solutions) == "no solutions"
+
+
+def test_a_solution_of_many_values_says_how_many_it_does_not_show() -> None:
+    values = {f"k{i}": float(i) for i in range(30)}
+    one = Solution(np.arange(30.0), values, {"x": 2.0}, 0.25, log_likelihood=-3.5, hits=7)
+    assert repr(one) == (
+        "Solution(log-likelihood -3.5, 7 starts: k0 = 0, k1 = 1, k2 = 2, k3 = 3, k4 = 4, k5 = 5, "
+        "k6 = 6, k7 = 7, k8 = 8, k9 = 9, k10 = 10, k11 = 11 and 19 more)"
+    )
+
+
+def test_solutions_are_a_tuple_that_can_be_pickled() -> None:
+    solutions = ALPHA_PINENE.solutions
+    assert isinstance(solutions, tuple)
+    again = pickle.loads(pickle.dumps(solutions))
+    assert repr(again) == repr(solutions)
 
 
 def test_a_notebook_shows_the_tables() -> None:

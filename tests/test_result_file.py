@@ -20,6 +20,7 @@ from odefit.problem.errors import InputError
 from odefit.reporting.html import report_html
 from odefit.reporting.sentences import findings
 from odefit.result import Result, load_result
+from odefit.result_data import values_at
 from odefit.result_file import from_mapping, save_result, to_mapping
 from odefit.simulation.nodes import Nodes
 from tests.reporting import examples
@@ -226,6 +227,7 @@ def changed(path: list[str | int], value: Any) -> Callable[[dict[str, Any]], Non
     ("path", "value", "message"),
     [
         (["format"], 2, "format: expected 1, got 2"),
+        (["format"], True, "format: expected 1, got True"),
         (["status"], "done", "status: expected one of 'converged'"),
         (["seed"], 1.5, "seed: expected a whole number, got 1.5"),
         (["method"], None, "method: expected a text, got None"),
@@ -292,7 +294,7 @@ def test_what_is_no_result_is_refused(content: bytes, message: str, tmp_path: Pa
 
 
 def test_a_file_that_is_not_there_is_said_to_be_so(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read: No such file"):
+    with pytest.raises(InputError, match="there is no such file in"):
         load_result(tmp_path / "nothing.json")
 
 
@@ -300,7 +302,14 @@ def test_numbers_come_back_to_the_last_bit() -> None:
     rng = np.random.default_rng(1)
     result = examples.alpha_pinene()
     vector = rng.uniform(size=5) * 10.0 ** rng.integers(-300, 300, size=5)
-    best = replace(result.best, vector=vector, objective=float(np.nextafter(1.0, 2.0)))
+    parameters, initial = values_at(result.problem, vector)
+    best = replace(
+        result.best,
+        vector=vector,
+        parameters=parameters,
+        initial=initial,
+        objective=float(np.nextafter(1.0, 2.0)),
+    )
     text = json.dumps(to_mapping(replace(result, solutions=(best,))), allow_nan=False)
     back = from_mapping(json.loads(text))
     assert np.array_equal(back.best.vector, vector)

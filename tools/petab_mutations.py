@@ -1,6 +1,6 @@
 """Mutations of PEtab problems: one thing is changed in their files, and what may come of it.
 
-``mutated_petab.py`` runs them. Expectations:
+``petab_judge.py`` says what came of them, ``mutated_inputs.py`` runs them. Expectations:
 
 - ``same``: the change means nothing (the order of rows, line ends), and the problem is the same;
 - ``refused``: an InputError, for an unknown identifier or a column that occurs twice;

@@ -91,7 +91,9 @@ def record(out: Path, limit: float, only: Path | None, methods: list[str]) -> No
                 run = subprocess.run(
                     command, env=environment, capture_output=True, text=True, timeout=4 * limit
                 )
-                text = kept.read_text() or json.dumps({"crashed": run.stderr[-2000:]})
+                text = kept.read_text(encoding="utf-8") or json.dumps(
+                    {"crashed": run.stderr[-2000:]}
+                )
             except subprocess.TimeoutExpired:
                 text = json.dumps({"status": "time limit", "overran": True})
             path.write_text(text)
@@ -106,7 +108,9 @@ def record(out: Path, limit: float, only: Path | None, methods: list[str]) -> No
 
 def finished(path: Path) -> bool:
     """Whether the file at `path` holds an answer that no time limit cut short."""
-    return path.exists() and json.loads(path.read_text()).get("status") != "time limit"
+    return (
+        path.exists() and json.loads(path.read_text(encoding="utf-8")).get("status") != "time limit"
+    )
 
 
 def compared(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,7 +152,10 @@ def compare(before: Path, after: Path) -> int:
         if not (finished(path) and finished(after / path.name)):
             limited += 1
             continue
-        a, b = (json.loads((folder / path.name).read_text()) for folder in (before, after))
+        a, b = (
+            json.loads((folder / path.name).read_text(encoding="utf-8"))
+            for folder in (before, after)
+        )
         found = list(differences(compared(a), compared(b)))
         differ += bool(found)
         same += not found

@@ -16,6 +16,7 @@ from odefit.formats.saving import save
 from odefit.methods import Control, MultiStart, Progress, SingleShooting, Start, Status
 from odefit.methods.registry import METHODS
 from odefit.problem import (
+    Doses,
     Event,
     Experiment,
     InputError,
@@ -25,12 +26,13 @@ from odefit.problem import (
     Prior,
     Problem,
 )
-from odefit.problem.sbml import SbmlModel, read_sbml
+from odefit.problem.sbml import SbmlModel, read_antimony, read_sbml
 from odefit.profiles import Profiles
 from odefit.result import Result, Solution, load_result
 from odefit.simulation import Failure, ForwardMap, simulate
 
 if TYPE_CHECKING:
+    from odefit.explorer import Explorer, explore
     from odefit.methods.algebraic import Algebraic
     from odefit.methods.automatic import Automatic
     from odefit.methods.branch_and_bound import BranchAndBound
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
         SoftCons,
         Transcription,
     )
+    from odefit.problem.unit_check import UnitReport, check_units
     from odefit.reporting.comparison import compare
     from odefit.simulation.lyapunov import lyapunov_exponents
     from odefit.structure.identifiability import structural_identifiability as identifiability
@@ -56,10 +59,14 @@ _LATER = {
     "Baseline": "odefit.methods.transcription",
     "Collocation": "odefit.methods.transcription",
     "Constraint": "odefit.methods.multiple_shooting",
+    "Explorer": "odefit.explorer",
     "ExtraTol": "odefit.methods.transcription",
     "SoftCons": "odefit.methods.transcription",
     "StructuralIdentifiability": "odefit.structure.structural_identifiability",
+    "UnitReport": "odefit.problem.unit_check",
+    "check_units": "odefit.problem.unit_check",
     "compare": "odefit.reporting.comparison",
+    "explore": "odefit.explorer",
     "identifiability": "odefit.structure.identifiability:structural_identifiability",
     "lyapunov_exponents": "odefit.simulation.lyapunov",
 }
@@ -77,8 +84,10 @@ __all__ = [
     "Collocation",
     "Constraint",
     "Control",
+    "Doses",
     "Event",
     "Experiment",
+    "Explorer",
     "ExtraTol",
     "Failure",
     "ForwardMap",
@@ -103,13 +112,17 @@ __all__ = [
     "Status",
     "StructuralIdentifiability",
     "Transcription",
+    "UnitReport",
+    "check_units",
     "compare",
+    "explore",
     "fit",
     "identifiability",
     "library",
     "load",
     "load_result",
     "lyapunov_exponents",
+    "read_antimony",
     "read_sbml",
     "save",
     "simulate",

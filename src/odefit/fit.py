@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from numbers import Integral
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,19 +31,32 @@ from odefit.assessment.parts import (
     Uncertainty,
 )
 from odefit.assessment.uncertainty import assess_uncertainty
-from odefit.methods.control import Control, Method, Progress, interruptible
+from odefit.fit_checks import check_fit
+from odefit.fit_early import search, unless_ended
+from odefit.fit_log import log_begin, log_end, log_stage
+from odefit.methods.best_so_far import with_cause
+from odefit.methods.control import (
+    Control,
+    Interruption,
+    Method,
+    Progress,
+    interruptible,
+)
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.fit_measure import FitMeasure
+from odefit.methods.memory import MemoryWatch, memory_size
 from odefit.methods.outliers import Outlier, robust_outliers, suspected_outliers
 from odefit.methods.polish import Answer, answer
-from odefit.methods.registry import make_method
+from odefit.methods.registry import as_method
+from odefit.methods.watch import watched
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
-from odefit.problem.option_checks import check_level, check_time_limit
+from odefit.problem.packages import installed_version
 from odefit.problem.problem import Problem
 from odefit.result import Result, Solution
 from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation.cut_off import NEVER, cutting_off
 from odefit.solutions import (
     ambiguity,
     bounded,
@@ -52,12 +65,7 @@ from odefit.solutions import (
     indistinguishable_solutions,
     solution,
 )
-
-RESERVED_SHARE = 0.1
-"""Share of the time limit that is left for the last improvement of the answer."""
-
-RESERVED = 5.0
-"""The largest number of seconds that are left for it."""
+from odefit.warm_start import GIVEN_START, StartValues, warm_start
 
 STRUCTURE_SECONDS, STRUCTURE_SHARE, MAX_STRUCTURE_SECONDS = 0.3, 0.2, 2.0
 """The solutions with the same outputs as the answer are counted within so many seconds, this share
@@ -67,6 +75,9 @@ within the latter."""
 CONFIDENCE_LEVEL = 0.95
 """Default level of the confidence intervals."""
 
+UNASSESSED = "The fit was ended before its answer was assessed: what is missing was not computed"
+"""What is said of an answer whose assessment was ended early."""
+
 VERSIONS = ("odefit", "numpy", "heyoka", "casadi", "numba")
 """Packages on which the numbers of a result depend, and whose versions it holds."""
 
@@ -75,7 +86,7 @@ T = TypeVar("T")
 
 def fit(
     problem: Problem,
-    method: Method | str | None = None,
+    method: Method | type | str | None = None,
     *,
     seed: int = 0,
     time_limit: float | None = None,
@@ -87,6 +98,9 @@ def fit(
     polish: bool | None = None,
     certify: bool = False,
     intervals: Treatment = "as-is",
+    start: StartValues | None = None,
+    memory: int | str | None = None,
+    stop: threading.Event | None = None,
 ) -> Result:
     """Estimate the unknowns of `problem`, and say what the answer is worth.
 
@@ -95,8 +109,8 @@ def fit(
     problem
         The model, the data, and what is known of the unknowns.
     method
-        The method, or its name on the command line; None for :class:`Automatic`, which combines
-        several. What each of these has found is in ``result.routes``.
+        The method, or its name such as ``"multi-start"``; None for :class:`Automatic`, which
+        combines several. What each of these has found is in ``result.routes``.
     seed
         The seed of every random choice; the same seed gives the same result.
     time_limit
@@ -124,12 +138,23 @@ def fit(
         What becomes of standard errors and intervals where the residuals are no noise
         (``result.goodness.bad``): they stay ``"as-is"`` below a sentence that says so, are
         ``"scaled"`` by the root of the reduced chi-square, or ``"withheld"``.
+    start
+        What to go on from: a result, the path of its JSON file, or values in natural units by key.
+        The search begins there instead of at the problem's guesses, and the answer is never worse:
+        ``result.routes`` tells what the start was worth as it was given. What it does not say of
+        the unknowns of this problem, or says in vain, stands in ``result.warnings``.
+    memory
+        How much memory the fit may use with its processes, as a number of bytes or a text such as
+        ``"4GB"``; it ends with the best so far when it uses more. None: it ends before the machine
+        or container has none left.
+    stop
+        An event that another thread sets to end the fit with the best so far.
 
     Raises
     ------
     InputError
-        There is nothing to estimate, there are fewer measurements than unknowns, or an
-        argument makes no sense.
+        There is nothing to estimate, there are fewer measurements than unknowns, an argument
+        makes no sense, or the derivatives of the residuals cannot fit into memory.
 
     Examples
     --------
@@ -139,13 +164,13 @@ def fit(
     'converged'
     """
     began = time.perf_counter()
-    _check(problem, seed, time_limit, jobs, level)
+    memory = None if memory is None else memory_size(memory)
+    check_fit(problem, seed, time_limit, jobs, level, memory)
     if intervals not in INTERVAL_CHOICES:
         wanted_choices = ", ".join(f'"{choice}"' for choice in INTERVAL_CHOICES)
         raise InputError(f"intervals: expected one of {wanted_choices}, got {intervals!r}")
     seed = int(seed)
-    if method is None or isinstance(method, str):
-        method = make_method(method)
+    method = as_method(method)
     if polish is None:
         # A method says so where its own answer is the one that is wanted.
         polish = not getattr(method, "answer_is_final", False)
@@ -156,16 +181,26 @@ def fit(
         jobs,
         progress,
         None if checkpoint is None else Path(checkpoint),
+        interrupted=stop if isinstance(stop, Interruption) else Interruption(stop),
+        memory=memory,
     )
-    with interruptible(control):
-        estimate = method.solve(problem, _leaving_time(control, polish))
+    warm = None if start is None else warm_start(problem, start, method)
+    remarks = () if warm is None else warm.remarks
+    log_begin(problem, method, control, remarks)
+    with interruptible(control), watched(control, MemoryWatch(memory)):
+        searched = problem if warm is None else warm.searched(problem)
+        estimate = search(problem, searched, method, control, polish)
+        if warm is not None:
+            estimate = warm.beside(problem, method, estimate)
         structure = getattr(method, "examines_structure", False)
-        wanted = _Wanted(level, polish, structure, certify, intervals)
-        return _result(problem, method, estimate, control, began, wanted)
+        wanted = _Wanted(level, polish, structure, certify, intervals, remarks)
+        with cutting_off(NEVER):
+            return log_end(_result(problem, method, estimate, control, began, wanted))
 
 
 def _tell(problem: Problem, control: Control, estimate: Estimate, doing: str) -> None:
     """Report what is done after the search."""
+    log_stage(doing)
     if control.report is None or estimate.best is None:
         return
     failed = sum(s.status is Status.FAILED for s in estimate.starts)
@@ -184,14 +219,7 @@ class _Wanted:
     structure: bool
     certify: bool
     intervals: Treatment
-
-
-def _leaving_time(control: Control, polish: bool) -> Control:
-    """Return the control of a method, which leaves time for the last improvement of its answer."""
-    if control.deadline is None or not polish:
-        return control
-    left = max(control.deadline - time.time(), 0.0)
-    return replace(control, deadline=control.deadline - min(RESERVED_SHARE * left, RESERVED))
+    remarks: tuple[str, ...] = ()
 
 
 def _result(
@@ -206,7 +234,7 @@ def _result(
     level, polish = wanted.level, wanted.polish
     if polish:
         _tell(problem, control, estimate, "improving the best answer")
-    found = _unless_interrupted(
+    found = unless_ended(
         control,
         lambda: answer(problem, estimate, control, polish),
         lambda: answer(problem, estimate, control, False),
@@ -215,7 +243,7 @@ def _result(
     if found is not None and wanted.certify and estimate.certificate is None:
         _tell(problem, control, estimate, "proving bounds of the objective")
         first = found, estimate
-        found, estimate, unproved = _unless_interrupted(
+        found, estimate, unproved = unless_ended(
             control, lambda: _certified(*first, control, polish), lambda: (*first, "")
         )
     forward = ForwardMap(problem) if found is None else found.forward
@@ -231,17 +259,17 @@ def _result(
         best, evaluation = found.start, found.evaluation
         local = assess_local(forward, best.vector, evaluation, estimate.certificate)
         conditions = 0 if best.nodes is None else best.nodes.equations
-        uncertainty = _unless_interrupted(
+        uncertainty = unless_ended(
             control,
             lambda: _uncertainty(found, estimate, level, conditions, control),
             lambda: None,
         )
-        solutions = _unless_interrupted(
+        solutions = unless_ended(
             control,
             lambda: distinct_solutions(found, estimate, uncertainty),
             lambda: (solution(problem, best, evaluation, 1),),
         )
-        goodness = _unless_interrupted(
+        goodness = unless_ended(
             control,
             lambda: _goodness(found, forward, evaluation),
             lambda: None,
@@ -253,20 +281,20 @@ def _result(
         proof = estimate.certificate
         proved = proof is not None and proof.closed
         constrained = best.nodes is not None and bool(best.nodes.constraints)
-        misfit = _unless_interrupted(
+        misfit = unless_ended(
             control,
             lambda: assess_misfit(forward, best.vector, evaluation, proved, constrained),
             lambda: None,
         )
         if misfit is not None:
-            suspects = _unless_interrupted(
+            suspects = unless_ended(
                 control,
                 lambda: suspected_outliers(forward, _ends(estimate, best), control),
                 _no_outliers,
             )
             misfit = misfit.with_outliers(suspects) if suspects else misfit
             outliers = suspects
-        outliers = outliers or _unless_interrupted(
+        outliers = outliers or unless_ended(
             control, lambda: robust_outliers(forward, best.vector), _no_outliers
         )
         status, message = _ending(estimate, found, local, misfit, polish, control)
@@ -279,7 +307,7 @@ def _result(
         ):
             _tell(problem, control, estimate, "counting the solutions of the equations")
             seconds = _structure_seconds(control, time.perf_counter() - began)
-            complete, solutions = _unless_interrupted(
+            complete, solutions = unless_ended(
                 control,
                 lambda: indistinguishable_solutions(found, solutions, seconds, control),
                 lambda: (None, solutions),
@@ -288,7 +316,11 @@ def _result(
             local = assess_local(
                 forward, best.vector, evaluation, estimate.certificate, unique=True
             )
-        equal = equal_solutions(forward, solutions, evaluation.choice)
+        equal = unless_ended(
+            control,
+            lambda: equal_solutions(forward, solutions, evaluation.choice),
+            lambda: solutions[:1],
+        )
         assessment = Assessment(
             local=local,
             complete=assess_completeness(complete, len(equal) if bounded(problem) else None),
@@ -297,7 +329,10 @@ def _result(
             continuity=assess_continuity(best.nodes, found.gap),
         )
     if control.interrupted.is_set():
-        status = Status.INTERRUPTED
+        status = control.early
+    if status.cut_short:
+        message = with_cause(message, control)
+    unassessed = found is not None and (uncertainty is None or misfit is None)
     return Result(
         problem=problem,
         method=method.name,
@@ -309,17 +344,20 @@ def _result(
         uncertainty=uncertainty,
         warnings=(
             *problem.warnings,
+            *wanted.remarks,
             *forward.warnings,
+            *map(_capital, control.remarks),
             *([found.warning] if found is not None and found.warning else []),
             *misfit_warnings(misfit, goodness, _corroborated(estimate)),
             *([weighed_down(outliers)] if outliers and not (misfit and misfit.outliers) else []),
             *([unproved] if unproved else []),
+            *([UNASSESSED] if unassessed and control.cut_off.reached else []),
             *ambiguity(problem, equal),
             *_failed(estimate),
         ),
         seconds=time.perf_counter() - began,
         seed=control.seed,
-        versions=_versions(),
+        versions={name: installed_version(name) or "unknown" for name in VERSIONS},
         routes=estimate.routes,
         outliers=outliers,
         goodness=goodness,
@@ -358,7 +396,7 @@ def _determined(uncertainty: Uncertainty | None) -> bool:
 
 def _corroborated(estimate: Estimate) -> bool:
     """Return whether several methods have ended at the answer."""
-    return sum(route.hits > 0 for route in estimate.routes) > 1
+    return sum(r.hits > 0 and r.name != GIVEN_START for r in estimate.routes) > 1
 
 
 def _goodness(found: Answer, forward: ForwardMap, evaluation: Evaluation) -> Goodness | None:
@@ -401,15 +439,6 @@ def _certified(
     return answer(problem, more, control, polish) or found, more, ""
 
 
-def _unless_interrupted(control: Control, stage: Callable[[], T], otherwise: Callable[[], T]) -> T:
-    """Return what a stage finds; a KeyboardInterrupt ends it, and the fit goes on without it."""
-    try:
-        return stage()
-    except KeyboardInterrupt:
-        control.interrupted.set()
-        return otherwise()
-
-
 def _ending(
     estimate: Estimate,
     found: Answer,
@@ -436,44 +465,12 @@ def _ending(
     return status, message
 
 
-def _check(
-    problem: Problem, seed: int, time_limit: float | None, jobs: int | None, level: float
-) -> None:
-    if not problem.unknowns:
-        raise InputError(
-            "there is nothing to estimate: every parameter and initial value is fixed or known"
-        )
-    if problem.size + len(problem.priors) < len(problem.unknowns):
-        raise InputError(
-            f"{problem.size} measurements cannot determine {len(problem.unknowns)} unknowns; "
-            "fix some of them (fixed = ...), give priors, or add data"
-        )
-    if not isinstance(seed, Integral) or seed < 0:
-        raise InputError(f"seed: expected a whole number, not negative, got {seed!r}")
-    check_time_limit(time_limit)
-    if jobs is not None and not (isinstance(jobs, Integral) and jobs > 0):
-        raise InputError(f"jobs: expected a positive whole number, got {jobs!r}")
-    check_level(level)
-
-
 def _failed(estimate: Estimate) -> list[str]:
     """Return a warning if some starts failed."""
     failed = [s for s in estimate.starts if s.status is Status.FAILED]
     if not failed or len(failed) == len(estimate.starts):
         return []
     return [f"{len(failed)} of {len(estimate.starts)} starts failed, e.g. {failed[0].message}"]
-
-
-def _versions() -> dict[str, str]:
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = {}
-    for name in VERSIONS:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "unknown"
-    return found
 
 
 def _capital(sentence: str) -> str:

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odefit.assessment.profiles import Profile, ProfilesData
-from odefit.problem.packages import require
+from odefit.result_figures import canvas_of
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+    from odefit.reporting.figures.canvas import Width
 
 __all__ = ["Profile", "Profiles"]
 
@@ -51,7 +54,14 @@ class Profiles(ProfilesData):
 
         return profile_table(self)
 
-    def plot(self, keys: Sequence[str] | None = None) -> Figure:
+    def plot(
+        self,
+        keys: Sequence[str] | None = None,
+        *,
+        width: Width | None = None,
+        figure: Figure | SubFigure | None = None,
+        ax: Axes | None = None,
+    ) -> Figure:
         """Draw the deviance against each quantity, one panel each.
 
         The dashed line is the limit of the deviance, vertical lines are the ends of the interval,
@@ -61,11 +71,19 @@ class Profiles(ProfilesData):
         ----------
         keys
             Those to draw; None for all.
+        width, figure, ax
+            The width, or where to draw, see :class:`odefit.result_figures.ResultFigures`; ``ax``
+            where there is one panel.
+
+        Raises
+        ------
+        InputError
+            There is no such width, or more than one panel for ``ax``.
         """
-        require("matplotlib")
+        canvas = canvas_of(width, figure, ax)
         from odefit.reporting.figures.profiles import plot_profiles
 
-        return plot_profiles(self, keys)
+        return plot_profiles(self, keys, canvas)
 
     def __str__(self) -> str:
         from odefit.reporting.profiles import profile_text

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from odefit.assessment.profiles import ProfilesData
 from odefit.methods.control import Progress
 from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
+from odefit.problem.errors import InputError, counted
 from odefit.problem.option_checks import check_level
-from odefit.problem.packages import require
 from odefit.profiles import Profiles
 from odefit.result_data import ResultData, Solution
+from odefit.result_figures import ResultFigures
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
-    from matplotlib.figure import Figure
 
     from odefit.assessment.bootstrap import Bootstrap, BootstrapKind
     from odefit.assessment.posterior import Posterior
@@ -33,7 +33,7 @@ __all__ = ["Result", "Solution", "load_result"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result(ResultData):
+class Result(ResultData, ResultFigures):
     """An estimate, with what it is worth.
 
     ``print(result)`` shows it as text; a notebook shows its tables. Its data are the attributes
@@ -167,6 +167,7 @@ class Result(ResultData):
         jobs: int | None = None,
         progress: Callable[[Progress], None] | None = None,
         checkpoint: str | Path | None = None,
+        stop: threading.Event | None = None,
     ) -> Bootstrap:
         """Simulate data at the best solution, and fit each of them from there.
 
@@ -188,6 +189,8 @@ class Result(ResultData):
             A function that is called with a :class:`Progress` after each sample.
         checkpoint
             A file in which fitted samples are kept, and found again.
+        stop
+            An event that another thread sets to end early with what is there.
 
         Raises
         ------
@@ -209,6 +212,7 @@ class Result(ResultData):
             jobs=jobs,
             progress=progress,
             checkpoint=checkpoint,
+            stop=stop,
         )
 
     def sample(
@@ -222,6 +226,8 @@ class Result(ResultData):
         executor: Executor | None = None,
         jobs: int | None = None,
         progress: Callable[[Progress], None] | None = None,
+        checkpoint: str | Path | None = None,
+        stop: threading.Event | None = None,
     ) -> Posterior:
         """Sample the posterior distribution of the unknowns, from the best solution.
 
@@ -245,6 +251,10 @@ class Result(ResultData):
             The largest number of local processes; None for one a core.
         progress
             A function that is called with a :class:`Progress` after each chain.
+        checkpoint
+            A file in which finished chains are kept, and found again.
+        stop
+            An event that another thread sets to end early with what is there.
 
         Raises
         ------
@@ -266,6 +276,8 @@ class Result(ResultData):
             executor=executor,
             jobs=jobs,
             progress=progress,
+            checkpoint=checkpoint,
+            stop=stop,
         )
 
     def _plain_vector(self, what: str) -> Array:
@@ -276,77 +288,6 @@ class Result(ResultData):
                 f"there is no {what.split()[-1]} of it"
             )
         return self.best.vector
-
-    def plot_fit(
-        self,
-        experiment: str | None = None,
-        observables: Sequence[str] | None = None,
-        *,
-        band: BandKind | None = None,
-        level: float = 0.95,
-        validation: Any = None,
-    ) -> Figure:
-        """Draw measurements and model, one panel for each observable of each experiment.
-
-        Parameters
-        ----------
-        experiment, observables
-            The only experiment and the only observables to show; None for all.
-        band
-            Where the confidence band (dark) and the prediction band (light) come from, as in
-            :meth:`predict`; None for no bands.
-        level
-            Their level, between 0 and 1.
-        validation
-            Measurements that were not fitted, drawn as open squares: a table with the column
-            ``t`` and columns of observables, or a mapping of such tables by experiment.
-
-        Raises
-        ------
-        InputError
-            An argument makes no sense.
-        """
-        require("matplotlib")
-        from odefit.reporting.figures.fit import plot_fit
-
-        return plot_fit(
-            self, experiment, observables, band=band, level=level, validation=validation
-        )
-
-    def plot_residuals(self) -> Figure:
-        """Draw residuals (measured minus modelled) against time, one panel for each observable."""
-        require("matplotlib")
-        from odefit.reporting.figures.residuals import plot_residuals
-
-        return plot_residuals(self)
-
-    def plot_starts(self) -> Figure:
-        """Draw the waterfall: the objectives at which the starts ended, sorted."""
-        require("matplotlib")
-        from odefit.reporting.figures.starts import plot_starts
-
-        return plot_starts(self)
-
-    def plot_parameters(self) -> Figure:
-        """Draw the confidence intervals, in per cent of the estimates."""
-        require("matplotlib")
-        from odefit.reporting.figures.parameters import plot_parameters
-
-        return plot_parameters(self)
-
-    def plot_correlation(self) -> Figure:
-        """Draw the correlation matrix of the estimates."""
-        require("matplotlib")
-        from odefit.reporting.figures.correlation import plot_correlation
-
-        return plot_correlation(self)
-
-    def plot_bounds(self) -> Figure:
-        """Draw the bounds of the objective against time, where a method proves them."""
-        require("matplotlib")
-        from odefit.reporting.figures.bounds import plot_bounds
-
-        return plot_bounds(self)
 
     def profile(
         self,
@@ -359,6 +300,7 @@ class Result(ResultData):
         executor: Executor | None = None,
         checkpoint: str | Path | None = None,
         progress: Callable[[Progress], None] | None = None,
+        stop: threading.Event | None = None,
     ) -> Profiles:
         """Return profile likelihoods: intervals that hold where the model is far from linear.
 
@@ -386,6 +328,8 @@ class Result(ResultData):
             A file in which finished sides are kept, and found again.
         progress
             A function that is called with a :class:`odefit.methods.control.Progress` now and then.
+        stop
+            An event that another thread sets to end early with what is there.
 
         Returns
         -------
@@ -403,7 +347,7 @@ class Result(ResultData):
         import time
 
         from odefit.assessment.profiles.profiling import profile_all
-        from odefit.methods.control import Control
+        from odefit.methods.control import Control, Interruption, interruptible
 
         if self.best.nodes is not None:
             raise InputError(
@@ -423,11 +367,13 @@ class Result(ResultData):
             jobs,
             progress,
             None if checkpoint is None else Path(checkpoint),
+            interrupted=stop if isinstance(stop, Interruption) else Interruption(stop),
         )
         keys = [keys] if isinstance(keys, str) else keys
         texts = [expressions] if isinstance(expressions, str) else expressions
         vector = np.asarray(self.best.vector, dtype=float)
-        found = profile_all(self.problem, vector, level, control, keys, texts)
+        with interruptible(control):
+            found = profile_all(self.problem, vector, level, control, keys, texts)
         return Profiles(**vars(found))
 
     def with_profiles(self, profiles: ProfilesData | None) -> Result:
@@ -435,41 +381,64 @@ class Result(ResultData):
         return replace(self, profiles=profiles)
 
     def report(self, path: str | Path) -> None:
-        """Write an HTML report: one file that needs nothing else, with all figures.
+        """Write a report: one file that needs nothing else, whose name decides the format.
+
+        ``.html`` is a page with all figures, ``.pdf`` the same for printing (it needs the extra
+        ``odefit[pdf]``), ``.md`` its words and tables in Markdown, without figures.
 
         Raises
         ------
         InputError
-            The place cannot be written to.
+            The name has another ending, a package is missing, or the place cannot be written to.
         """
         import datetime
 
-        require("matplotlib")
-        require("jinja2")
-        from odefit.reporting.html import report_html
+        from odefit.reporting.file_kinds import check_report
         from odefit.result_file import write_atomically
 
-        write_atomically(path, report_html(self, datetime.date.today().isoformat()))
+        suffix, date = check_report(path), datetime.date.today().isoformat()
+        content: str | bytes
+        if suffix == ".pdf":
+            from odefit.reporting.pdf_report import report_pdf
+
+            content = report_pdf(self, date)
+        elif suffix == ".md":
+            from odefit.reporting.markdown_report import report_markdown
+
+            content = report_markdown(self, date)
+        else:
+            from odefit.reporting.html import report_html
+
+            content = report_html(self, date)
+        write_atomically(path, content)
 
     def save(self, path: str | Path) -> None:
-        """Write a JSON file that :func:`odefit.load_result` reads back.
+        """Write the result, or its table of estimates, to a file whose name decides the format.
+
+        ``.json`` is the whole result, which :func:`odefit.load_result` reads back. ``.csv`` is
+        :attr:`parameters` with all digits; ``.tex`` (for the package booktabs) and ``.md`` are the
+        table as a paper shows it.
 
         Raises
         ------
         InputError
-            The place cannot be written to.
+            The name has another ending, or the place cannot be written to.
         """
-        from odefit.result_file import save_result
+        from odefit.reporting.estimate_tables import WRITERS
+        from odefit.reporting.file_kinds import check_saved
+        from odefit.result_file import save_result, write_atomically
 
-        save_result(self, path)
+        suffix = check_saved(path)
+        if suffix in WRITERS:
+            write_atomically(path, WRITERS[suffix](self))
+        else:
+            save_result(self, path)
 
     def __repr__(self) -> str:
-        count = len(self.solutions)
-        solutions = "1 solution" if count == 1 else f"{count} solutions"
         value = self.value_of(self.best) if self.solutions else self.objective
         return (
             f"Result({self.problem.name!r}: {self.status.value}, "
-            f"{self.measure} {value:.6g}, {solutions})"
+            f"{self.measure} {value:.6g}, {counted(len(self.solutions), 'solution')})"
         )
 
     def __str__(self) -> str:

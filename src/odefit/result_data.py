@@ -22,6 +22,9 @@ from odefit.simulation.nodes import Nodes
 EQUALLY_WELL = "different solutions fit equally well"
 """What a warning says of several solutions that are as good as the best."""
 
+MAX_VALUES = 12
+"""Number of values of a solution that its line shows."""
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:
@@ -52,6 +55,37 @@ class Solution:
     hits: int = 1
     nodes: Nodes | None = None
 
+    def __repr__(self) -> str:
+        return f"Solution({self.line})"
+
+    @property
+    def line(self) -> str:
+        """The solution on one line: how well it fits, how often it was found, and its values."""
+        if self.log_likelihood is None:
+            fits = f"objective {self.objective:.6g}"
+        else:
+            fits = f"log-likelihood {self.log_likelihood:.6g}"
+        found = "from the equations"
+        if self.hits:
+            found = f"{self.hits} start{'s' * (self.hits != 1)}"
+        values = [f"{key} = {value:.5g}" for key, value in self.parameters.items()]
+        values += [f"{key} = {value:.5g} initially" for key, value in self.initial.items()]
+        more = len(values) - MAX_VALUES
+        shown = ", ".join(values[:MAX_VALUES]) + (f" and {more} more" if more > 0 else "")
+        return f"{fits}, {found}: {shown or 'nothing to estimate'}"
+
+
+class Solutions(tuple[Solution, ...]):
+    """The distinct solutions of a fit, the best first: a tuple that is shown as one line each."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        if not self:
+            return "no solutions"
+        width = len(str(len(self) - 1))
+        return "\n".join(f"[{i:>{width}}] {solution.line}" for i, solution in enumerate(self))
+
 
 @dataclass(frozen=True, eq=False)
 class ResultData:
@@ -66,7 +100,7 @@ class ResultData:
     status, message
         How the fit ended, as an enumeration and in words.
     solutions
-        Every distinct solution found, the best first.
+        Every distinct solution found, the best first; any sequence of solutions may be given.
     starts
         What became of each start.
     assessment
@@ -108,6 +142,9 @@ class ResultData:
     outliers: Sequence[Outlier] = ()
     profiles: ProfilesData | None = None
     goodness: Goodness | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "solutions", Solutions(self.solutions))
 
     @property
     def ambiguous(self) -> bool:

@@ -21,8 +21,12 @@ import numpy as np
 from odefit.assessment.parts import Assessment
 from odefit.methods.estimate import Certificate, Status
 from odefit.problem.arrays import Array
+from odefit.problem.control_characters import refuse_controls
 from odefit.problem.errors import InputError
+from odefit.problem.file_access import read_content
+from odefit.problem.issues import Issues
 from odefit.problem.problem import Problem
+from odefit.result_checks import check_repeated, check_shapes, check_values
 from odefit.result_data import ResultData
 
 if TYPE_CHECKING:
@@ -47,6 +51,9 @@ residuals."""
 BY_KEY = ("standard_errors", "intervals")
 """Parts of the uncertainty that are written by the key of the unknown, to be looked up there."""
 
+MAX_SIZE = 200_000_000
+"""Bytes of a file: ten thousand starts of a hundred unknowns have a fifth."""
+
 REMEDY = "the file is damaged or no result of odefit; write it again with --json or result.save()"
 
 
@@ -69,10 +76,11 @@ def read_result(path: str | Path) -> ResultData:
     InputError
         The file cannot be read, or holds no result of this format.
     """
+    issues = Issues()
+    content = read_content(Path(path), str(path), issues, MAX_SIZE)
+    issues.raise_errors()
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+        text = (content or b"").decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8 text; {REMEDY}") from error
     try:
@@ -140,11 +148,15 @@ def from_mapping(data: Any, source: str = "result") -> ResultData:
 
     if not isinstance(data, Mapping):
         raise InputError(f"{source}: expected an object; {REMEDY}")
-    if data.get("format") != FORMAT:
+    # True equals 1 in Python, and is no format.
+    if isinstance(data.get("format"), bool) or data.get("format") != FORMAT:
         raise InputError(
             f"{source}, format: expected {FORMAT}, got {data.get('format')!r}; "
             "it was written by another version of odefit, or is no result"
         )
+    issues = Issues(source)
+    refuse_controls(data, issues)
+    issues.raise_errors()
     problem = _problem(data.get("problem_definition"), source)
     if data.get("unknowns") != list(problem.keys):
         raise InputError(
@@ -157,9 +169,13 @@ def from_mapping(data: Any, source: str = "result") -> ResultData:
         if "uncertainty" in given:
             given["uncertainty"] = _in_order(given["uncertainty"])
         result: ResultData = _converter().structure(given | {"problem": problem}, ResultData)
-        _check_shapes(result)
+        check_shapes(result)
+        check_values(result)
+        check_repeated(data, to_mapping(result))
     except (BaseValidationError, ValueError) as error:
-        raise InputError(f"{source}, {_first(error)}; {REMEDY}") from error
+        reason = _first(error)
+        between = "," if ": " in reason else ":"
+        raise InputError(f"{source}{between} {reason}; {REMEDY}") from error
     return result
 
 
@@ -168,6 +184,13 @@ def _problem(definition: Any, source: str) -> Problem:
 
     if not isinstance(definition, Mapping):
         raise InputError(f"{source}, problem_definition: expected an object; {REMEDY}")
+    experiments = definition.get("experiment")
+    for table in experiments if isinstance(experiments, list) else []:
+        if isinstance(table, Mapping) and isinstance(table.get("data"), str):
+            raise InputError(
+                f"{source}, problem_definition: names the file {_shown(table['data'])}, where a "
+                f"result holds its data; {REMEDY}"
+            )
     try:
         return problem_from_mapping(definition)
     except InputError as error:
@@ -186,24 +209,6 @@ def _in_order(uncertainty: Any) -> Any:
             raise ValueError(f"uncertainty.{name}: expected a value for each unknown")
         found[name] = [*table.values()]
     return found
-
-
-def _check_shapes(result: ResultData) -> None:
-    n, u = len(result.problem.keys), result.uncertainty
-    shapes: list[tuple[str, Array, tuple[int, ...]]]
-    shapes = [(f"solutions[{i}].vector", s.vector, (n,)) for i, s in enumerate(result.solutions)]
-    for i, s in enumerate(result.starts):
-        shapes += [(f"starts[{i}].start", s.start, (n,)), (f"starts[{i}].vector", s.vector, (n,))]
-    if u is not None:
-        m = len(u.keys)
-        expected = {"standard_errors": (m,), "intervals": (m, 2), "covariance": (m, m)}
-        expected["correlation"] = (m, m)
-        shapes += [(f"uncertainty.{name}", getattr(u, name), s) for name, s in expected.items()]
-        if not {*u.keys} <= {*result.problem.keys}:
-            raise ValueError("uncertainty.keys: not all are unknowns")
-    for place, array, shape in shapes:
-        if array.shape != shape:
-            raise ValueError(f"{place}: expected the shape {shape}, got {array.shape}")
 
 
 # Values and plain values -----------------------------------------------------------------------
@@ -290,7 +295,10 @@ def _number(value: Any, _: Any) -> float:
         return math.nan
     if isinstance(value, bool) or not (isinstance(value, int | float) or value in ("inf", "-inf")):
         raise ValueError(f"expected a number, got {_shown(value)}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("expected a number, got a very large integer") from None
 
 
 def _one_of(value: Any, kind: Any) -> Any:
@@ -334,8 +342,8 @@ def _first(error: Exception) -> str:
 # Files -----------------------------------------------------------------------------------------
 
 
-def write_atomically(path: str | Path, text: str) -> None:
-    """Write a text file so that nobody ever sees half of it.
+def write_atomically(path: str | Path, content: str | bytes) -> None:
+    """Write a file so that nobody ever sees half of it.
 
     Raises
     ------
@@ -343,15 +351,16 @@ def write_atomically(path: str | Path, text: str) -> None:
         The place cannot be written to.
     """
     target = Path(path)
+    raw = content.encode() if isinstance(content, str) else content
     try:
         if target.exists() and not target.is_file():  # a pipe or a device can't be replaced
-            target.write_text(text, encoding="utf-8")
+            target.write_bytes(raw)
             return
         target = target.resolve()  # a link stays a link
         beside = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
         try:
-            with beside.open("x", encoding="utf-8") as file:
-                file.write(text)
+            with beside.open("xb") as file:
+                file.write(raw)
                 file.flush()
                 os.fsync(file.fileno())
             beside.replace(target)

@@ -11,9 +11,9 @@ import pytest
 
 import odefit
 from odefit import InputError, Model, Problem, SingleShooting, Status
-from odefit.assessment.bootstrap import BootstrapKind, bootstrap
+from odefit.assessment.bootstrap import MIN_SAMPLES, BootstrapKind, bootstrap
 from odefit.problem.arrays import Array
-from tests.assessment.lines import least_squares, line
+from tests.assessment.lines import TIMES, least_squares, line
 
 
 def fitted(problem: Problem) -> Array:
@@ -89,6 +89,25 @@ def test_few_samples_have_no_intervals() -> None:
     found = bootstrap(problem, fitted(problem), 5, jobs=1)
     assert np.isnan(found.intervals()).all()
     assert "intervals need 20" in found.message
+
+
+def test_as_many_samples_as_are_needed_have_intervals() -> None:
+    problem = line()
+    found = bootstrap(problem, fitted(problem), MIN_SAMPLES, jobs=1)
+    assert np.isfinite(found.intervals()[:2]).all()
+    assert "intervals need" not in found.message
+
+
+def test_residuals_that_have_a_mean_do_not_move_the_estimates() -> None:
+    bent = Problem(
+        Model(ode={"x": "b"}),
+        {"t": TIMES, "x": 1.0 + 0.5 * TIMES + 0.01 * np.sin(7 * TIMES)},
+        {"b": {"lower": -50.0, "upper": 50.0, "guess": 0.5}},
+        {"x": 0.0},  # the line begins too low, so that most residuals have one sign
+    )
+    found = bootstrap(bent, fitted(bent), 200, "residual", jobs=1)
+    row = found.table().iloc[0]
+    assert abs(row["bias"]) < 0.3 * row["std_error"]
 
 
 def test_noise_of_every_kind_is_drawn_again() -> None:

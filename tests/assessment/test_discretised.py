@@ -52,6 +52,19 @@ def test_a_minimum_of_zero_has_no_relative_gap() -> None:
     assert "gap" not in found.sentence
 
 
+def test_bounds_above_zero_that_differ_by_next_to_nothing_are_called_equal() -> None:
+    found = assess_certificate(replace(CLOSED, lower=20.0 - 0.0005))
+    assert found is not None
+    assert "as good as equal (they differ by 0.0005)" in found.sentence
+    assert "gap" not in found.sentence
+
+
+def test_bounds_that_differ_by_just_what_is_negligible_are_called_equal() -> None:
+    found = assess_certificate(replace(ZERO, upper=ZERO.negligible))
+    assert found is not None
+    assert "as good as equal (they differ by 0.001)" in found.sentence
+
+
 def test_bounds_that_have_not_met_are_not_called_equal() -> None:
     """However small their difference is."""
     found = assess_certificate(replace(ZERO, closed=False))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ import pytest
 
 import odefit
 from odefit import InputError, Model, Problem, SingleShooting, Status
-from odefit.assessment.posterior import LogPosterior, sample_posterior
+from odefit.assessment.posterior import LogPosterior, Posterior, sample_posterior
 from odefit.problem.arrays import Array
 from odefit.simulation import Evaluation, ForwardMap
 from tests.assessment.lines import least_squares, line
+from tests.methods.checkpoints import execute, records
 
 NOISES: list[dict[str, Any]] = [{}, {"x": {"sd": 0.3}}, {"x": {"sd": "estimate"}}]
 
@@ -145,6 +147,25 @@ def test_the_same_seed_gives_the_same_samples() -> None:
     assert not np.array_equal(first.chains, other.chains)
     assert first.status is Status.NOT_CONVERGED
     assert "take more draws" in first.message
+
+
+def test_finished_chains_are_found_in_the_checkpoint(tmp_path: Path) -> None:
+    problem = line()
+    vector = fitted(problem)
+    path = tmp_path / "chains"
+
+    def sampled(chains: int, kept: Path | None = path) -> Posterior:
+        return sample_posterior(problem, vector, 20, chains, 20, seed=3, jobs=1, checkpoint=kept)
+
+    sampled(2)
+    execute(path, "DELETE FROM records WHERE key = '0'")
+    found = sampled(3)
+    plain = sampled(3, None)
+    assert found.chains.tobytes() == plain.chains.tobytes()
+    assert found.divergences == plain.divergences
+    assert sorted(records(path, "chains of a posterior")) == ["0", "1", "2"]
+    with pytest.raises(InputError, match="belongs to another problem"):
+        sample_posterior(problem, vector, 30, 2, 20, seed=3, jobs=1, checkpoint=path)
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from tests.assessment.lines import line
 def both(problem: Problem, times: Array, level: float = 0.95) -> tuple[list[Band], list[Band]]:
     vector = odefit.fit(problem, SingleShooting(), jobs=1).best.vector
     forward, condition = ForwardMap(problem), problem.conditions[0]
-    linear = LinearBands(forward, vector).bands(condition, times, level)
+    linear = LinearBands(forward, vector).uncut(condition, times, level)
     profiled = ProfileBands(forward, vector).bands(condition, times, level)
     assert isinstance(linear, list)
     assert isinstance(profiled, list)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from scipy import stats
 
 from odefit import Control, ForwardMap, Model, Problem, SingleShooting, Status
 from odefit.assessment import Uncertainty
-from odefit.assessment.uncertainty import assess_uncertainty
+from odefit.assessment.uncertainty import assess_uncertainty, singular_directions
 from odefit.methods.scaling import bounds_touched
 from odefit.simulation import Evaluation
 
@@ -428,3 +429,16 @@ def test_ninety_five_per_cent_intervals_cover_ninety_five_per_cent() -> None:
         low, high = assess_uncertainty(forward, answer, evaluation).intervals[0]
         hits += low <= 2 <= high
     assert abs(hits / runs - 0.95) < 3 * math.sqrt(0.95 * 0.05 / runs)
+
+
+def test_many_measurements_take_no_square_of_their_number() -> None:
+    matrix = np.random.default_rng(0).normal(size=(20_000, 3))
+    tracemalloc.start()
+    try:
+        values, directions, determined, _ = singular_directions(matrix)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (values.shape, directions.shape) == ((3,), (3, 3))
+    assert determined.all()
+    assert peak < 10 * matrix.nbytes

@@ -45,7 +45,7 @@ def test_the_algebraic_method_needs_no_guess(toy: Path, capsys: pytest.CaptureFi
     printed = capsys.readouterr().out
     assert "Algebraic" in printed
     assert "no second solution" in printed
-    assert list((toy / "cache").glob("*.npz"))
+    assert list((toy / "cache").glob("*.json"))
 
 
 def test_the_algebraic_method_has_no_starts(toy: Path, capsys: pytest.CaptureFixture[str]) -> None:

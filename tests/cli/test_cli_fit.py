@@ -10,6 +10,7 @@ import pytest
 
 import odefit
 from tests.cli.commands import refused, run
+from tests.methods.checkpoints import records
 
 
 def test_a_fit_prints_its_table_and_ends_with_zero(
@@ -57,7 +58,7 @@ def test_a_certificate_can_be_asked_for(folder: Path, capsys: pytest.CaptureFixt
     """Where there is none, the fit is there all the same, and says why."""
     assert run("fit", "decay.toml", "--certify") == 0
     assert "No certificate: global optimisation needs finite bounds" in " ".join(
-        capsys.readouterr().out.split()
+        capsys.readouterr().err.split()
     )
     text = (folder / "decay.toml").read_text(encoding="utf-8")
     bounded = text.replace("s = { lower = 0.0 }", "s = { lower = 0.0, upper = 5.0 }")
@@ -129,7 +130,7 @@ def test_a_time_limit_is_status_four_and_the_best_is_written(
     assert (folder / "r.html").exists()
     assert "time limit" in capsys.readouterr().out
     # What was finished is kept for another day.
-    assert (folder / "r.json.checkpoint").read_bytes().count(b"\n") > 2
+    assert len(records(folder / "r.json.checkpoint", "starts")) > 2
 
 
 def test_an_interrupted_fit_goes_on_from_its_checkpoint(
@@ -137,7 +138,7 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoint(
 ) -> None:
     """After the time limit, the same command without it goes on, and cleans up."""
     run("fit", "decay.toml", "--json", "r.json", "--starts", "100000", "--time-limit", "2")
-    stored = (folder / "r.json.checkpoint").read_bytes().count(b"\n") - 1
+    stored = len(records(folder / "r.json.checkpoint", "starts"))
     assert run("fit", "decay.toml", "--json", "r.json", "--starts", str(stored)) == 0
     assert f"{stored} start" in capsys.readouterr().out
     assert not (folder / "r.json.checkpoint").exists()
@@ -160,3 +161,26 @@ def test_a_checkpoint_that_was_named_is_kept_and_defended(
     error = refused(capsys, "fit", "decay.toml", "--checkpoint", "mine", "--seed", "1")
     assert "mine: belongs to another problem, method or seed" in error
     assert (folder / "mine").read_bytes() == kept
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "words"),
+    [
+        ("--report", "r.docx", "a report is written as .html, .md, .pdf, and '.docx' is none"),
+        ("--table", "t.xlsx", "a table is written as .csv, .md, .tex, and '.xlsx' is none"),
+        ("--json", "r.csv", "--table writes .csv, .tex and .md"),
+    ],
+)
+def test_names_of_files_are_refused_before_the_fit(
+    folder: Path, capsys: pytest.CaptureFixture[str], option: str, name: str, words: str
+) -> None:
+    (folder / "data.csv").unlink()  # which the fit would miss
+    assert words in refused(capsys, "fit", "decay.toml", option, name)
+
+
+def test_tables_and_reports_are_written_by_their_names(folder: Path) -> None:
+    files = {"t.tex": b"% ", "r.pdf": b"%PDF", "r.md": b"# "}
+    for name, begin in files.items():
+        option = "--table" if name.startswith("t") else "--report"
+        assert run("fit", "decay.toml", option, name, "--jobs", "1") == 0
+        assert Path(name).read_bytes().startswith(begin)

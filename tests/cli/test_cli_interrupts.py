@@ -29,7 +29,9 @@ sys.exit(main(sys.argv[1:]))
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 
 
-def interrupted(start: int, *arguments: str) -> tuple[int, str, str]:
+def interrupted(
+    start: int, *arguments: str, by: signal.Signals = signal.SIGINT
+) -> tuple[int, str, str]:
     """Run ``odefit fit`` and interrupt it in a start; exit status and both outputs."""
     process = subprocess.Popen(
         [sys.executable, "-c", ANNOUNCED, "fit", *arguments],
@@ -41,7 +43,7 @@ def interrupted(start: int, *arguments: str) -> tuple[int, str, str]:
     for line in process.stderr:
         if line == f"start {start}\n":
             break
-    process.send_signal(signal.SIGINT)
+    process.send_signal(by)
     out, err = process.communicate(timeout=120)
     return process.returncode, out, err
 
@@ -59,7 +61,17 @@ def test_an_interrupt_gives_the_best_so_far_with_status_130(folder: Path) -> Non
     assert set(found["parameters"]) == {"p1", "p2", "p3", "p4", "p5"}
 
 
-def test_an_interrupt_before_any_result_is_no_traceback(folder: Path) -> None:
-    status, out, err = interrupted(0, HIV, "--json", "r.json")
-    assert status == 130, out + err
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow), (signal.SIGTERM, 143)],
+)
+def test_a_signal_within_the_first_start_gives_the_best_point_so_far(
+    by: signal.Signals, expected: int, folder: Path
+) -> None:
+    status, out, err = interrupted(0, HIV, "--json", "r.json", by=by)
+    assert status == expected, out + err
     assert "Traceback" not in err
+    found = json.loads((folder / "r.json").read_text(encoding="utf-8"))
+    assert found["status"] == "interrupted"
+    assert found["objective"] > 0
+    assert ("SIGTERM" if by is signal.SIGTERM else "Ctrl-C") in found["message"]

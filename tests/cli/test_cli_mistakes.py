@@ -127,4 +127,19 @@ def test_a_guess_at_which_the_model_blows_up_is_no_obstacle(
     (folder / "blow_up.toml").write_text(text, encoding="utf-8")
     (folder / "blow_up.csv").write_text("t,x\n0,1\n1,1.25\n2,1.66\n", encoding="utf-8")
     assert run("fit", "blow_up.toml") == 0
-    assert "1 of" in capsys.readouterr().out  # starts failed, and that is said
+    told = capsys.readouterr()
+    assert "Please note" in told.err  # starts failed, and that is said
+    assert "1 of" in told.err
+    assert "Please note" not in told.out
+
+
+def test_weights_are_told_as_standard_deviations(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = refused(capsys, "fit", "decay.toml", "--weights", "w.csv")
+    assert refused(capsys, "fit", "decay.toml", "--weights") == told
+    assert told == (
+        "error: --weights: is no option; weights follow from standard deviations (weight w: "
+        "standard deviation 1/sqrt(w)); write these in the data, for an observable y in a column "
+        "y_sd, or in the problem file below [noise] as y = { sd = 0.5 }\n"
+    )

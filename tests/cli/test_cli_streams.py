@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -57,3 +58,20 @@ def test_a_reader_that_goes_away_is_no_error(folder: Path) -> None:
     assert ran.stdout == "t,x,y\n"
     assert "Traceback" not in ran.stderr
     assert "Error" not in ran.stderr
+
+
+def test_what_an_encoding_has_no_letters_for_is_printed_with_question_marks(folder: Path) -> None:
+    """Pipes on Windows have such encodings, which know no Greek letters."""
+    stored = Path(__file__).parents[1] / "results-format-1" / "0.1-single-shooting.json"
+    text = stored.read_text(encoding="utf-8").replace('"decay"', '"decay \u03b1"')
+    (folder / "named.json").write_text(text, encoding="utf-8")
+    ran = subprocess.run(
+        [*COMMAND, "show", "named.json"],
+        capture_output=True,
+        cwd=folder,
+        env=dict(os.environ) | {"PYTHONIOENCODING": "ascii"},
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith(b"decay ?  SingleShooting")

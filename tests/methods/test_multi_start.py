@@ -25,6 +25,7 @@ from odefit import (
 )
 from odefit.methods import workers
 from odefit.methods.estimate import Estimate
+from odefit.methods.executors import sizes
 from odefit.methods.multi_start import (
     MIN_SEARCH_TOLERANCE,
     NOISE_SHARE,
@@ -102,8 +103,11 @@ class Backwards(Executor):
 
 
 @pytest.mark.parametrize(("count", "hits"), [(6, 3), (18, 2)])
-def test_the_order_in_which_starts_finish_does_not_matter(count: int, hits: int) -> None:
+def test_the_order_in_which_starts_finish_does_not_matter(
+    count: int, hits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nor does it matter that the evidence may be weaker again after some more starts."""
+    monkeypatch.setattr(sizes, "BATCH_SECONDS", 0.0)
     method = MultiStart(screening=2, hits=hits, most=30)
     found = method.solve(oscillator(), Control(seed=1, executor=Backwards(count)))
     assert essence(found) == essence(serial(oscillator(), method))
@@ -252,10 +256,16 @@ class Broken(Executor):
         return future
 
 
-def test_a_worker_that_dies_is_a_failed_start() -> None:
-    found = MultiStart(starts=3).solve(decay(), Control(executor=Broken()))
-    assert found.status is Status.FAILED
-    assert "the worker process failed: MemoryError: killed (3 times)" in found.message
+def test_an_executor_whose_workers_do_nothing_is_given_up_and_that_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(workers, "installed", lambda _: False)  # without processes of our own
+    control, method = Control(seed=1, executor=Broken(), jobs=1), MultiStart(starts=3, screening=2)
+    found = method.solve(decay(), control)
+    assert essence(found) == essence(serial(decay(), method))
+    (said,) = control.remarks
+    assert "given up" in said
+    assert "MemoryError: killed" in said
 
 
 def test_it_may_run_outside_the_main_thread() -> None:

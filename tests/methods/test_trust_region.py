@@ -352,7 +352,7 @@ def test_it_can_be_stopped_from_outside() -> None:
     assert cost(found) < 0.5 * 24.2  # that of the start
 
 
-@pytest.mark.parametrize("most", [1, 2, 7, 20])
+@pytest.mark.parametrize("most", [1, 2, 7, 20, 40])
 def test_evaluations_are_limited(most: int) -> None:
     calls = 0
     inner = squares(meyer)

@@ -100,7 +100,10 @@ def test_an_unused_column_is_a_warning_with_a_hint() -> None:
     [
         ({"y": [1], "u": [1]}, "no column 't' with the times; columns are: y, u"),
         ({}, "columns are: none"),
-        ({"Time": [0.0], "y": [1], "u": [1]}, "rename the column 'Time' to 't'"),
+        (
+            {"Time": [0.0], "time": [0.0], "y": [1], "u": [1]},
+            "no column 't' with the times; 'Time' and 'time' may have them: say which, time = \"Ti",
+        ),
         (good(t=[0.0, None, 2]), "column t: the time is missing or -inf in row 1"),
         (good(t=[0.0, -np.inf, 2]), "column t: the time is missing or -inf in row 1"),
         (good(t=["a", "b", "c"]), "column t: expected numbers, got 'a'"),
@@ -118,13 +121,55 @@ def test_an_unused_column_is_a_warning_with_a_hint() -> None:
         (good(y=[None, None, None]), "nothing is measured; expected values in at least one of: y"),
         ({"t": [0.0], "u": [1.0]}, "nothing is measured"),
         (good(y_sd=[1, 0, 1]), "column y_sd: the standard deviation of a measured value must be"),
-        (good(y_sd=[1, None, 1]), "positive, got nothing at t = 1"),
+        (good(y_sd=[1, None, -1]), "be positive, got -1 at t = 2; correct it, or leave the field"),
+        (good(y_sd=[1, 1e-200, 1]), "1e-200 at t = 1 is too small beside the value 2, as squares"),
+        (good(y=[1, 1e100, 1], y_sd=[1, 1e-60, 1]), "1e-60 at t = 1 is too small beside the value"),
+        (good(y=[1, 1e308, 3]), "column y: at t = 1: 1e+308 is too large, as its square is no"),
+        (good(u=[1, -1e308, 3]), "column u: at t = 1: -1e+308 is too large, as its square is no"),
+        (
+            {"t": [0.0], "Level (mm)": [1.0], "u": [1.0]},
+            'u); where a column has another name, say so: columns = { y = "NAME" }',
+        ),
+        (
+            {"t": [0.0], "Y": [1.0], "u": [1.0]},
+            (
+                "nothing is measured; expected values in at least one of: y, w (columns "
+                "are: t, Y, u); "
+                "rename the column 'Y' to 'y'"
+            ),
+        ),
+        (
+            {"hours": [0.0], "y": [1.0], "u": [1.0]},
+            (
+                "no column 't' with the times; columns are: hours, y, u; if one of them "
+                "has the times, "
+                'name it beside the data: time = "NAME"'
+            ),
+        ),
+        (
+            pd.DataFrame({"y": [1.0], "u": [1.0]}, index=[0.5]),
+            (
+                "no column 't' with the times; columns are: y, u; if the times are in "
+                "the index, which "
+                "has no name, name it: data.rename_axis('t')"
+            ),
+        ),
+        (
+            pd.DataFrame({"y": [1.0], "u": [1.0]}, index=pd.Index([0.5], name="hour")),
+            "which has the name 'hour', name it: data.rename_axis('t')",
+        ),
         (good(y_sd=[1, np.inf, 1]), "positive, got inf at t = 1"),
         ({"t": [0.0], "y": [1.0]}, "no column 'u' for the input of that name in [inputs]"),
         (good(u=[None, None, None]), "column u: the input has no values"),
         (good(u=[0, np.inf, 1]), "column u: the value at t = 1 is infinite"),
         (good(u=["a", "b", "c"]), "column u: expected numbers"),
-        (good(t=[0.0, 1, 1]), "two values of the input at t = 1: 0 and 1"),
+        (
+            good(t=[0.0, 1, 1]),
+            (
+                "two values of the input at t = 1: 0 and 1; give one of them; if the table has "
+                "several runs one below the other, name the column that tells them apart beside"
+            ),
+        ),
         (None, "expected a DataFrame or a dict of columns, got nothing"),
         ([[0, 1]], "expected a DataFrame or a dict of columns, got a list"),
         (
@@ -132,7 +177,7 @@ def test_an_unused_column_is_a_warning_with_a_hint() -> None:
             "two columns have this name",
         ),
     ],
-    ids=range(30),
+    ids=range(39),
 )
 def test_a_mistake_gives_one_message_that_names_the_column(data: Any, message: str) -> None:
     _, issues = read(data)

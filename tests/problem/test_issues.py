@@ -47,3 +47,15 @@ def test_warnings_raise_nothing() -> None:
     issues.warn("x", "odd")
     issues.raise_errors()
     assert issues.warnings == ["x: odd"]
+
+
+@pytest.mark.parametrize("text", ["1e308", "-k*x + 1e200", "1e100*1e100"])
+def test_numbers_in_expressions_whose_squares_overflow_are_refused(text: str) -> None:
+    issues = Issues("p.toml")
+    assert issues.expression("[ode] x", text) is None
+    (message,) = issues.errors
+    assert message.startswith(f"p.toml: [ode] x: in '{text}', 1e+")
+    assert message.endswith(
+        "is too large, as its square is no number any more; expected at most 1e+150 in size: "
+        "correct it, or choose another unit"
+    )

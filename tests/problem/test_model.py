@@ -104,5 +104,11 @@ def test_a_state_may_be_observed_under_its_own_name() -> None:
     assert errors(observables={"x": "x", "y": "2*x"}) == ()
 
 
+def test_a_model_prints_its_equations() -> None:
+    model = Model({"x": "-k*x + z"}, {"y": "2*x", "x": "x"}, {"z": "z - x"})
+    assert str(model) == "dx/dt = -k*x + z\n0 = z - x\ny = 2*x"
+    assert repr(model) == "Model(1 state, 2 observables, 1 parameter)"
+
+
 def test_everything_wrong_is_told_at_once() -> None:
     assert len(errors(ode={"x": "k*", "exp": "1"}, constants={"c": "a"})) == 3

@@ -60,3 +60,11 @@ def test_a_mistake_gives_one_message(table: Any, message: str) -> None:
     _, errors = read(table)
     assert len(errors) == 1
     assert message in errors[0]
+
+
+def test_an_integer_beyond_all_floats_is_refused_as_a_table() -> None:
+    issues = Issues()
+    value: Any = 10**400
+    as_noise(value, "[noise] y", issues)
+    (message,) = issues.errors
+    assert message.startswith("[noise] y: expected a table such as { sd = 0.5 }, got a very large")

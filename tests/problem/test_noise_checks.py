@@ -55,9 +55,32 @@ def test_noise_that_fits_the_data_is_accepted(data: Any, noise: Any) -> None:
         (XY, {"x": {"sd": 1}, "y": {"relative": 0.1}}, "column y: the value at t = 1 is zero"),
         (XY, {"y": {"transform": "log"}}, "column y: the value at t = 1 is not positive"),
         (XY, {"y": 0.5}, "[noise] y: expected a table"),
-        (X, [0.5], "[noise]: expected a table (in Python a dict), got a list"),
+        (X, [0.5], "noise: expected a mapping by observable, got a list"),
+        (
+            {"t": [0.0, 1, 2], "x": [1.0, 2.0, 3.0], "x_sd": [None, 0.1, None]},
+            {},
+            (
+                "column x_sd: the field at t = 0 is empty (and 1 more), and [noise] says "
+                "nothing of x; "
+                'fill it, or write x = { sd = "estimate" } or another sd in [noise], '
+                "which holds where "
+                "fields are empty"
+            ),
+        ),
+        (
+            {"t": [0.0, 1], "x": [0.0, 2.0], "x_sd": [None, 0.1]},
+            {"x": {"relative": 0.1}},
+            "column x_sd: the field at t = 0 is empty, and relative noise gives the value zero",
+        ),
+        (X, {"x": {"sd": 1e-160}}, "[noise] x.sd: 1e-160 is too small, as its square is"),
+        (
+            {**X, "x": [1.0, 1e90]},
+            {"x": {"sd": 1e-90}},
+            "1e-90 is too small beside",
+        ),
+        (X, {"x": {"sd": 1e200}}, "[noise] x.sd: 1e+200 is too large, as its square"),
     ],
-    ids=range(10),
+    ids=range(15),
 )
 def test_a_mistake_gives_one_message(data: Any, noise: Any, message: str) -> None:
     with pytest.raises(InputError) as caught:
@@ -86,3 +109,30 @@ def test_a_declared_observable_that_is_never_measured_is_a_warning() -> None:
     p = Problem(model, X, {"k": {}}, {"x": 1.0})
     assert p.warnings == ("[observables] total: is never measured",)
     assert problem(X, {}).warnings == ()  # without [observables], all states may be measured
+
+
+MIXED = {"t": [0.0, 1, 2], "x": [1.0, 2.0, 3.0], "x_sd": [0.1, None, 0.3]}
+
+
+@pytest.mark.parametrize(
+    ("noise", "sd"), [({"sd": 0.5}, 0.5), ({"sd": "2*0.25"}, 0.5), ({"relative": 0.1}, 0.2)]
+)
+def test_noise_says_the_standard_deviation_where_a_field_is_empty(noise: Any, sd: float) -> None:
+    series = problem(MIXED, {"x": noise}).conditions[0].series["x"]
+    assert series.sds is not None
+    assert series.sds.tolist() == pytest.approx([0.1, sd, 0.3])
+
+
+def test_a_standard_deviation_is_estimated_where_a_field_is_empty() -> None:
+    found = problem(MIXED, {"x": {"sd": "estimate"}})
+    assert found.keys == ("k", "x_sd")
+    own, rest = found.conditions[0].series["x"].by_source_of_sds()
+    assert own.sds is not None
+    assert own.sds.tolist() == [0.1, 0.3]
+    assert (rest.sds, rest.values.tolist()) == (None, [2.0])
+
+
+def test_an_empty_column_of_standard_deviations_leaves_all_to_the_noise() -> None:
+    data = {**X, "x_sd": [None, None]}
+    assert problem(data, {"x": {"sd": "estimate"}}).conditions[0].series["x"].sds is None
+    assert problem(data, {}).conditions[0].series["x"].sds is None

@@ -104,3 +104,26 @@ def test_numbers_of_numpy_are_numbers() -> None:
     issues = Issues()
     assert finite_number(np.float32(0.5), "x", issues) == 0.5
     assert finite_number(np.bool_(True), "x", issues) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"upper": 1e308},
+            (
+                "k.upper: 1e+308 is too large, as its square is no number any more; "
+                "expected at most "
+                "1e+150 in size: correct it, or choose another unit; write inf for no bound"
+            ),
+        ),
+        ({"lower": -1e200}, "k.lower: -1e+200 is too large"),
+        ({"guess": 1e308}, "k.guess: 1e+308 is too large"),
+        ({"fixed": 1e160}, "k.fixed: 1e+160 is too large"),
+    ],
+)
+def test_numbers_whose_squares_overflow_are_refused(fields: Any, message: str) -> None:
+    issues = Issues()
+    as_parameter(fields, "k", issues)
+    assert len(issues.errors) == 1
+    assert issues.errors[0].startswith(message)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from odefit.problem import Event, Experiment, Parameter, parse
+from odefit.problem import Event, Experiment, InputError, Model, Parameter, Problem, parse
 from odefit.problem.issues import Issues
 from odefit.problem.preparation import prepared
 
@@ -81,3 +81,50 @@ def test_a_mistake_gives_one_message(fields: dict[str, Any], message: str) -> No
     _, errors = prepare(**fields)
     assert len(errors) == 1
     assert message in errors[0]
+
+
+@pytest.mark.parametrize(
+    ("data", "time"),
+    [
+        ({"t": [0.0, 1.0], "x": [1.0, 2.0]}, "t"),
+        ({"TIME": [0.0, 1.0], "x": [1.0, 2.0]}, "TIME"),
+        (pd.DataFrame({"x": [1.0, 2.0], "hour of day": [0.0, 1.0]}), "hour of day"),
+        (pd.DataFrame({"x": [1.0, 2.0]}, index=pd.Index([0.0, 1.0], name="t")), "t"),
+        (pd.DataFrame({"x": [1.0, 2.0]}, index=pd.Index([0.0, 1.0], name="Time")), "t"),
+        (pd.DataFrame({"x": [1.0, 2.0]}, index=pd.Index([0.0, 1.0], name="hour")), "hour"),
+    ],
+    ids=range(6),
+)
+def test_times_have_any_name_in_a_column_or_the_index(data: Any, time: str) -> None:
+    found, errors = prepare(data=data, time=time)
+    assert not errors
+    assert found.time == "t"
+    assert list(found.data["t"]) == [0.0, 1.0]
+    assert list(found.data["x"]) == [1.0, 2.0]
+
+
+def test_a_problem_takes_times_by_their_name() -> None:
+    data = pd.DataFrame({"hour": [0.0, 1.0, 2.0], "x": [1.0, 0.5, 0.2]})
+    model = Model(ode={"x": "-k*x"})
+    problem = Problem(model, data, {"k": {}}, {"x": 1.0}, time="hour")
+    assert problem.conditions[0].times.tolist() == [0.0, 1.0, 2.0]
+    with pytest.raises(InputError) as caught:
+        Problem(model, data, {"k": {}}, {"x": 1.0}, time="hours")
+    assert caught.value.messages == (
+        (
+            "data of experiment \"data\": no column 'hours' with the times; columns are: "
+            "hour, x; did "
+            "you mean 'hour'?"
+        ),
+    )
+
+
+def test_another_column_cannot_have_the_name_of_the_time() -> None:
+    _, errors = prepare(data={"TIME": [0.0], "t": [1.0], "x": [1.0]}, time="TIME")
+    assert errors == [
+        (
+            "data of experiment \"run\", column t: the times are in column 'TIME', so "
+            "that no other "
+            "column can have the name 't', which is that of the time; rename or remove it"
+        )
+    ]

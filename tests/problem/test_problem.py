@@ -29,9 +29,7 @@ def test_a_problem_counts_its_measurements_and_unknowns() -> None:
     problem = decay()
     assert problem.size == 2
     assert problem.keys == ("k", "x")
-    assert (
-        repr(problem) == "Problem('problem': 1 states, 2 unknowns, 2 measurements, 1 experiments)"
-    )
+    assert repr(problem) == "Problem('problem': 1 state, 2 unknowns, 2 measurements, 1 experiment)"
 
 
 def test_data_come_back_as_a_table() -> None:

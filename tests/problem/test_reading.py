@@ -83,7 +83,7 @@ def test_the_smallest_problem_file_is_read(errors: Errors) -> None:
         ("format = 1\n", "format = 1\nname = 3\n", "name: expected a text in quotes, got 3"),
         ("format = 1\n", "format = 1\ntime_unit = ['h']\n", "time_unit: expected a text"),
         ("format = 1\n", "format = 1\ndescription = 1979-05-27\n", "got the date or time 1979"),
-        ("format = 1\n", "format = 1\nnoise = 3\n", "[noise]: expected a table, got 3"),
+        ("format = 1\n", "format = 1\nnoise = 3\n", "noise: expected a table by observable, got 3"),
         ("[ode]", "[[ode]]", "[ode]: expected a table, got a list; write [ode], with one pair"),
         ("[ode]", "[od]", "[od]: unknown section; did you mean 'ode'?"),
         ("[parameters]", "[parameter]", "unknown section; did you mean 'parameters'?"),
@@ -94,7 +94,11 @@ def test_the_smallest_problem_file_is_read(errors: Errors) -> None:
         ("k = {}", "k = 0.3", "write { guess = 0.3 } if it is to be estimated"),
         ("k = {}", "k = 'a'", "[parameters] k: expected a table, got 'a'"),
         ("k = {}", "k = true", "[parameters] k: expected a table, got true"),
-        ("k = {}", "k = []", "[parameters] k: expected a table, got a list"),
+        (
+            "k = {}",
+            "k = []",
+            "[parameters] k: expected two bounds such as [0.0, 1.0], got 0 values",
+        ),
         ("k = {}", f"k = 0x{'F' * 9000}", "got a very large integer"),
         ("k = {}", "k = { lower = nan }", "[parameters] k.lower: expected a finite number"),
         ("k = {}", f"k = {{ lower = 0x{'F' * 9000} }}", "the number is too large"),
@@ -104,7 +108,7 @@ def test_the_smallest_problem_file_is_read(errors: Errors) -> None:
         ("x = 1.0", "x = true", "[initial] x: expected an expression or a number, got true"),
         ("x = 1.0", "x = inf", "[initial] x: inf is not a finite number"),
         ("x = 1.0", "x = 1979-05-27", "[initial] x: expected an expression or a number, got the"),
-        ("x = 1.0", "x = [1]", "[initial] x: expected an expression or a number, got a list"),
+        ("x = 1.0", "x = [1]", "[initial] x: expected two bounds such as [0.0, 1.0], got 1 value;"),
         ("x = 1.0", "x = '1/0'", "[initial] x: '/' at position 2 of '1/0' has no finite value"),
         ("x = 1.0", f"x = 0x{'F' * 9000}", "[initial] x: expected an expression or a number"),
         # inputs and noise
@@ -117,9 +121,9 @@ def test_the_smallest_problem_file_is_read(errors: Errors) -> None:
         ('data = "data.csv"', "data = 3", "data: expected the name of a CSV file, got 3"),
         ('data = "data.csv"', 'dat = "data.csv"', "unknown key 'dat'; did you mean 'data'?"),
         ('data = "data.csv"', 'data = "dta.csv"', "dta.csv: there is no such file"),
-        ('data = "data.csv"', 'data = "a\\u0000b"', "cannot be read"),
+        ('data = "data.csv"', 'data = "a\\u0000b"', "has the control character"),
         ('data = "data.csv"', 'data = "."', "is a folder"),
-        ('data = "data.csv"', 'data = "/dev/zero"', "is a device or a pipe"),
+        ('data = "data.csv"', 'data = "/dev/zero"', "leads out of the folder"),
         (
             'data = "data.csv"',
             'data = { t = [0], x = ["a"] }',
@@ -161,6 +165,11 @@ def test_an_input_is_a_table(errors: Errors) -> None:
         ("time = 1\n", "event 1 assign: nothing is assigned"),
         ("assign = { x = 1 }\n", "event 1 time: the event has no time"),
         ("time = 1\ntimes = [1]\nassign = { x = 1 }", "time and times are both given"),
+        ("time = 1\nevery = 2\nassign = { x = 1 }", "until: missing; time, every and until belong"),
+        ("times = [1]\nevery = 2\nuntil = 3\nassign = { x = 1 }", "time: missing; time, every"),
+        ("time = 1\nevery = 0\nuntil = 3\nassign = { x = 1 }", "expected a positive interval"),
+        ("time = 1\nevery = 1\nuntil = 0\nassign = { x = 1 }", "until: 0 is before time = 1"),
+        ("time = 1\nevery = 1e-9\nuntil = 3\nassign = { x = 1 }", "choose a longer interval"),
         ("time = [1]\nassign = { x = 1 }", "expected one number, got a list; write times"),
         ("times = 1\nassign = { x = 1 }", "expected a list, got 1; for one, write time"),
         ("times = []\nassign = { x = 1 }", "event 1 time: the event has no time"),
@@ -171,12 +180,51 @@ def test_an_input_is_a_table(errors: Errors) -> None:
         ("tim = 1\nassign = { x = 1 }", "event 1: unknown key 'tim'; did you mean 'time'?"),
         ("time = -1\nassign = { x = 1 }", "t = -1 is before t0 = 0"),
     ],
-    ids=range(12),
+    ids=range(17),
 )
 def test_a_mistaken_event_gives_one_message(errors: Errors, event: str, message: str) -> None:
     found = errors(f"{DECAY}[[experiment.event]]\n{event}\n")
     assert len(found) == 1, found
     assert message in found[0]
+
+
+def test_an_event_is_repeated_at_equal_intervals(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("t,x\n0,1\n1,0\n", encoding="utf-8")
+    event = "[[experiment.event]]\ntime = 0.1\nevery = 0.1\nuntil = 0.7\nassign = { x = 1 }\n"
+    (tmp_path / "problem.toml").write_text(DECAY + event, encoding="utf-8")
+    (condition,) = load(tmp_path / "problem.toml").conditions
+    found = [time for time, _ in condition.events]
+    assert found == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7], rel=1e-12)
+
+
+def test_a_file_has_its_own_names_of_columns(tmp_path: Path) -> None:
+    table = "Time (s);i (A);SD\n0;1,5;0,1\n1;0,5;\n"
+    (tmp_path / "data.csv").write_text(table, encoding="utf-8")
+    columns = 'time = "Time (s)"\ncolumns = { x = "i (A)", x_sd = "SD" }\n'
+    text = (
+        DECAY.replace('data = "data.csv"', f'data = "data.csv"\n{columns}')
+        + "[noise]\nx = {sd = 1}"
+    )
+    (tmp_path / "problem.toml").write_text(text, encoding="utf-8")
+    problem = load(tmp_path / "problem.toml")
+    (series,) = problem.conditions[0].series.values()
+    assert series.values.tolist() == [1.5, 0.5]
+    assert problem.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ('{ x = "i (mA)" }', "no column 'i (mA)', which columns.x names; did you mean 'i (A)'?"),
+        ('{ x = "i (A)", q = "SD" }', "unknown role 'q'"),
+        ('{ x = 3 }', "columns.x: expected a text in quotes, got 3"),
+        ('{ x = "t" }', "no column 't'"),
+    ],
+)  # fmt: skip
+def test_a_mistaken_name_of_a_column_is_told(errors: Errors, columns: str, message: str) -> None:
+    text = DECAY.replace('data = "data.csv"', f'data = "data.csv"\ncolumns = {columns}')
+    found = errors(text, "t,i (A),SD\n0,1,1\n1,2,1\n")
+    assert any(message in m for m in found), found
 
 
 def test_everything_wrong_is_told_at_once(errors: Errors) -> None:

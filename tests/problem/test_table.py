@@ -35,8 +35,15 @@ def read(path: Path, content: str | bytes) -> tuple[dict[str, Array] | None, Iss
         "t,y,\n0,1.5,\n1,,\n",
         "t,y\r0,1.5\r1,\r",
         "t,y\n0,15e-1,,\n1,,\n",
+        "# measured on Monday\n#, by hand\nt,y\n0,1.5\n1,\n",
+        "\ufeff\n  # a note; with a semicolon\n\nt,y\n0,1.5\n1,\n",
+        '"# a note, quoted",\nt,y\n0,1.5\n1,\n',
+        "sep=;\r\nt;y\r\n0;1.5\r\n1;\r\n",
+        "t,y,,\n0,1.5,,\n1,,,\n,,,\n,,,\n",
+        "t;y\r\n0;1,5\r\n1;\r\n",
+        "t\ty\n0\t1,5\n1,0\t\n",
     ],
-    ids=range(11),
+    ids=range(18),
 )
 def test_spreadsheets_write_tables_in_many_ways(tmp_path: Path, content: str) -> None:
     found, issues = read(tmp_path, content)
@@ -44,6 +51,17 @@ def test_spreadsheets_write_tables_in_many_ways(tmp_path: Path, content: str) ->
     assert issues.errors == issues.warnings == []
     np.testing.assert_array_equal(found["t"], [0, 1])
     np.testing.assert_array_equal(found["y"], [1.5, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("cells", "decimal"),
+    [("1,5;2,500", True), ("1,500;2,500", False), ("1,5;2.5", False), ("1,5;3", True)],
+)
+def test_commas_are_decimal_where_they_can_be_nothing_else(
+    tmp_path: Path, cells: str, decimal: bool
+) -> None:
+    _, issues = read(tmp_path, f"t;y\n{cells}\n")
+    assert (not issues.errors) == decimal
 
 
 @pytest.mark.parametrize("cell", ["nan", "NaN", "NA", "n/a", "null", " NA "])
@@ -63,7 +81,7 @@ def test_words_for_a_missing_value_are_a_warning(tmp_path: Path, cell: str) -> N
         ("t,y\n0,1\n1,abc\n2,3\n", "d.csv, column y, row 3: 'abc' is not a number; correct it"),
         ("t,y\n0,a\n1,b\n2,c\n", "row 2: 'a' is not a number (and 2 more rows)"),
         (
-            "t;y\n0;1,5\n1;2,5\n",
+            "t;y\n0.5;1,5\n1;2,5\n",
             "'1,5' is not a number (and 1 more row); write a decimal point: 1.5",
         ),
         ("t,y\n0,<0.1\n", "leave a value beyond the limits of detection empty"),
@@ -71,7 +89,48 @@ def test_words_for_a_missing_value_are_a_warning(tmp_path: Path, cell: str) -> N
         ("t,y\n0,inf\n", "'inf' is not a number; leave the field empty"),
         ("t,y\n0,1_000\n", "'1_000' is not a number"),
         ("t,y\n0,0x10\n", "'0x10' is not a number"),
-        ("t,y\n0,1e999\n", "'1e999' is not a number"),
+        ("t,y\n0,1e999\n", "'1e999' is not a number; it is beyond 1e+150: correct it"),
+        (
+            "t,y\n0,1\n1,1e308\n2,-1e200\n",
+            (
+                "d.csv, column y, row 3: 1e+308 is too large, as its square is no number any more; "
+                "expected at most 1e+150 in size: correct it, or choose another unit "
+                "(and 1 more row)"
+            ),
+        ),
+        (
+            "# note\n#t,y\n0,1\n",
+            "d.csv: the first row has the names of the columns, then come the numbers",
+        ),
+        (
+            "# note\n#t,y\n0,1\n1,2\n",
+            (
+                "d.csv, row 3: expected the names of the columns, got the numbers 0, 1; "
+                "remove the # in "
+                "front of the names in row 2"
+            ),
+        ),
+        ("# note\nt,y\n0,1\n1,x\n", "d.csv, column y, row 4: 'x' is not a number"),
+        (
+            "t,y\n0,1\n# pause, lunch\n1,2\n",
+            (
+                "d.csv, row 3: a comment (#) below the names of the columns; comments "
+                "stand above them "
+                "alone: move or remove it"
+            ),
+        ),
+        (
+            "t y\n0 1\n1 2\n",
+            (
+                "d.csv, row 1: no comma, semicolon or tab between the names 't y'; separate the "
+                "columns by one of them, not by spaces"
+            ),
+        ),
+        (
+            "t,y\n2020-01-31 12:00,1\n2020-02-01 12:00,2\n",
+            "(and 1 more row); give times as numbers, such as the hours since the first one",
+        ),
+        ('t,y\n0,"1,234.5"\n', "write it without separators of thousands: 1234.5"),
         ("t,y\n\n\n0,1\nx,2\n", "column t, row 5: 'x' is not a number"),
         ("t,y\n0,1\n,2\n", "column t, row 3: the time is missing"),
         ("t,y\n0,1\n,2\n,3\n,4\n", "the time is missing (and 2 more rows)"),
@@ -90,7 +149,7 @@ def test_words_for_a_missing_value_are_a_warning(tmp_path: Path, cell: str) -> N
         (b"t,y\n0,1\n1,\xb5\n", "d.csv: line 3 is not in UTF-8"),
         ('t,y\n0,"' + "x" * 200_000, "d.csv, row 2: cannot be read as CSV: field larger"),
     ],
-    ids=range(26),
+    ids=range(34),
 )
 def test_a_mistake_gives_one_message_with_its_place(
     tmp_path: Path, content: str | bytes, message: str

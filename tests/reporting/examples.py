@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from odefit.problem.model import Model
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.result import Result, Solution
+from odefit.result_data import values_at
 
 VERSIONS = {"odefit": "0.1.0", "numpy": "2.1.0"}
 
@@ -326,7 +327,7 @@ def result_of(
     starts: Sequence[Start],
     log_likelihood: float | None = None,
 ) -> Result:
-    parameters, initial = all_values(problem, vector)
+    parameters, initial = values_at(problem, vector)
     best = Solution(vector, parameters, initial, objective, log_likelihood, hits=14)
     local = Local(
         True,
@@ -349,24 +350,6 @@ def result_of(
         seed=20240601,
         versions=VERSIONS,
     )
-
-
-def all_values(problem: Problem, vector: Array) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """Parameters and initial values by key, known ones too."""
-    by_key = dict(zip(problem.keys, vector.tolist(), strict=True))
-    parameters: dict[str, float] = {}
-    for name, parameter in problem.parameters.items():
-        own = [u.key for u in problem.unknowns if u.name == name and u.kind == "parameter"]
-        parameters |= {key: by_key[key] for key in own}
-        if parameter.fixed is not None:
-            parameters[name] = parameter.fixed
-    initial: dict[str, float] = {}
-    for state in problem.model.states:
-        own = [u.key for u in problem.unknowns if u.name == state and u.kind == "initial"]
-        initial |= {key: by_key[key] for key in own}
-        if not own:
-            initial[state] = {"gut": 1.0, "effect": 0.0055, "x1": 100.0, "x": 1.0}.get(state, 0.0)
-    return parameters, initial
 
 
 def routed() -> Result:

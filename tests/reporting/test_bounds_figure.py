@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import odefit
 from odefit.methods.estimate import BoundStep, Certificate
 from odefit.reporting.figures.bounds import SCOPE_LINES, plot_bounds
-from odefit.reporting.figures.style import DATA, MODEL, Plot
+from odefit.reporting.figures.style import DATA, MODEL
 from odefit.reporting.html import environment, report_values
 from odefit.result import Result
 from tests.reporting import examples
@@ -111,7 +112,7 @@ def test_the_scope_is_told_in_a_few_lines() -> None:
 
 
 def test_without_bounds_or_log_a_sentence_says_so() -> None:
-    def said(figure: Plot) -> list[str]:
+    def said(figure: Figure) -> list[str]:
         return [t.get_text() for axes in figure.axes for t in axes.texts]
 
     assert said(plot_bounds(examples.alpha_pinene())) == ["no lower bound was computed"]

@@ -136,3 +136,20 @@ def test_residuals_are_a_table_of_the_measurements() -> None:
     assert table["weighted"].to_numpy() == pytest.approx(table["residual"].to_numpy() / 0.3)
     plain = line().residuals
     assert np.sum(plain["weighted"] ** 2) == pytest.approx(18.0)
+
+
+def test_nested_models_without_a_parameter_between_them_are_not_tested_and_it_says_why() -> None:
+    """A slope held at its bound is no parameter more than a slope that is known."""
+    bounded = Problem(
+        Model(ode={"x": "b"}),
+        {"t": TIMES, "x": VALUES},
+        {"b": {"lower": 0.0, "upper": 1.5}},
+        {"x": {"guess": 1.0}},
+        name="bounded",
+    )
+    comparison = odefit.compare(odefit.fit(bounded, MultiStart(starts=1), jobs=1), line(1.5))
+    assert comparison.tests == ()
+    (remark,) = comparison.remarks
+    assert remark.startswith("bounded is not tested against slope 1.5: of its 2 unknowns the data")
+    assert str(comparison).endswith(remark)
+    assert odefit.compare(line(1.9), line()).remarks == ()

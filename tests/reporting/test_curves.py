@@ -7,8 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from odefit.fit import fit
+from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.arrays import Array
-from odefit.problem.experiment import Experiment
+from odefit.problem.experiment import Event, Experiment
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
@@ -19,6 +21,7 @@ from odefit.reporting.curves import (
     spreads_over_decades,
     standard_deviations,
 )
+from odefit.reporting.predictions import band_source
 from tests.reporting import examples
 
 TROUBLED = examples.troubled()
@@ -53,6 +56,27 @@ def test_a_dose_is_a_jump_in_the_line() -> None:
     before = found.model[found.model_times == 5.0][0]
     after = found.model[found.model_times > 5.0][0]
     assert after > before + 0.9
+
+
+def test_a_sum_that_is_set_back_where_it_is_measured_is_a_series() -> None:
+    # New cases of a day: a line of the sum itself would be the teeth of a saw.
+    times = np.arange(1.0, 9.0)
+    ends = 2.0 * np.exp(-0.3 * (times - 1.0)) * (1 - np.exp(-0.3)) / 0.3
+    days = [Event(tuple(times), {"new": "0"})]
+    data = Experiment("outbreak", {"t": times, "new": ends}, t0=0.0, events=days)
+    problem = Problem(
+        Model(ode={"x": "-k*x", "new": "x"}),
+        parameters={"k": {"lower": 0.0, "upper": 1.0, "guess": 0.2}},
+        initial={"x": 2.0, "new": 0.0},
+        experiments=[data],
+    )
+    result = fit(problem, SingleShooting())
+    (found,) = fit_curves(result, bands=band_source(result, "linear"))
+    assert found.model_times.tolist() == times.tolist()
+    assert found.model == pytest.approx(ends, rel=1e-4)
+    assert found.band is not None
+    assert found.band.times.tolist() == times.tolist()
+    assert found.band.confidence.shape == (2, 8)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from odefit import ForwardMap, library
+from odefit import Event, Experiment, ForwardMap, library
 from odefit.assessment.identifiability import local_identifiability
 from odefit.cli import main
 from odefit.problem.model import Model
@@ -146,8 +146,8 @@ def test_several_solutions_are_told() -> None:
 def test_a_count_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("odefit.reporting.description.COUNT_TIME_LIMIT", 0.0)
     text = words(description_text(library.load("rational-seir")))
-    assert "number not counted" in text or "1 was found" in text
-    assert "The count was given up after 0 s" in text
+    assert "Nothing was decided within the time limit." in text
+    assert "The time limit was 0 s; in Python, odefit.identifiability(problem, " in text
 
 
 def test_a_failure_everywhere_is_explained_not_raised() -> None:
@@ -183,3 +183,27 @@ def test_a_mistake_in_the_file_is_status_2(
     file.write_text("format = 1\n", encoding="utf-8")
     assert main(["check", str(file)]) == 2
     assert "p.toml" in capsys.readouterr().err
+
+
+def test_sums_that_the_equations_conserve_are_told_and_events_that_change_them() -> None:
+    ode = {"E": "-k*E*S + m*C", "S": "-k*E*S + m*C", "C": "k*E*S - m*C"}
+    problem = Problem(
+        Model(ode=ode),
+        parameters={"k": {"lower": 0.0, "upper": 1.0}, "m": {"lower": 0.0, "upper": 1.0}},
+        initial={"E": 1.0, "S": 2.0, "C": 0.0},
+        experiments=[
+            Experiment("one", {"t": TIMES, "C": TIMES}, events=[Event((2.0,), {"S": "S + 1"})])
+        ],
+    )
+    text = description_text(problem)
+    assert (
+        "Conserved by the equations\n"
+        "  E + C stays what it is at t0\n"
+        "  S + C stays what it is at t0, but for events\n"
+    ) in text
+    # What perfect data can tell is known of the time before the event alone, and said so.
+    assert (
+        "Only the time before the first event is examined here: later data may determine more "
+        "than is said. What the data of all times determine is found numerically, and stands in "
+        "odefit check under 'What the data can determine'." in words(text)
+    )

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
@@ -24,7 +25,7 @@ from odefit.reporting.svg import drawing
 from odefit.result import Result
 from tests.reporting import examples
 
-PLOTS: list[Callable[[Result], Plot]] = [
+PLOTS: list[Callable[[Result], Figure]] = [
     fit.plot_fit,
     residuals.plot_residuals,
     starts.plot_starts,
@@ -56,11 +57,24 @@ RESULTS = {
 }
 
 
-def render(figure: Plot) -> None:
+def test_many_events_are_marks_that_hide_no_curve() -> None:
+    curve = next(fit_curves(examples.troubled()))
+    inside = np.linspace(min(curve.times), max(curve.times), fit.MANY_EVENTS)
+    for events, across in ((inside, False), (inside[1:], True)):
+        drawn = fit.panel_figure(replace(curve, events=tuple(events)))
+        lines = drawn.figure.axes[0].lines
+        heights = [
+            np.asarray(line.get_ydata()).max() for line in lines if line.get_linewidth() == 0.7
+        ]
+        assert len(heights) == len(events)
+        assert all((height == 1.0) == across for height in heights)
+
+
+def render(figure: Figure) -> None:
     FigureCanvasAgg(figure).draw()  # type: ignore[no-untyped-call]
 
 
-def texts(figure: Plot) -> list[tuple[Text, Bbox]]:
+def texts(figure: Figure) -> list[tuple[Text, Bbox]]:
     """Every text that is really drawn, with its place in pixels."""
     drawn: list[Text] = []
     draw = Text.draw
@@ -79,7 +93,7 @@ def texts(figure: Plot) -> list[tuple[Text, Bbox]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("plot", PLOTS)
 @pytest.mark.parametrize("name", RESULTS)
-def test_no_text_is_cut_off_or_covers_another(plot: Callable[[Result], Plot], name: str) -> None:
+def test_no_text_is_cut_off_or_covers_another(plot: Callable[[Result], Figure], name: str) -> None:
     figure = plot(RESULTS[name])
     placed = texts(figure)
     whole = figure.bbox
@@ -207,7 +221,7 @@ def test_a_drawing_for_the_page_has_no_colours_or_ids_of_its_own() -> None:
     assert 'id="one-' in drawn.content
     assert "figure_1" not in drawn.content
     assert "var(--model)" in drawn.content
-    assert "#1d4ed8" not in drawn.content
+    assert "#0072b2" not in drawn.content
     assert "<style" not in drawn.content
 
 
@@ -215,5 +229,7 @@ def test_a_drawing_for_the_page_has_no_colours_or_ids_of_its_own() -> None:
 def test_drawing_leaves_the_users_settings_alone() -> None:
     before = dict(matplotlib.rcParams)
     for plot in PLOTS:
-        plot(RESULTS["alpha-pinene"])._repr_png_()
+        figure = plot(RESULTS["alpha-pinene"])
+        assert isinstance(figure, Plot)
+        figure._repr_png_()
     assert dict(matplotlib.rcParams) == before

@@ -15,6 +15,7 @@ from odefit.reporting.numbers import (
     significant,
     to_decade,
 )
+from odefit.reporting.parameters import LONGEST_RUN, Row, shortened
 
 
 @pytest.mark.parametrize(
@@ -76,3 +77,24 @@ def test_fractions_are_in_per_cent() -> None:
     assert percent(0.0213) == "2.1 %"
     assert percent(12.0) == "1200 %"
     assert percent(math.inf) == "unknown"
+
+
+def test_relative_standard_errors_all_have_two_digits() -> None:
+    def shown(error: float) -> str:
+        return Row("k", "k", "parameter", None, "", 1.0, error).rse_shown
+
+    assert [shown(e) for e in (0.03, 0.033, 0.12, 0.0089)] == ["3.0", "3.3", "12", "0.89"]
+
+
+def test_long_runs_of_one_known_initial_value_are_one_line() -> None:
+    def known(i: int, value: float = 0.0) -> Row:
+        return Row(f"x_{i}", f"x_{i}", "initial", None, "", value, flag="known")
+
+    fitted = Row("k", "k", "parameter", None, "", 1.0, 0.1)
+    short = [fitted, known(1, 5.0), *(known(i) for i in range(2, LONGEST_RUN + 2))]
+    assert shortened(short) == short
+    rows = shortened([*short, known(LONGEST_RUN + 2), known(90, 1.0), fitted])
+    assert [row.key for row in rows] == ["k", "x_1", f"x_2 ... x_{LONGEST_RUN + 2}", "x_90", "k"]
+    assert rows[2].estimate == 0.0
+    given = [Row("p", "p", "parameter", None, "", 0.0, flag="fixed")] * 9
+    assert len(shortened(given)) == 9

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import odefit
 from odefit import Event, Experiment, InputError, Model, MultipleShooting, Problem
@@ -13,7 +14,7 @@ from odefit.methods.multiple_shooting import History
 from odefit.problem.arrays import Array
 from odefit.reporting.figures.fit import PANEL_SIZE
 from odefit.reporting.figures.shooting import MAX_SINGLE_COLUMN_PANELS, plot_shooting
-from odefit.reporting.figures.style import DATA, MODEL, Plot
+from odefit.reporting.figures.style import DATA, MODEL
 from odefit.simulation import Simulation
 from tests.reporting.test_figures import texts
 
@@ -43,17 +44,17 @@ def two_runs() -> Problem:
     )
 
 
-def titles(figure: Plot) -> list[str]:
+def titles(figure: Figure) -> list[str]:
     return [axes.get_title(loc="left") for axes in figure.axes]
 
 
-def line(figure: Plot, panel: int) -> tuple[Array, Array]:
+def line(figure: Figure, panel: int) -> tuple[Array, Array]:
     """What the trajectory is drawn as."""
     (found,) = (k for k in figure.axes[panel].lines if k.get_linewidth() == pytest.approx(1.4))
     return np.asarray(found.get_xdata(), float), np.asarray(found.get_ydata(), float)
 
 
-def marks(figure: Plot, panel: int, colour: str) -> tuple[Array, Array]:
+def marks(figure: Figure, panel: int, colour: str) -> tuple[Array, Array]:
     """Markers of a colour: nodes or data."""
     found = [
         k

@@ -138,6 +138,25 @@ def test_the_cost_and_the_log_likelihood_differ_by_a_constant(name: str) -> None
     assert sums[0] == pytest.approx(sums[1], abs=1e-9)
 
 
+def test_the_cost_of_large_counts_is_of_the_size_of_their_log_likelihood() -> None:
+    # Stopping rules are relative to the cost: without factorials it would be some y log y.
+    times = np.arange(1.0, 11.0)
+    counts = np.round(100.0 * np.exp(0.5 * times))
+    found = odefit.Problem(
+        odefit.Model(ode={"y": "k*y"}),
+        {"t": times, "y": counts},
+        {"k": {"guess": 0.5}},
+        {"y": 100.0},
+        noise={"y": {"distribution": "negative-binomial", "dispersion": "estimate"}},
+        t0=0.0,
+    )
+    evaluation = evaluated(ForwardMap(found), np.array([0.5, 0.05]))
+    density = negative_binomial(counts, 100.0 * np.exp(0.5 * times), 0.05).sum()
+    assert evaluation.log_likelihood == pytest.approx(density, rel=1e-9)
+    rest = len(times) * 0.5 * math.log(2 * math.pi)
+    assert evaluation.cost == pytest.approx(-density - rest, rel=1e-9)
+
+
 def expected_information(
     density: Density, logpdf: Any, at: tuple[float, float], support: Any
 ) -> np.ndarray:

@@ -46,7 +46,7 @@ def test_without_heyoka_the_command_line_fits_with_the_other_engine(
 def test_and_says_so_with_the_remedy(
     fitted_without_heyoka: subprocess.CompletedProcess[str],
 ) -> None:
-    text = " ".join(fitted_without_heyoka.stdout.split())
+    text = " ".join(fitted_without_heyoka.stderr.split())
     assert "An implicit engine has integrated in place of heyoka's Taylor method" in text
     assert "pip install heyoka" in text
 

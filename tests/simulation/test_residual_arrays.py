@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -209,3 +211,54 @@ def test_a_standard_deviation_that_is_not_positive_is_a_failure_with_its_reason(
     assert isinstance(found, Failure)
     assert found.time == 2.0
     assert found.reason == "the standard deviation of 'y' is -0.0646647"
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        {"sd": "estimate"},
+        {"sd": "0.05 + 0.1*s*x"},
+        {"sd": "estimate", "transform": "log"},
+        {"sd": "estimate", "distribution": "laplace"},
+        {"sd": "estimate", "lower_limit": 1.5},
+    ],
+    ids=range(5),
+)
+def test_values_with_their_own_sd_and_others_count_by_the_sum_of_their_likelihoods(
+    noise: dict[str, Any],
+) -> None:
+    """The same data twice: in one column, and as two experiments with one kind of value each."""
+    sds = [None, 0.2, None, 0.1]
+    data: dict[str, Any] = {"t": [0.5, 1.0, 1.5, 2.0], "x": [3.2, 2.4, 1.9, 1.3], "x_sd": sds}
+
+    def forward(*rows: list[int]) -> ForwardMap:
+        columns = [{name: [v[i] for i in part] for name, v in data.items()} for part in rows]
+        return ForwardMap(
+            Problem(
+                Model(ode={"x": "-k*x"}),
+                parameters={"k": {}, "s": {}} if "s*" in str(noise["sd"]) else {"k": {}},
+                initial={"x": 5.0},
+                noise={"x": noise},
+                experiments=[
+                    Experiment(f"run {i}", table, t0=0.0) for i, table in enumerate(columns)
+                ],
+            )
+        )
+
+    whole, apart = forward([0, 1, 2, 3]), forward([0, 2], [1, 3])
+    assert len(whole.problem.unknowns) == len(apart.problem.unknowns) == 2
+    for vector in (np.array([0.6, 0.4]), np.array([0.9, 1.3])):
+        first, second = whole.evaluate(vector), apart.evaluate(vector)
+        assert not isinstance(first, Failure)
+        assert not isinstance(second, Failure)
+        assert first.cost == pytest.approx(second.cost, rel=1e-12)
+        assert first.log_likelihood == pytest.approx(second.log_likelihood, rel=1e-12)
+        gradients = [e.jacobian.T @ e.residuals for e in (first, second)]
+        np.testing.assert_allclose(gradients[0], gradients[1], rtol=1e-10)
+        trajectories = whole.trajectories(vector)
+        assert not isinstance(trajectories, Failure)
+        (block,) = whole.series_residuals(vector, trajectories)
+        assert not isinstance(block, Failure)
+        found = block.sd.array(4)
+        assert found[[1, 3]].tolist() == [0.2, 0.1]
+        assert (found[[0, 2]] > 0.05).all()

@@ -13,8 +13,8 @@ from odefit.structure.combinations import (
     rational,
 )
 from odefit.structure.differentiated_system import DifferentiatedSystem
+from odefit.structure.number_fields import MODULAR, PRIME
 from odefit.structure.ranks import local_rank
-from odefit.structure.series import MODULAR, PRIME
 from tests.structure.models import problem
 
 

@@ -9,7 +9,7 @@ from odefit.problem.experiment import Event, Experiment
 from odefit.problem.model import Model
 from odefit.problem.problem import Problem
 from odefit.structure.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
-from odefit.structure.series import PRIME
+from odefit.structure.number_fields import PRIME
 from tests.structure.models import TIMES, problem
 
 NOTHING = np.zeros((1, 0, 2), dtype=complex)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odefit.structure.echelon import Echelon
-from odefit.structure.series import PRIME
+from odefit.structure.number_fields import PRIME
 
 
 def random_rows(rng: np.random.Generator, count: int, width: int, rank: int) -> np.ndarray:
@@ -52,8 +52,8 @@ def test_a_column_is_determined_if_no_null_vector_moves_it(seed: int) -> None:
     echelon.add(unit)
     null = echelon.null_space()
     for column in range(8):
-        assert echelon.determines(column) == (not null[:, column].any())
-    assert echelon.determines(2)
+        assert echelon.determined[column] == (not null[:, column].any())
+    assert echelon.determined[2]
 
 
 def test_large_residues_do_not_overflow() -> None:

@@ -27,6 +27,7 @@ def test_exchanged_rates_are_found() -> None:
     point, parameters = square.generic_point(np.random.default_rng(0))
     found = find_indistinguishable(square, point, parameters)
     assert found.complete
+    assert 0 <= found.failed < found.drawn / 4  # nearly all paths arrive
     names = [square.system.names[i] for i in square.solved]
     first, second = (dict(zip(names, s, strict=True)) for s in found.solutions)
     assert second["a"] == pytest.approx(first["b"])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from odefit.structure.differentiated_system import DifferentiatedSystem
-from odefit.structure.modular_points import modular_point
-from odefit.structure.series import PRIME
+from odefit.structure.modular_points import GrowingSeries, modular_point
+from odefit.structure.number_fields import PRIME
 from tests.structure.models import problem
 
 
@@ -33,3 +33,17 @@ def test_all_constraints_hold(term: str, algebraic: dict[str, str], seed: int) -
     taylor = system.run_modular(0, values[None], 2, points[0])
     # At every order, since what is constrained is constant in time.
     assert not taylor.outputs[0, :, len(expansion.observables) : expansion.outputs].any()
+
+
+def test_gradients_are_the_same_however_the_orders_grow() -> None:
+    model = problem({"x": "-a*x*z", "z": "b*x - z"}, {"y": "x", "w": "c*z"}, ["a", "b", "c"])
+    system = DifferentiatedSystem(model, free_states=False)
+    values, points = modular_point(system, np.random.default_rng(1), 20)
+    growing = GrowingSeries(system, values, points, 20)
+    taylor = system.run_modular(0, values[None], 20, points[0])
+    assert taylor.derivatives is not None
+    for order in (0, 1, 2, 9, 5, 20):
+        for output in (0, 1):
+            expected = taylor.derivatives[0, order, output]
+            assert (growing.gradient(0, order, output)[system.columns[0]] == expected).all()
+            assert growing.output(0, order, output) == taylor.outputs[0, order, output]

@@ -88,7 +88,7 @@ def test_the_solutions_of_the_equations_are_kept_on_disk(
 ) -> None:
     both = problem(TWO, "a b", {"x": 1.0, "z": 1.0}, TIMES)
     found(both, [0.3, 0.8])
-    assert len(list(tmp_path.glob("*.npz"))) == 1
+    assert len(list(tmp_path.glob("*.json"))) == 1
 
     def search(*_: Any) -> None:
         raise AssertionError("nothing to search for")

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from odefit.problem.expressions import parse
-from odefit.structure.series import COMPLEX, MODULAR, PRIME, RationalODE, SeriesProgram
+from odefit.structure.number_fields import COMPLEX, MODULAR, PRIME
+from odefit.structure.series import RationalODE, SeriesProgram
 from odefit.structure.tape import Recording, Tape
 
 

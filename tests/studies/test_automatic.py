@@ -20,7 +20,8 @@ from studies.automatic_judge import runs
 from studies.automatic_page import main, section, stored
 from studies.automatic_peers import check_plain
 from studies.automatic_plan import DEFAULT, METHODS, OWN, PEERS, Setting
-from studies.automatic_runs import fitted, published
+from studies.automatic_problems import published
+from studies.automatic_runs import fitted
 from studies.automatic_scipy import _Script
 from studies.automatic_tables import methods, speed, tables
 from studies.campaign import Task

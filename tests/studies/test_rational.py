@@ -232,7 +232,7 @@ def test_preparation_is_measured_with_an_empty_cache_and_kept(cache: Path) -> No
         assert (result["paths"], result["promised"]) == (1, 1)
         assert result["seconds"] > 0
         assert os.environ["ODEFIT_CACHE"] == str(cache)
-        assert len(list(cache.glob("*.npz"))) == 1
+        assert len(list(cache.glob("*.json"))) == 1
 
 
 def test_a_trajectory_that_ends_early_is_a_failure_with_its_reason(

@@ -9,8 +9,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -257,7 +259,7 @@ def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limits", [{"jobs": 0}, {"limit": -1}])
-def test_numbers_below_one_are_refused(tmp_path: Path, limits: dict[str, int]) -> None:
+def test_numbers_below_one_are_refused(tmp_path: Path, limits: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="positive whole number"):
         run_campaign(PLAIN, tmp_path, **limits)
 
@@ -266,3 +268,14 @@ def test_this_process_keeps_its_environment(tmp_path: Path) -> None:
     before = dict(os.environ)
     run_campaign(PLAIN, tmp_path, jobs=1, limit=1)
     assert dict(os.environ) == before
+
+
+@pytest.mark.slow
+def test_an_executor_gives_the_records_of_processes_here(log: Path, tmp_path: Path) -> None:
+    """A task that dies, hangs or takes too much is a record there as well, and is run once."""
+    here = {r.key: r.outcome for r in run_campaign(TROUBLE, tmp_path / "a", jobs=1)}
+    alone = Counter(key for key, _ in runs(log))
+    with ThreadPoolExecutor(1) as executor:
+        found = run_campaign(TROUBLE, tmp_path / "b", executor=executor)
+    assert {r.key: r.outcome for r in found} == here
+    assert Counter(key for key, _ in runs(log)) == alone + alone

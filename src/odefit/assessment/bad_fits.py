@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from odefit.assessment.degrees_of_freedom import degrees_in_words
 from odefit.assessment.misfit import MAX_NAMED, Misfit
 from odefit.assessment.parts import FarResidual, Goodness, Treatment, Uncertainty
 from odefit.assessment.uncertainty import intervals_of, quantile_of
@@ -63,7 +64,7 @@ def intervals_of_bad_fit(
     quantiles = np.full(len(errors), quantile_of(uncertainty.level, degrees))
     said = (
         f"Standard errors and intervals are scaled by {factor:.3g}, the root of the reduced "
-        f"chi-square, with {degrees:.3g} degrees of freedom."
+        f"chi-square, with {degrees_in_words(degrees)}."
     )
     return replace(
         uncertainty,

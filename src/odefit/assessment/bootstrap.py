@@ -9,9 +9,11 @@ does.
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -19,11 +21,12 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from odefit.assessment.deviance import Deviance, column_space
-from odefit.methods.checkpoint import Checkpoint, fingerprint
-from odefit.methods.control import Control, Progress, interruptible
+from odefit.methods.control import TIME_IS_UP, Control, Interruption, Progress
 from odefit.methods.estimate import Start, Status
 from odefit.methods.single_shooting import SingleShooting
+from odefit.methods.start_checkpoint import StartCheckpoint
 from odefit.methods.start_pool import run_starts
+from odefit.methods.watch import running
 from odefit.methods.workers import Workers
 from odefit.problem.arrays import Array, IntArray
 from odefit.problem.errors import InputError, one_of
@@ -164,10 +167,6 @@ class Resampling:
     unit_sd: float = 1.0
     inflation: float = 1.0
 
-    def forward(self, problem: Problem) -> ForwardMap:
-        """Return the forward map of the problem."""
-        return ForwardMap(problem)
-
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
         """Return the optimum of sample number `index`; a failure is counted, never raised."""
         problem = self.sample(forward, index, control.seed)
@@ -205,6 +204,7 @@ def bootstrap(
     jobs: int | None = None,
     progress: Callable[[Progress], None] | None = None,
     checkpoint: str | Path | None = None,
+    stop: threading.Event | None = None,
 ) -> Bootstrap:
     """Simulate data at an estimate, and fit each of them from there.
 
@@ -230,6 +230,8 @@ def bootstrap(
         A function that is called with a :class:`odefit.Progress` after each sample.
     checkpoint
         A file in which fitted samples are kept, and found again.
+    stop
+        An event that another thread sets to end early with what is there.
 
     Raises
     ------
@@ -240,23 +242,23 @@ def bootstrap(
     began = time.perf_counter()
     _check(count, kind, seed, time_limit)
     deadline = None if time_limit is None else time.time() + time_limit
-    control = Control(seed, deadline, executor, jobs, progress)
+    path = None if checkpoint is None else Path(checkpoint)
+    control = Control(
+        seed, deadline, executor, jobs, progress, path, interrupted=Interruption(stop)
+    )
     forward = ForwardMap(problem)
     evaluation = forward.evaluate(vector)
     if isinstance(evaluation, Failure):
         raise InputError(f"a bootstrap needs a model that can be integrated: {evaluation}")
     search = _resampling(forward, vector, evaluation, kind)
-    stored: dict[int, Start] = {}
-    kept = None
-    if checkpoint is not None:
-        options = {"bootstrap": kind, "seed": seed, "estimate": [repr(float(v)) for v in vector]}
-        kept = Checkpoint(Path(checkpoint), fingerprint(problem, options))
-        stored = {i: s for i, s in kept.starts.items() if i < count}
+    options = {"bootstrap": kind, "seed": seed, "estimate": [repr(float(v)) for v in vector]}
+    kept = StartCheckpoint.of(control, "bootstrap samples", problem, options)
+    stored = {} if kept is None else {i: s for i, s in kept.starts.items() if i < count}
     ends = dict(stored)
-    with interruptible(control), Workers(control) as workers:
+    with running(control), Workers(control) as workers, kept or nullcontext():
         tasks = ((search, i, control) for i in range(count) if i not in stored)
-        for _, end in run_starts(tasks, forward, workers, control):
-            if end.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
+        for _, end in run_starts(tasks, forward, workers, control, count - len(stored)):
+            if end.status.cut_short or control.cut_off.reached:
                 continue
             ends[end.index] = end
             if kept is not None:
@@ -333,15 +335,16 @@ def _bootstrap(
     failed = len(ends) - len(usable)
     status = Status.CONVERGED if len(ends) == count else Status.TIME_LIMIT
     if control.interrupted.is_set():
-        status = Status.INTERRUPTED
+        status = control.early
     message = f"{len(usable)} of {count} simulated data sets were fitted"
     if failed:
         first = next(e for e in ends.values() if e.status is Status.FAILED)
         message += f"; {failed} could not be, e.g. {first.message}"
     if len(ends) < count:
-        message += f"; stopped by {'Ctrl-C' if status is Status.INTERRUPTED else 'the time limit'}"
+        message += f"; stopped by {control.cause or TIME_IS_UP}"
     if len(usable) < MIN_SAMPLES:
         message += f"; intervals need {MIN_SAMPLES}"
+    message += "".join(f"; {remark}" for remark in control.remarks)
     return Bootstrap(
         problem.keys,
         np.array(vector),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from odefit.methods.control import Control
 from odefit.methods.estimate import Estimate, Start
 from odefit.problem.errors import InputError
@@ -49,7 +47,7 @@ def certify_answer(problem: Problem, start: Start, control: Control) -> tuple[Es
 
     method = BranchAndBound(start=tuple(map(float, start.vector)), seconds=CERTIFY_SECONDS)
     try:
-        estimate = method.solve(problem, replace(control, checkpoint=None))
+        estimate = method.solve(problem, control.for_part("certificate"))
     except InputError as error:
         return None, f"No certificate: {error}"
     if estimate.certificate is None:

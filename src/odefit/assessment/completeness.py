@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from odefit.methods.estimate import Completeness
+from odefit.problem.errors import counted
 
 NEGLIGIBLE_DOUBT = 1e-9
 """Probability that a count of solutions is wrong below which it is not mentioned."""
@@ -37,7 +38,7 @@ def assess_completeness(c: Completeness | None, inside: int | None) -> Completen
     if c.coincide and c.found < possible:
         said += "; the equations are singular at this answer: solutions coincide there"
     elif c.lost and c.found < possible:
-        said += f"; {c.lost} paths of the search did not arrive"
+        said += f"; {counted(c.lost, 'path')} of the search did not arrive"
     elif c.known and c.doubt > NEGLIGIBLE_DOUBT:
         said += f" (probability of an error of the count: about {c.doubt:.0e})"
     said += "."

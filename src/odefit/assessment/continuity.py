@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from odefit.assessment.parts import Continuity
+from odefit.problem.errors import counted
 from odefit.simulation.nodes import Nodes
 
 CONTINUITY_TOLERANCE = 1e-6
@@ -22,8 +23,8 @@ def assess_continuity(nodes: Nodes | None, gap: float) -> Continuity | None:
     held = tuple(nodes.constraints)
     fine = gap <= CONTINUITY_TOLERANCE
     said = (
-        f"The trajectory passes {nodes.count} nodes, where it is continuous to {gap:.1g} of the "
-        "sizes of the states"
+        f"The trajectory passes {counted(nodes.count, 'node')}, where it is continuous to "
+        f"{gap:.1g} of the sizes of the states"
     )
     if not fine:
         said += ": it is broken"

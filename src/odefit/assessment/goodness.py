@@ -103,10 +103,17 @@ def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) 
         return None
     weights = np.where(left > MIN_LEFT, 1.0 / np.sqrt(np.maximum(left, MIN_LEFT)), 0.0)
     draws = int(np.clip(MAX_NUMBERS // len(residuals), MIN_DRAWS, MAX_DRAWS))
-    noise = np.random.default_rng(SEED).normal(size=(draws, len(residuals)))
-    noise -= (noise @ basis) @ basis.T
-    raw = np.concatenate([-residuals[None], noise])  # measured minus predicted
-    checks, statistics = _statistics(series, raw, raw * weights)
+    raw = -residuals[None]  # measured minus predicted
+    checks, of_data = _statistics(series, raw, raw * weights)
+    rng = np.random.default_rng(SEED)
+    blocks = [of_data]
+    # As many sets at a time as fit into memory: of many measurements, all of them do not.
+    size = max(MAX_NUMBERS // len(residuals), 1)
+    for begin in range(0, draws, size):
+        noise = rng.normal(size=(min(size, draws - begin), len(residuals)))
+        noise -= (noise @ basis) @ basis.T
+        blocks.append(_statistics(series, noise, noise * weights)[1])
+    statistics = [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
     chi_square, degrees = math.nan, 0.0
     given = [s.columns for s in series if s.given]
     if given:

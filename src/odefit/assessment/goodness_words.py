@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from odefit.assessment.degrees_of_freedom import degrees_in_words
 from odefit.assessment.parts import Check, FarResidual
 
 MAX_NAMED = 4
@@ -35,7 +36,7 @@ def goodness_sentence(
         The p-value below which an answer is bad.
     """
     known = math.isfinite(chi_square) and degrees > 0
-    size = f"chi-square is {chi_square:.4g} for {degrees:.3g} degrees of freedom"
+    size = f"chi-square is {chi_square:.4g} for {degrees_in_words(degrees)}"
     if p >= significance:
         also = f"; {size}" if known else ""
         return f"The residuals look like noise (p = {p:.2g}{also})."

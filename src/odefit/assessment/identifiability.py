@@ -242,7 +242,7 @@ def _summary(
     keys = problem.keys
     counts = np.sum([p.determined for p in usable], axis=0)
     assumed = any(
-        series.sds is None and _assumed(problem.noise.get(name, Noise()))
+        not series.sds_given and _assumed(problem.noise.get(name, Noise()))
         for c in problem.conditions
         for name, series in c.series.items()
     )
@@ -315,7 +315,7 @@ def _sensitivities(forward: ForwardMap, vector: Array, choice: EngineChoice) -> 
                 if noise.transform is not None:
                     base = math.e if noise.transform == "log" else 10.0
                     gradient = gradient / np.asarray(model.value * math.log(base))[:, None]
-                if series.sds is None and _assumed(noise):
+                if not series.sds_given and _assumed(noise):
                     sd = _typical(forward.problem, name, noise, series)
                 else:
                     block = series_residuals(

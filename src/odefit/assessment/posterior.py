@@ -10,21 +10,29 @@ times as many effective samples a second as the affine-invariant ensemble sample
 from __future__ import annotations
 
 import math
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from odefit.assessment.interval_coordinates import IntervalCoordinates
-from odefit.methods.control import Control, Progress, interruptible
+from odefit.methods.checkpoint import Checkpoint
+from odefit.methods.control import TIME_IS_UP, Control, Interruption, Progress, interruptible
 from odefit.methods.estimate import Status
-from odefit.methods.workers import Workers, collected
+from odefit.methods.executors.batch import Work
+from odefit.methods.executors.dispatch import WorkerLostError, dispatched
+from odefit.methods.start_checkpoint import natural, numbers, opened
+from odefit.methods.watch import running
+from odefit.methods.workers import Workers
 from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
+from odefit.problem.errors import InputError, counted
 from odefit.problem.option_checks import check_level, check_time_limit
 from odefit.problem.packages import require
 from odefit.problem.problem import Problem
@@ -235,6 +243,8 @@ def sample_posterior(
     executor: Executor | None = None,
     jobs: int | None = None,
     progress: Callable[[Progress], None] | None = None,
+    checkpoint: str | Path | None = None,
+    stop: threading.Event | None = None,
 ) -> Posterior:
     """Sample the posterior distribution, from the optimum.
 
@@ -259,6 +269,10 @@ def sample_posterior(
         The largest number of local processes; None for one a core.
     progress
         A function that is called with a :class:`odefit.Progress` after each chain.
+    checkpoint
+        A file in which finished chains are kept, and found again.
+    stop
+        An event that another thread sets to end early with what is there.
 
     Raises
     ------
@@ -270,31 +284,56 @@ def sample_posterior(
         if not isinstance(number, int) or number < 1:
             raise InputError(f"{name}: expected a positive whole number, got {number!r}")
     check_time_limit(time_limit)
-    require("nutpie")
     began = time.perf_counter()
     deadline = None if time_limit is None else time.time() + time_limit
-    control = Control(seed, deadline, executor, jobs, progress)
-    found: dict[int, tuple[Array, int]] = {}
-    with interruptible(control), Workers(control) as workers:
-        pending = {}
-        for number in range(chains):
-            if control.should_stop():
-                break
+    path = None if checkpoint is None else Path(checkpoint)
+    interrupted = Interruption(stop)
+    control = Control(seed, deadline, executor, jobs, progress, path, interrupted=interrupted)
+    with interruptible(control):  # which takes seconds
+        require("nutpie")
+    options = {"vector": vector, "draws": draws, "tune": tune, "seed": seed}
+    kept = opened(control, "chains of a posterior", problem, options)
+    found = {} if kept is None else _kept_chains(kept, range(chains), draws, len(vector))
+    left = [number for number in range(chains) if number not in found]
+    with running(control), Workers(control) as workers, kept or nullcontext():
+        work = Work(partial(_given, problem), partial(_run_remotely, vector, draws, tune, seed))
+
+        def here(number: int) -> tuple[Array, int]:
             share = _deadline(control, chains - number, workers.number)
-            task = (problem, vector, draws, tune, seed, number)
-            to = workers.executor()
-            if to is not None:
-                pending[number] = to.submit(_run_remotely, *task, deadline)
-                continue
             own = Control(deadline=share, interrupted=control.interrupted)
-            found[number] = workers.timed(partial(run_chain, *task, own))
+            return run_chain(problem, vector, draws, tune, seed, number, own)
+
+        def remote(number: int) -> tuple[Work, tuple[int, float | None]]:
+            return work, (number, deadline)
+
+        every = dispatched(left, remote, here, workers, control, largest=1)
+        for position, outcome in every:
+            number = left[position]
+            if isinstance(outcome["error"], WorkerLostError):
+                control.remarks.append(f"chain {number}: {outcome['error']}")
+                continue
+            if outcome["error"] is not None:
+                raise outcome["error"]
+            samples, divergences = found[number] = outcome["value"]
+            if kept is not None and len(samples) == draws:
+                kept.put(str(number), [samples.tolist(), int(divergences)])
             _tell(progress, len(found))
-        for number, future in pending.items():
-            chain = collected(future, control)
-            if chain is not None:
-                found[number] = chain
-                _tell(progress, len(found))
     return _posterior(problem, found, draws, chains, control, began)
+
+
+def _kept_chains(
+    kept: Checkpoint, wanted: Iterable[int], draws: int, n: int
+) -> dict[int, tuple[Array, int]]:
+    """Return the finished chains in a checkpoint; those that are damaged count as not done."""
+    found = {}
+    for number in wanted:
+        try:
+            rows, divergences = kept.records[str(number)]
+            if len(rows) == draws:
+                found[number] = np.array([numbers(row, n) for row in rows]), natural(divergences)
+        except (KeyError, TypeError, ValueError):
+            continue
+    return found
 
 
 def _deadline(control: Control, left: int, workers: int) -> float | None:
@@ -310,16 +349,21 @@ def _tell(progress: Callable[[Progress], None] | None, done: int) -> None:
         progress(Progress(done, 0, math.nan, 0, "sampling the posterior, chains"))
 
 
+def _given(problem: Problem) -> Problem:
+    """Return the problem that was sent to a worker process."""
+    return problem
+
+
 def _run_remotely(
-    problem: Problem,
     vector: Array,
     draws: int,
     tune: int,
     seed: int,
-    number: int,
-    deadline: float | None,
+    problem: Problem,
+    task: tuple[int, float | None],
 ) -> tuple[Array, int]:
     """Run a chain in a worker process."""
+    number, deadline = task
     return run_chain(problem, vector, draws, tune, seed, number, Control(deadline=deadline))
 
 
@@ -406,13 +450,13 @@ def _posterior(
     length = min((len(c) for c in usable), default=0)
     every = np.array([c[-length:] for c in usable]).reshape(len(usable), length, n)
     divergences = sum(d for _, d in found.values())
-    message = f"{every.shape[0]} chains of {length} samples"
+    message = f"{counted(every.shape[0], 'chain')} of {counted(length, 'sample')}"
     whole = len(usable) == chains and length == draws
     status = Status.CONVERGED
     if not whole:
-        early = "Ctrl-C" if control.interrupted.is_set() else "the time limit"
-        status = Status.INTERRUPTED if control.interrupted.is_set() else Status.TIME_LIMIT
-        message += f"; stopped by {early} before {chains} chains of {draws}"
+        status = control.early if control.interrupted.is_set() else Status.TIME_LIMIT
+        wanted = f"{counted(chains, 'chain')} of {draws}"
+        message += f"; stopped by {control.cause or TIME_IS_UP} before {wanted}"
     if length >= 4:
         ess, r_hat = diagnostics(every)
         bad = [k for k, r in zip(problem.keys, r_hat, strict=True) if not r <= MAX_R_HAT]
@@ -427,6 +471,7 @@ def _posterior(
         status = Status.NOT_CONVERGED
     if divergences:
         message += f"; {divergences} divergences: quantiles may be biased near them"
+    message += "".join(f"; {remark}" for remark in control.remarks)
     return Posterior(
         problem.keys,
         every,

@@ -32,6 +32,7 @@ from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.noise import series_residuals
 from odefit.simulation.random_values import random_values, wideness
 from odefit.simulation.trajectory import Trajectory
+from odefit.structure.signs import nonnegative_names
 
 UNDETERMINED_SHARE = 1e-5
 """Share of the gradient of a prediction in directions that the data do not determine, above which
@@ -56,6 +57,9 @@ class Band:
         Ends of the confidence band, shape (2, k).
     prediction
         Ends of the prediction band, shape (2, k): NaN for what has no noise model.
+    cut
+        Whether a linear confidence band has been cut at zero, below which the equations let
+        nothing be.
     """
 
     name: str
@@ -65,6 +69,7 @@ class Band:
     errors: Array
     confidence: Array
     prediction: Array
+    cut: bool = False
 
 
 class BandSource(Protocol):
@@ -134,7 +139,19 @@ class LinearBands:
                 self._covariance = np.full_like(self._covariance, np.nan)
 
     def bands(self, condition: Condition, times: Array, level: float) -> list[Band] | Failure:
-        """Return the bands of all observables and states, see :class:`BandSource`."""
+        """Return the bands of all observables and states, see :class:`BandSource`.
+
+        A confidence band ends at zero for what the equations and the bounds keep from being
+        negative: there its level is as high, since nothing that is left out can be true.
+        """
+        found = self.uncut(condition, times, level)
+        if isinstance(found, Failure):
+            return found
+        floors = nonnegative_names(self._forward.problem, condition)
+        return [_cut(band) if band.name in floors else band for band in found]
+
+    def uncut(self, condition: Condition, times: Array, level: float) -> list[Band] | Failure:
+        """Return the bands as the linearisation has them, whatever their sign."""
         vector = self._vector
         trajectory = self._forward.trajectory(vector, condition.name, times)
         if isinstance(trajectory, Failure):
@@ -190,6 +207,15 @@ class LinearBands:
             )
         errors = np.sqrt(np.einsum("ki,ij,kj->k", directions, covariance, directions))
         return np.where(lost, np.nan, errors), np.array([quantile_of(level, d) for d in degrees])
+
+
+def _cut(band: Band) -> Band:
+    """Return a band without what is below zero, if the value itself is not below."""
+    low, high = band.confidence
+    beyond = (low < 0) & (band.values >= 0)
+    if not beyond.any():
+        return band
+    return replace(band, confidence=np.array([np.where(beyond, 0.0, low), high]), cut=True)
 
 
 def _evaluated(forward: ForwardMap, vector: Array) -> Evaluation:
@@ -373,7 +399,7 @@ def noise_sds(
     """
     problem = forward.problem
     series = condition.series.get(name)
-    if series is not None and series.sds is not None:
+    if series is not None and series.sds is not None and series.sds_given:
         at = condition.times[series.rows]
         known, first = np.unique(at, return_index=True)
         return np.asarray(np.interp(times, known, series.sds[first]))

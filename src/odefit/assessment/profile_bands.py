@@ -55,7 +55,7 @@ class ProfileBands:
 
         The prediction band joins the ends of the profile and the noise as squares.
         """
-        linear = self._linear.bands(condition, times, level)
+        linear = self._linear.uncut(condition, times, level)
         if isinstance(linear, Failure):
             return linear
         at = np.unique(np.linspace(0, len(times) - 1, min(len(times), MAX_TIMES)).round())

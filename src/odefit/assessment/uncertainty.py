@@ -11,6 +11,7 @@ from odefit.assessment.degrees_of_freedom import (
     NoiseFreedom,
     chi_square_interval,
     corrected_covariance,
+    degrees_in_words,
     effective_degrees,
     inflated_covariance,
     noise_freedom,
@@ -172,7 +173,8 @@ def singular_directions(scaled: Array) -> tuple[Array, Array, BoolArray, Array]:
     share
         The share of each unknown in the undetermined directions, shape (n,).
     """
-    _, s, vt = np.linalg.svd(scaled, full_matrices=True)
+    # All right vectors are wanted, and of the left ones, a square of the measurements, none.
+    _, s, vt = np.linalg.svd(scaled, full_matrices=scaled.shape[0] < scaled.shape[1])
     s = np.concatenate([s, np.zeros(scaled.shape[1] - len(s))])
     determined = s > RANK_TOLERANCE * s[0]
     return s, vt, determined, np.sqrt(np.sum(vt[~determined] ** 2, axis=0))
@@ -258,7 +260,7 @@ def _sentence(
         listed = ", ".join(names["at a bound"])
         parts.append(f"At a bound, and held there for the standard errors of the others: {listed}.")
     if freedom is not None and degrees > 0:
-        fewest = f" with {degrees:.3g} degrees of freedom" if math.isfinite(degrees) else ""
+        fewest = f" with {degrees_in_words(degrees)}" if math.isfinite(degrees) else ""
         parts.append(
             "The noise is estimated: standard errors and intervals allow for the unknowns that "
             f"were fitted{fewest}."
@@ -277,6 +279,6 @@ def _sentence(
     else:
         parts.append(
             f"The noise is estimated from the residuals: standard deviation "
-            f"{math.sqrt(variance):.4g} with {degrees:.0f} degrees of freedom."
+            f"{math.sqrt(variance):.4g} with {degrees_in_words(round(degrees))}."
         )
     return " ".join(parts)

@@ -5,50 +5,104 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from concurrent.futures import Executor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from odefit.cli.commands import (
-    EXIT_STATUS,
-    INTERRUPTED,
+from odefit.cli.plot import check_figure, write_figure
+from odefit.cli.shared import (
     NO_FIT,
     TIME_LIMIT,
-    check_writable,
+    add_log,
+    add_reading,
+    add_report,
+    add_seed,
+    add_work,
+    check_files,
+    check_positive,
+    exit_status,
+    loaded,
+    logged,
     progress_line,
+    signals_heeded,
+    told_later,
 )
+from odefit.cli.unknowns import add_unknowns, changed, with_unknowns
+from odefit.methods.control import Interruption
 from odefit.methods.estimate import Status
 from odefit.problem.errors import InputError
-from odefit.problem.packages import require
 
 if TYPE_CHECKING:
-    from odefit.profiles import Profiles
     from odefit.result import Result
 
 
-def profile(options: argparse.Namespace) -> int:
+def add_parser(commands: Any) -> None:
+    """Add the command and its options."""
+    parser = commands.add_parser(
+        "profile",
+        help="profile likelihoods: intervals without linearisation",
+        description="Profile likelihoods of the unknowns of a result, or of a problem, which is "
+        "fitted first.",
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("source", metavar="PROBLEM.toml|PETAB.yaml|RESULT.json")
+    parser.add_argument(
+        "--only", metavar="KEYS", help="these unknowns alone, e.g. k1,k2 (default: all)"
+    )
+    parser.add_argument(
+        "--expression",
+        metavar="TEXT",
+        action="append",
+        default=[],
+        help='another quantity, e.g. "CL = k*V", or a state or observable at a time, e.g. x1@5',
+    )
+    parser.add_argument("--level", metavar="P", type=float, help="default: that of the fit")
+    parser.add_argument(
+        "--json", metavar="FILE", type=Path, help="write the result with its profiles to this file"
+    )
+    parser.add_argument("--plot", metavar="FILE.png", type=Path, help="draw the profiles")
+    add_report(parser)
+    add_log(parser)
+    add_reading(parser)
+    add_seed(parser)
+    add_unknowns(parser)
+    add_work(
+        parser,
+        seconds="seconds, those of the fit included",
+        checkpoint="keep finished profiles here and go on from them",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
     """Run ``odefit profile``: profiles of a result, or of the fit of a problem."""
-    for option in ("jobs", "time_limit"):
-        value = getattr(options, option)
-        if value is not None and not value > 0:
-            name = option.replace("_", "-")
-            raise InputError(f"--{name}: expected a positive number, got {value:g}")
+    with logged(options.log), signals_heeded() as signals:
+        return _profile(options, signals)
+
+
+def _profile(options: argparse.Namespace, signals: Interruption) -> int:
+    check_positive(options, "jobs", "time_limit")
     if options.level is not None and not 0 < options.level < 1:
         raise InputError(
             f"--level: expected a number between 0 and 1 such as 0.95, got {options.level:g}"
         )
-    for path in (options.json, options.plot, options.report, options.checkpoint):
-        check_writable(path)
-    if options.plot is not None or options.report is not None:
-        require("matplotlib")
-    if options.report is not None:
-        require("jinja2")
+    check_files(options)
+    if options.plot is not None:
+        check_figure(options.plot)
+    from odefit.methods.executors.cluster import dask_cluster
+
+    with dask_cluster(options.dask) as executor:
+        return _profiled(options, executor, signals)
+
+
+def _profiled(options: argparse.Namespace, executor: Executor | None, signals: Interruption) -> int:
     began = time.perf_counter()
-    result = _result(options)
+    result = _result(options, executor, signals)
     if not result.solutions:
         print(f"no profiles: no solution was found: {result.message}", file=sys.stderr)
         return NO_FIT
-    if result.status is Status.INTERRUPTED:
-        return INTERRUPTED
+    saved = Path(options.source).suffix.lower() == ".json"  # what ended its fit is over
+    if result.status is Status.INTERRUPTED and not saved:
+        return exit_status(result.status, signals)
     left = None
     if options.time_limit is not None:
         left = options.time_limit - (time.perf_counter() - began)
@@ -62,50 +116,55 @@ def profile(options: argparse.Namespace) -> int:
             level=options.level,
             expressions=options.expression,
             time_limit=left,
+            executor=executor,
             jobs=options.jobs,
             checkpoint=options.checkpoint,
             progress=report,
+            stop=signals,
         )
     print(found)
     result = result.with_profiles(found)
+    refusals: list[str] = []
     if options.json is not None:
-        result.save(options.json)
+        with told_later(refusals):
+            result.save(options.json)
     if options.plot is not None:
-        _draw(found, options.plot)
+        with told_later(refusals):
+            write_figure(found.plot(), options.plot)
     if options.report is not None:
-        result.report(options.report)
-        print(f"report: {options.report}", file=sys.stderr)
-    return EXIT_STATUS[found.status]
+        with told_later(refusals):
+            result.report(options.report)
+            print(f"report: {options.report}", file=sys.stderr)
+    if refusals:
+        raise InputError(refusals)
+    return exit_status(found.status, signals)
 
 
-def _result(options: argparse.Namespace) -> Result:
+def _result(
+    options: argparse.Namespace, executor: Executor | None, signals: Interruption
+) -> Result:
     """Return the result in a file, or that of a fit."""
     from odefit.fit import fit
-    from odefit.formats.loading import load
     from odefit.result import load_result
 
     if Path(options.source).suffix.lower() == ".json":
+        if option := changed(options):
+            raise InputError(
+                f"{option}: the profiles of a result are those of its own unknowns; "
+                f"first run odefit fit PROBLEM {option} ... --json {options.source}"
+            )
         return load_result(options.source)
-    problem = load(options.source, nominal=options.nominal)
+    problem = with_unknowns(loaded(options.source, options), options)
     with progress_line() as report:
         result = fit(
             problem,
             seed=options.seed,
             time_limit=options.time_limit,
+            executor=executor,
             jobs=options.jobs,
             progress=report,
+            checkpoint=options.checkpoint,
         )
     if result.status is not Status.CONVERGED:
         print(f"the fit: {result.status.value}: {result.message}", file=sys.stderr)
     return result
-
-
-def _draw(profiles: Profiles, path: Path) -> None:
-    """Write a figure to a file."""
-    from odefit.reporting.figures.style import plain_style
-
-    with plain_style():
-        try:
-            profiles.plot().savefig(path, dpi=144)
-        except ValueError as error:
-            raise InputError(f"{path}: cannot be drawn: {error}") from error

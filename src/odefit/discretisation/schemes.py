@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from odefit.problem.arrays import Array, IntArray
-from odefit.problem.errors import InputError, one_of
+from odefit.problem.errors import InputError, counted, one_of
 from odefit.problem.option_checks import whole
 
 Weights = tuple[csr_array, csr_array]
@@ -389,7 +389,7 @@ class Collocation:
     @property
     def name(self) -> str:
         """The name that results show."""
-        return f"{self.kind.capitalize()} collocation ({self.points} points)"
+        return f"{self.kind.capitalize()} collocation ({counted(self.points, 'point')})"
 
     @property
     def order(self) -> int:

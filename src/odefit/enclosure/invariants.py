@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from odefit.enclosure.exact_linear_algebra import null_space
+from odefit.problem.exact_linear_algebra import null_space
 from odefit.structure.tape import Tape, Term, needed
 
 MAX_PRODUCTS = 500
@@ -25,18 +25,28 @@ in order; the reciprocal of entry i is -1 - i."""
 
 def invariants(terms: Sequence[Term]) -> list[list[Fraction]]:
     """Return independent weights w for which ``sum of w[i] terms[i]`` is zero identically."""
+    found = coefficients(terms)
+    if found is None:
+        return []
+    rows = [[row.get(i, Fraction(0)) for i in range(len(terms))] for row in found]
+    return null_space(rows, len(terms))
+
+
+def coefficients(terms: Sequence[Term]) -> list[dict[int, Fraction]] | None:
+    """Return for each product in an expansion of `terms` its coefficients, by index of term.
+
+    None if there are no terms, or too many products.
+    """
     if not terms:
-        return []
-    tape = terms[0].tape
-    expanded = _expanded(tape, terms)
+        return None
+    expanded = _expanded(terms[0].tape, terms)
     if expanded is None:
-        return []
-    rows: dict[tuple[int, ...], list[Fraction]] = {}
+        return None
+    rows: dict[tuple[int, ...], dict[int, Fraction]] = {}
     for i, term in enumerate(terms):
         for product, coefficient in expanded[term.index].items():
-            row = rows.setdefault(product, [Fraction(0)] * len(terms))
-            row[i] = coefficient
-    return null_space(list(rows.values()), len(terms))
+            rows.setdefault(product, {})[i] = coefficient
+    return list(rows.values())
 
 
 def _expanded(tape: Tape, terms: Sequence[Term]) -> dict[int, Polynomial] | None:

@@ -10,13 +10,13 @@ from functools import cached_property
 
 import numpy as np
 
-from odefit.enclosure.exact_linear_algebra import inverse
 from odefit.enclosure.function_rewriting import FunctionRewriting
 from odefit.enclosure.taylor_evaluation import TapeProgram
 from odefit.problem.arrays import Array
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
+from odefit.problem.exact_linear_algebra import inverse
 from odefit.problem.expressions import TIME, Expression
 from odefit.problem.features import refuse_integrated_features
 from odefit.problem.problem import Problem

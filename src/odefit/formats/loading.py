@@ -7,13 +7,19 @@ from pathlib import Path
 
 from odefit.problem import files
 from odefit.problem.errors import InputError
+from odefit.problem.file_access import checked_within
 from odefit.problem.problem import Problem
 
 YAML_SUFFIXES = (".yaml", ".yml")
 SBML_SUFFIXES = (".xml", ".sbml")
 
 
-def load(path: str | os.PathLike[str], *, nominal: bool = False) -> Problem:
+def load(
+    path: str | os.PathLike[str],
+    *,
+    nominal: bool = False,
+    within: str | os.PathLike[str] | None = None,
+) -> Problem:
     """Read a problem: a problem file of format 1, or the YAML file of a PEtab problem.
 
     Which of them it is, its name tells: ``.yaml`` and ``.yml`` are PEtab (version 1 or 2, with a
@@ -27,6 +33,10 @@ def load(path: str | os.PathLike[str], *, nominal: bool = False) -> Problem:
     nominal
         Whether the nominal values of a PEtab problem become guesses. They are most often the
         published answer, so that a fit that begins there shows nothing.
+    within
+        The folder in which the files that it names have to be. By default that of the file; of a
+        PEtab problem files may be in the folder above as well, as in published collections. See
+        :doc:`/security`.
 
     Raises
     ------
@@ -38,7 +48,7 @@ def load(path: str | os.PathLike[str], *, nominal: bool = False) -> Problem:
     if suffix in YAML_SUFFIXES:
         from odefit.formats.petab.reading import read_petab
 
-        return read_petab(path, nominal=nominal).problem
+        return read_petab(path, nominal=nominal, within=checked_within(within)).problem
     if suffix in SBML_SUFFIXES:
         raise InputError(
             f"{os.fspath(path)}: this is a model without data; make a problem of it with "
@@ -49,4 +59,4 @@ def load(path: str | os.PathLike[str], *, nominal: bool = False) -> Problem:
             f"{os.fspath(path)}: nominal values are a matter of PEtab problems (.yaml); this file "
             "gives guesses itself"
         )
-    return files.load(path)
+    return files.load(path, within=within)

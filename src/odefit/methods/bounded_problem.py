@@ -117,7 +117,7 @@ class BoundedProblem:
     def local_control(self, share: float) -> Control:
         """Return the control of a local search that may take this share of the time left."""
         seconds = share * max(self.seconds_left, MIN_SECONDS)
-        return replace(self.control, deadline=time.time() + seconds, checkpoint=None)
+        return replace(self.control.for_part("local search"), deadline=time.time() + seconds)
 
     @property
     def assumed(self) -> dict[str, tuple[float, float]]:

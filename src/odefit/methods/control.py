@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import Protocol
 
-from odefit.methods.estimate import Estimate
+from odefit.methods.estimate import Estimate, Status
 from odefit.problem.problem import Problem
+from odefit.simulation.cut_off import CutOff
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,52 @@ class Progress:
     measure: str = "objective"
 
 
+CTRL_C, TERMINATED, TIME_IS_UP = "Ctrl-C", "SIGTERM", "the time limit"
+"""What ends a run early, in words."""
+
+MEMORY_LIMIT, OUT_OF_MEMORY = "the memory limit", "a lack of memory"
+"""What ends a run early where memory is short: before, and after an allocation has failed."""
+
+BY_CALLER = "the caller"
+"""What ends a run early whose event was set by somebody else."""
+
+
+class Interruption(threading.Event):
+    """An event that ends a run early, and knows why.
+
+    Parameters
+    ----------
+    also
+        Another event that has the same effect; None for none.
+
+    Attributes
+    ----------
+    details
+        More on the cause, in words.
+    """
+
+    def __init__(self, also: threading.Event | None = None) -> None:
+        super().__init__()
+        self._also = also
+        self._cause = ""
+        self.details = ""
+
+    def end(self, cause: str, details: str = "") -> None:
+        """End the run; the first cause counts."""
+        if not self.is_set():
+            self._cause, self.details = cause, details
+        self.set()
+
+    def is_set(self) -> bool:
+        """Whether the run is to end."""
+        return super().is_set() or (self._also is not None and self._also.is_set())
+
+    @property
+    def cause(self) -> str:
+        """What has ended the run, in words; empty if nothing has."""
+        return (self._cause or BY_CALLER) if self.is_set() else ""
+
+
 @dataclass(frozen=True)
 class Control:
     """The settings of one run of a method.
@@ -62,10 +109,18 @@ class Control:
         A function that is called with the :class:`Progress` now and then.
     checkpoint
         The file in which finished work is kept, and found again.
+    part
+        The part of that file which is the run's own, where it is one of several in a larger one.
     interrupted
         An event that is set to end early with the best so far.
     within
         The executor of independent work inside a single start; None for this process.
+    remarks
+        What users have to know of the workers afterwards, as sentences that are added on the way.
+    memory
+        Bytes that this run may use, those of its processes included; None for no limit of its own.
+    cut_off
+        What ends integrations some time after the run should have ended.
     """
 
     seed: int = 0
@@ -74,8 +129,16 @@ class Control:
     jobs: int | None = None
     report: Callable[[Progress], None] | None = None
     checkpoint: Path | None = None
-    interrupted: threading.Event = field(default_factory=threading.Event)
+    interrupted: threading.Event = field(default_factory=Interruption)
     within: Executor | None = None
+    part: str = ""
+    remarks: list[str] = field(default_factory=list)
+    memory: int | None = None
+    cut_off: CutOff = field(default_factory=CutOff)
+
+    def for_part(self, part: str) -> Control:
+        """Return the control of one of several runs in a larger one, with its part of the file."""
+        return replace(self, part=f"{self.part}, {part}" if self.part else part)
 
     @property
     def out_of_time(self) -> bool:
@@ -85,6 +148,21 @@ class Control:
     def should_stop(self) -> bool:
         """Whether to end now: the deadline has passed, or the run was interrupted."""
         return self.interrupted.is_set() or self.out_of_time
+
+    @property
+    def cause(self) -> str:
+        """What ends this run early, in words; empty if nothing does."""
+        if self.interrupted.is_set():
+            return getattr(self.interrupted, "cause", BY_CALLER)
+        return TIME_IS_UP if self.out_of_time else ""
+
+    @property
+    def early(self) -> Status:
+        """The status of what is ended now, before it has finished."""
+        if not self.interrupted.is_set():
+            return Status.TIME_LIMIT if self.out_of_time else Status.NOT_CONVERGED
+        short = self.cause in (MEMORY_LIMIT, OUT_OF_MEMORY)
+        return Status.MEMORY_LIMIT if short else Status.INTERRUPTED
 
 
 class Method(Protocol):
@@ -98,26 +176,47 @@ class Method(Protocol):
         """Estimate the unknowns of `problem`."""
 
 
+SIGNALS = {signal.SIGINT: CTRL_C, signal.SIGTERM: TERMINATED}
+"""The signals that end a run early with the best so far, and what they are called."""
+
+
 @contextmanager
 def interruptible(control: Control) -> Iterator[None]:
-    """Let Ctrl-C set ``control.interrupted``; a second one raises KeyboardInterrupt as usual.
+    """Let Ctrl-C and SIGTERM set ``control.interrupted``; a second one acts as usual, at once.
 
-    Within another such block for the same event, and after an interruption, nothing changes.
+    Within another such block for the same event, and after an interruption, nothing changes. So it
+    is with SIGTERM where somebody else handles it. A block for another event around this one, such
+    as that of the command line, is told of the signal too.
     """
-    previous = signal.getsignal(signal.SIGINT)
-    ours = getattr(previous, "interrupts", None) is control.interrupted
+    own = control.interrupted
+    ours = getattr(signal.getsignal(signal.SIGINT), "interrupts", None) is own
     elsewhere = threading.current_thread() is not threading.main_thread()
-    if ours or elsewhere or control.interrupted.is_set():
+    if ours or elsewhere or own.is_set():
         yield
         return
+    previous = {number: signal.getsignal(number) for number in SIGNALS}
+    handled = previous[signal.SIGTERM]
+    if handled is not signal.SIG_DFL and not hasattr(handled, "interrupts"):
+        del previous[signal.SIGTERM]
+
+    def restore() -> None:
+        for number, before in previous.items():
+            signal.signal(number, before)
 
     def handler(number: int, frame: FrameType | None) -> None:
-        control.interrupted.set()
-        signal.signal(signal.SIGINT, previous)
+        if isinstance(own, Interruption):
+            own.end(SIGNALS[signal.Signals(number)])
+        else:
+            own.set()
+        restore()
+        around = previous[signal.Signals(number)]
+        if callable(around) and hasattr(around, "interrupts"):
+            around(number, frame)
 
-    handler.interrupts = control.interrupted  # type: ignore[attr-defined]
-    signal.signal(signal.SIGINT, handler)
+    handler.interrupts = own  # type: ignore[attr-defined]
+    for number in previous:
+        signal.signal(number, handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        restore()

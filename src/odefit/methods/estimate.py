@@ -15,6 +15,9 @@ from odefit.simulation.nodes import Nodes
 FINE_MESH_ERROR = 1e-2
 """Relative error of discretised trajectories up to which a mesh counts as fine enough."""
 
+NO_START = "stopped before the first start was finished"
+"""What is said of a search that was ended without any start."""
+
 
 class Status(Enum):
     """How an estimation ended. The value is what files and the command line show."""
@@ -23,7 +26,13 @@ class Status(Enum):
     NOT_CONVERGED = "not converged"
     TIME_LIMIT = "time limit"
     INTERRUPTED = "interrupted"
+    MEMORY_LIMIT = "memory limit"
     FAILED = "failed"
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether a limit or an interruption has ended it: there may be more to find."""
+        return self in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.MEMORY_LIMIT)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,25 +5,28 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
-from odefit.methods.checkpoint import Checkpoint, fingerprint
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.cost_tolerance import CostTolerance
-from odefit.methods.estimate import Estimate, Start, Status
+from odefit.methods.estimate import NO_START, Estimate, Start, Status
 from odefit.methods.fit_measure import FitMeasure
 from odefit.methods.incremental_shooting import IncrementalShooting
 from odefit.methods.remote_conditions import conditions_over_workers
+from odefit.methods.run_log import log_start
 from odefit.methods.scaling import bounds_touched
 from odefit.methods.single_shooting import START_SEARCH, SingleShooting
+from odefit.methods.start_checkpoint import StartCheckpoint
 from odefit.methods.start_pool import run_starts
 from odefit.methods.starts import Design, guess, sample
 from odefit.methods.variable_projection import VariableProjection
 from odefit.methods.workers import Workers
 from odefit.problem.arrays import Array, BoolArray, IntArray
+from odefit.problem.errors import counted
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engine_choice import UNDECIDED
@@ -123,19 +126,18 @@ class MultiStart:
         """Return the estimate, which depends on the seed, never on the number of workers."""
         forward = self.forward(problem)
         tolerance = CostTolerance.of(forward)
-        checkpoint = None
-        if control.checkpoint is not None:
-            method = asdict(self)
-            del method["starts"]  # more starts of the same kind go on from fewer
-            options = {"method": method, "seed": control.seed}
-            checkpoint = Checkpoint(control.checkpoint, fingerprint(problem, options))
+        method = asdict(self)
+        del method["starts"]  # more starts of the same kind go on from fewer
+        options = {"method": method, "seed": control.seed}
+        checkpoint = StartCheckpoint.of(control, "starts", problem, options)
         finished: dict[int, Start] = {}
         prefix: list[Start] = []  # starts 0, 1, 2, ... as far as none is missing
         enough = False
         measure = FitMeasure.of(problem) if control.report is not None else None
-        with interruptible(control):
+        with interruptible(control), checkpoint or nullcontext():
             for start in self._run(forward, control, checkpoint):
                 finished[start.index] = start
+                log_start(self.name, start)
                 # Counted one by one: the answer must not depend on how many workers have finished.
                 while not enough and len(prefix) in finished:
                     prefix.append(finished[len(prefix)])
@@ -238,7 +240,7 @@ class MultiStart:
         return VariableProjection(forward, getattr(self.method, "eliminate", False))
 
     def _run(
-        self, forward: ForwardMap, control: Control, checkpoint: Checkpoint | None
+        self, forward: ForwardMap, control: Control, checkpoint: StartCheckpoint | None
     ) -> Iterator[Start]:
         """Yield starts in the order in which they finish."""
         stored = checkpoint.starts if checkpoint is not None else {}
@@ -250,11 +252,12 @@ class MultiStart:
                 computed = self._one_by_one(forward, todo, control)
             else:
                 tasks = ((self, index, control) for index in todo)
-                computed = (start for _, start in run_starts(tasks, forward, workers, control))
+                ends = run_starts(tasks, forward, workers, control, len(todo))
+                computed = (start for _, start in ends)
             for start in computed:
                 # A start that was told to stop may have converged before its further chances:
                 # its status does not show that it would have gone on.
-                cut = start.status in (Status.TIME_LIMIT, Status.INTERRUPTED)
+                cut = start.status.cut_short
                 if checkpoint is not None and not (cut or control.should_stop()):
                     checkpoint.add(start)
                 yield start
@@ -298,18 +301,17 @@ class MultiStart:
         failed = [s for s in starts if s.status is Status.FAILED]
         if best is None:
             if not failed:
-                early = Status.TIME_LIMIT if control.out_of_time else Status.INTERRUPTED
-                return Estimate((), early, "stopped before the first start was finished")
+                return Estimate((), control.early, NO_START)
             return Estimate(starts, Status.FAILED, _all_failed(failed))
-        count = f"{len(starts)} start{'s' if len(starts) != 1 else ''}"
-        times = f"{hits} time{'s' if hits != 1 else ''}"
+        count = counted(len(starts), "start")
+        times = counted(hits, "time")
         message = f"the lowest objective was reached {times} in {count}"
         if failed:
-            message += f"; {len(failed)} starts failed"
+            message += f"; {counted(len(failed), 'start')} failed"
         enough = self._enough(starts, tolerance)
         status = Status.CONVERGED
         if not enough and control.should_stop():
-            status = Status.INTERRUPTED if control.interrupted.is_set() else Status.TIME_LIMIT
+            status = control.early
         elif not any(s.status is Status.CONVERGED and tolerance.same(s, best) for s in starts):
             status = Status.NOT_CONVERGED
         evaluate_nodes = getattr(self.method, "evaluate_nodes", None)
@@ -327,7 +329,7 @@ def search_tolerance(problem: Problem) -> float:
             if sds is None and noise is not None:
                 sds = known_sds(noise, series)
             if size > 0:
-                sd = _scatter(series.values) if sds is None else float(np.median(sds))
+                sd = _scatter(series.values) if sds is None else float(np.nanmedian(sds))
                 tolerance = min(tolerance, max(NOISE_SHARE * sd / size, MIN_SEARCH_TOLERANCE))
     return tolerance
 
@@ -356,7 +358,7 @@ def _at_bounds(problem: Problem, end: Start, kept: IntArray) -> BoolArray:
 
 def _all_failed(failed: list[Start]) -> str:
     reasons = Counter(s.message for s in failed)
-    listed = "; ".join(f"{reason} ({n} times)" for reason, n in reasons.most_common(3))
+    listed = "; ".join(f"{reason} ({counted(n, 'time')})" for reason, n in reasons.most_common(3))
     if len(failed) == 1:
         return f"the only start failed: {failed[0].message}"
     return (

@@ -20,6 +20,7 @@ from odefit.methods.remote_conditions import conditions_over_workers
 from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.cut_off import NEVER, CutOffError, cutting_off
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.other_integrations import other_integrations
 
@@ -136,10 +137,11 @@ def _tried(
 ) -> Answer | Failure:
     """Return the answer that an end makes, or why it cannot be evaluated."""
     better = _improved(forward, end, control) if polish else end
-    evaluation, gap = evaluated(forward, better, estimate)
-    if isinstance(evaluation, Failure) and better is not end:
-        better = end
-        evaluation, gap = evaluated(forward, end, estimate)
+    with cutting_off(NEVER):  # without an evaluation there is no answer
+        evaluation, gap = evaluated(forward, better, estimate)
+        if isinstance(evaluation, Failure) and better is not end:
+            better = end
+            evaluation, gap = evaluated(forward, end, estimate)
     if isinstance(evaluation, Failure):
         return evaluation
     if better.nodes is not None:
@@ -156,6 +158,9 @@ def _improved(forward: ForwardMap, end: Start, control: Control) -> Start:
     if control.interrupted.is_set() or end.nodes is not None:
         return end
     with interruptible(control), conditions_over_workers(forward, control):
-        again = POLISH.run(forward, end.index, end.vector, control)
+        try:
+            again = POLISH.run(forward, end.index, end.vector, control)
+        except CutOffError:
+            return end
     # A method's own cost may be another than that of the integrated trajectories.
     return end if again.status is Status.FAILED else again

@@ -14,10 +14,8 @@ Independent work that ends by itself goes to loky's pool, see :mod:`odefit.metho
 
 from __future__ import annotations
 
-import ctypes
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import tempfile
@@ -27,10 +25,20 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe
-from multiprocessing.connection import Connection
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from odefit.methods.process_platform import (
+    death_signal,
+    end_with,
+    kill_tree,
+    limit_memory,
+    opened,
+    start,
+)
 from odefit.problem.errors import InputError
+
+if TYPE_CHECKING:
+    from odefit.methods.process_platform import Channel
 
 OUTPUT_TAIL = 300
 """Characters of what a process wrote before it died that become part of the reason."""
@@ -88,7 +96,7 @@ class Child:
 
     def __init__(self, memory: int = 0, who: str = "the process") -> None:
         mine, theirs = Pipe()
-        self.connection: Connection[Any, Any] = mine
+        self.connection: Channel = mine
         self.alive = True
         self.exit_code: int | None = None
         self.output = ""
@@ -99,15 +107,8 @@ class Child:
         environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
         environment.setdefault("MPLBACKEND", "Agg")
         numbers = [str(n) for n in (theirs.fileno(), os.getpid(), memory)]
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", f"from {__name__} import serve; serve({', '.join(numbers)})"],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-            env=environment,
-            start_new_session=True,  # a Ctrl-C is the parent's; and its children can be killed
-        )
+        code = f"from {__name__} import serve; serve({', '.join(numbers)})"
+        self._process = start(code, theirs.fileno(), environment, self._log)
         theirs.close()
 
     def call(self, function: Callable[..., Any], *arguments: object, sends: bool = False) -> None:
@@ -163,9 +164,7 @@ class Child:
         if not self.alive:
             return
         self.alive = False
-        with suppress(OSError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        kill_tree(self._process)
         self.connection.close()
         self._log.seek(0)
         text = self._log.read().decode("utf-8", errors="replace")
@@ -185,11 +184,11 @@ class Child:
 
 def exit_reason(code: int, who: str) -> str:
     """Return in words why a process ended, from its exit status."""
-    if code == -signal.SIGKILL:
+    died_of = death_signal(code)
+    if died_of == "SIGKILL":
         return f"{who} was killed, most likely because the machine ran out of memory"
-    if code < 0:
-        with suppress(ValueError):
-            return f"{who} died of {signal.Signals(-code).name}"
+    if died_of is not None:
+        return f"{who} died of {died_of}"
     return f"{who} ended by itself with status {code}"
 
 
@@ -202,15 +201,15 @@ def serve(descriptor: int, parent: int, memory: int) -> None:
     Parameters
     ----------
     descriptor
-        File descriptor of the connection.
+        File descriptor of the connection, or on Windows its handle.
     parent
         Process number of the parent.
     memory
         Bytes that this process may use; 0 for no limit.
     """
-    _end_with(parent)
-    _limit_memory(memory)
-    connection: Connection[Any, Any] = Connection(descriptor)
+    end_with(parent)
+    limit_memory(memory)
+    connection = opened(descriptor)
 
     def send(content: Any) -> None:
         connection.send(("sent", content))
@@ -230,24 +229,3 @@ def serve(descriptor: int, parent: int, memory: int) -> None:
             traceback.print_exc()
             sys.stderr.flush()
             connection.send(("raised", f"{type(error).__name__}: {error}"))
-
-
-def _end_with(parent: int) -> None:
-    """End this process when its parent dies, even by a signal; Ctrl-C is the parent's alone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform == "linux":
-        set_death_signal = 1
-        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)  # it died before that
-
-
-def _limit_memory(memory: int) -> None:
-    """Let an allocation beyond `memory` bytes fail: out of memory, the kernel ends anything."""
-    if memory > 0:
-        with suppress(ImportError, ValueError, OSError):  # not on this system
-            import resource
-
-            _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-            limit = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
-            resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from odefit.problem.errors import InputError, did_you_mean
+from odefit.problem.errors import InputError, did_you_mean, shown
 
 if TYPE_CHECKING:
     from odefit.methods.control import Method
@@ -155,7 +155,43 @@ DEFAULT_METHOD = "automatic"
 """The method of a fit for which none is named."""
 
 
-def make_method(name: str | None = None, options: Mapping[str, Any] | None = None) -> Method:
+def as_method(method: Method | type | str | None) -> Method:
+    """Return the method that is meant by an object, a class, a name or None (the default).
+
+    A name is that of the command line or of the class, in any spelling: ``"multi-start"``,
+    ``"MultiStart"``, ``"multi_start"``.
+
+    Raises
+    ------
+    InputError
+        It is no method, or there is none of this name.
+    """
+    if isinstance(method, str):
+        name = next((n for n, e in METHODS.items() if _bare(method) in _spellings(e)), method)
+        return make_method(name, place="method")
+    if method is None:
+        return make_method()
+    if isinstance(method, type) and hasattr(method, "solve"):
+        return cast("Method", method())
+    if not hasattr(method, "solve"):
+        raise InputError(
+            f"method: expected a method such as odefit.MultiStart(starts=20) or the name of one, "
+            f"got {shown(method)}. Methods are: {', '.join(METHODS)}"
+        )
+    return cast("Method", method)
+
+
+def _spellings(entry: MethodEntry) -> tuple[str, ...]:
+    return _bare(entry.name), _bare(entry.class_name)
+
+
+def _bare(name: str) -> str:
+    return name.strip().casefold().replace("-", "").replace("_", "").replace(" ", "")
+
+
+def make_method(
+    name: str | None = None, options: Mapping[str, Any] | None = None, *, place: str = "--method"
+) -> Method:
     """Make a method from its name and from options of the command line.
 
     Parameters
@@ -164,6 +200,8 @@ def make_method(name: str | None = None, options: Mapping[str, Any] | None = Non
         One of :data:`METHODS`; None for the default.
     options
         Values of the fields in :data:`OPTIONS`; those that are None are left at their defaults.
+    place
+        What a message about the name calls it.
 
     Raises
     ------
@@ -172,7 +210,7 @@ def make_method(name: str | None = None, options: Mapping[str, Any] | None = Non
     """
     if name is not None and name not in METHODS:
         raise InputError(
-            f"--method: unknown method {name!r}{did_you_mean(name, METHODS)} "
+            f"{place}: unknown method {name!r}{did_you_mean(name, METHODS) or '.'} "
             f"Methods are: {', '.join(METHODS)}"
         )
     entry = METHODS[name or DEFAULT_METHOD]

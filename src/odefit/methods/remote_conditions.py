@@ -6,15 +6,17 @@ are the same as those of one process, see :mod:`odefit.simulation.conditions`.
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 
 import numpy as np
 
 from odefit.methods.control import Control
-from odefit.methods.workers import Workers, remembered
+from odefit.methods.executors.batch import Work
+from odefit.methods.executors.dispatch import dispatched
+from odefit.methods.workers import Workers
 from odefit.problem.arrays import Array
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.conditions import UnitOutcome
@@ -56,7 +58,8 @@ class RemoteConditions:
     def __init__(self, forward: ForwardMap, workers: Workers) -> None:
         self._workers = workers
         engines = forward.engines
-        self._task = pickle.dumps((forward.problem, engines.setting, engines.tolerance))
+        begin = partial(ForwardMap, forward.problem, engines.setting, engines.tolerance)
+        self._work = Work(begin, _integrate)
         self._calls = 0
         self._pays = False
         self._began = self._counted = time.perf_counter()
@@ -79,29 +82,32 @@ class RemoteConditions:
         if executor is None:
             return {}
         count = min(len(numbers), TASKS_PER_WORKER * self._workers.number)
-        futures = [
-            executor.submit(_integrate, self._task, part.tolist(), vector, choices, sensitivities)
-            for part in np.array_split(np.array(numbers), count)
-        ]
+        parts = [part.tolist() for part in np.array_split(np.array(numbers), count)]
+        done = dispatched(
+            parts,
+            lambda part: (self._work, (part, vector, choices, sensitivities)),
+            lambda _: {},  # without workers the units are integrated by the caller
+            self._workers,
+            Control(),
+            largest=1,
+        )
         found: dict[int, UnitOutcome] = {}
-        for number, future in enumerate(futures):
-            if future.exception() is not None:
-                continue  # what a worker that has died owes is integrated here
-            found.update(future.result())
-            if any(isinstance(outcome.found, Failure) for outcome in future.result().values()):
-                for later in futures[number + 1 :]:
-                    later.cancel()
-                break
+        waiting, failing = set(range(len(parts))), len(parts)
+        with closing(done):
+            for position, outcome in done:
+                waiting.discard(position)
+                if outcome["error"] is None:  # else its units are integrated here
+                    found.update(outcome["value"])
+                    if any(isinstance(end.found, Failure) for end in outcome["value"].values()):
+                        failing = min(failing, position)
+                # After a failure nothing else matters but what comes before it.
+                if failing < min(waiting, default=len(parts)):
+                    break
         return found
 
 
 def _integrate(
-    task: bytes,
-    numbers: list[int],
-    vector: Array,
-    choices: Sequence[EngineChoice],
-    sensitivities: bool,
+    forward: ForwardMap, task: tuple[list[int], Array, Sequence[EngineChoice], bool]
 ) -> dict[int, UnitOutcome]:
     """Integrate some units in a worker process, which keeps the compiled model."""
-    forward = remembered(task, lambda: ForwardMap(*pickle.loads(task)))
-    return forward.integrate_units(numbers, vector, choices, sensitivities)
+    return forward.integrate_units(*task)

@@ -58,6 +58,4 @@ def rescued(forward: ForwardMap, lost: Start, vectors: Iterable[Array], control:
 
 def stopped(control: Control) -> Status:
     """Return the status of a start that has not converged."""
-    if control.interrupted.is_set():
-        return Status.INTERRUPTED
-    return Status.TIME_LIMIT if control.out_of_time else Status.NOT_CONVERGED
+    return control.early

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from copy import copy
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -19,6 +21,11 @@ def guess(problem: Problem) -> Array | None:
     """Return the user's guess, completed by the middles of ranges; None if there is no guess."""
     if all(u.parameter.guess is None for u in problem.unknowns):
         return None
+    return completed_guess(problem)
+
+
+def completed_guess(problem: Problem) -> Array:
+    """Return the user's guess where there is one, the middle of the range elsewhere."""
     middle = [r.at(np.array(0.5)) for r in ranges(problem)]
     return np.array(
         [
@@ -27,6 +34,23 @@ def guess(problem: Problem) -> Array | None:
         ],
         dtype=float,
     )
+
+
+def with_guess(problem: Problem, vector: Array) -> Problem:
+    """Return the problem with another guess, for searches only: its definitions stay as they are.
+
+    Parameters
+    ----------
+    vector
+        The guess of each unknown in natural units, shape (n,); NaN where the middle of its range
+        is to be taken.
+    """
+    guessed = copy(problem)
+    guessed.unknowns = tuple(
+        replace(u, parameter=replace(u.parameter, guess=float(v) if math.isfinite(v) else None))
+        for u, v in zip(problem.unknowns, vector, strict=True)
+    )
+    return guessed
 
 
 def chosen(problem: Problem, given: Mapping[str, float] | None, seed: int = 0) -> Array:

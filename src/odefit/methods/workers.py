@@ -1,17 +1,19 @@
-"""Pools of local worker processes, started only when the work is long enough to pay for them."""
+"""Who does independent work: an executor of the user, or local processes once they pay."""
 
 from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from odefit.methods.control import Control
+from odefit.methods.executors.delivery import Delivery
+from odefit.methods.executors.health import Health
+from odefit.methods.run_log import LOGGER
 from odefit.problem.packages import installed, require
 
 if TYPE_CHECKING:
@@ -35,37 +37,58 @@ class Workers:
     Parameters
     ----------
     control
-        How the method is run. An executor of the user is used from the start and left open;
-        otherwise processes are started once the work in this process has taken
-        :data:`POOL_AFTER_SECONDS` seconds.
+        How the method is run. An executor of the user is used from the start and left open, and
+        given up where it breaks; otherwise, and then, processes are started once the work in this
+        process has taken :data:`POOL_AFTER_SECONDS` seconds.
+
+    Attributes
+    ----------
+    delivery
+        What was sent to the workers, and what they have done.
+    fruitless
+        Number of batches that the executor has failed since it began; -1 once it has done one.
     """
 
     def __init__(self, control: Control) -> None:
         self._given = control.executor
         self._control = control
-        own_processes = installed("loky")
-        self._jobs = control.jobs or (own_processes and os.cpu_count()) or 1
-        if self._jobs > 1 and self._given is None and not own_processes:
+        self._processes = installed("loky")
+        self._jobs = control.jobs or (self._processes and os.cpu_count()) or 1
+        if self._jobs > 1 and self._given is None and not self._processes:
             require("loky")
         self._own: ProcessPoolExecutor | None = None
         self._spent = 0.0
+        self._lost = False
+        self._health: tuple[Executor, Health] | None = None
+        self._kept: dict[tuple[int, ...], tuple[tuple[object, ...], Any]] = {}
+        self.delivery = Delivery(control.remarks)
+        self.fruitless = 0
 
     @property
     def slots(self) -> int:
-        """Number of tasks to keep under way."""
+        """Number of batches to keep under way."""
         return 2 * self.number
 
     @property
     def number(self) -> int:
         """Number of tasks that are done at the same time."""
-        workers = getattr(self._given, "_max_workers", None) if self._given else self._jobs
-        return int(workers or self._jobs)
+        if self._given is None:
+            return self._jobs
+        return self.health(self._given).workers() or self._jobs
+
+    def health(self, executor: Executor) -> Health:
+        """Return the state of an executor."""
+        if self._health is None or self._health[0] is not executor:
+            self._health = executor, Health(executor)
+        return self._health[1]
 
     def executor(self) -> Executor | None:
         """Return where the next task should go; None for this process."""
         if self._given is not None:
             return self._given
-        if self._own is None and self._jobs > 1 and self._spent > POOL_AFTER_SECONDS:
+        # What broke an executor may be a task that ends its process: not this one, then.
+        pays = self._jobs > 1 and self._spent > POOL_AFTER_SECONDS
+        if self._own is None and self._processes and (pays or self._lost):
             from loky import ProcessPoolExecutor
 
             # Idle workers end by themselves, so that none outlives a parent that was killed.
@@ -73,6 +96,39 @@ class Workers:
                 max_workers=self._jobs, timeout=IDLE_SECONDS, initializer=_leave_interrupts
             )
         return self._own
+
+    def lose(self, executor: Executor, reason: str) -> None:
+        """Give up an executor; processes of our own take its place.
+
+        Parameters
+        ----------
+        executor
+            The executor; one that was given up before is ignored.
+        reason
+            Why, in words.
+        """
+        ours = executor is self._own
+        if ours and self._own is not None:
+            LOGGER.warning("a worker process has died: %s; the others are replaced", reason)
+            self._own.shutdown(wait=False, kill_workers=True)
+            self._own = None
+        elif executor is self._given:
+            said = f"the executor was given up, and the work went on here: {reason}"
+            LOGGER.warning(said)
+            self._control.remarks.append(said)
+            self._given = None
+        else:
+            return
+        self._lost = True
+        self.fruitless = 0
+
+    def kept(self, make: Callable[[], T], *of: object) -> T:
+        """Return what `make` makes of these objects, once: what is the same object is sent once."""
+        key = tuple(map(id, of))
+        if key not in self._kept:
+            self._kept[key] = of, make()  # which holds them, so that their numbers stay theirs
+        found: T = self._kept[key][1]
+        return found
 
     def timed(self, work: Callable[[], T]) -> T:
         """Do a task in this process, and add up how long tasks have taken."""
@@ -89,48 +145,20 @@ class Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for worker, share in sorted(self.delivery.shares.items()):
+            LOGGER.info(
+                "worker %s: %d tasks, %.4g s, processor %.4g s",
+                worker,
+                share.tasks,
+                share.seconds,
+                share.cpu_seconds,
+            )
         if self._own is not None:
             # Starts still under way are of no use any more.
             self._own.shutdown(wait=True, kill_workers=True)
-
-
-def collected(future: Future[T], control: Control) -> T | None:
-    """Return what a worker process has found; None after an interruption, which cancels it.
-
-    What the work raises is raised here.
-    """
-    while not control.interrupted.is_set():
-        try:
-            return future.result(timeout=WAIT_SECONDS)
-        except TimeoutError:
-            continue
-    future.cancel()
-    return None
 
 
 def _leave_interrupts() -> None:
     """Ignore Ctrl-C, which goes to every process of the terminal: the parent acts on it."""
     with suppress(ValueError):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-class _Memory(threading.local):
-    """The object that a thread made last, and its key."""
-
-    key: bytes | None = None
-    made: Any = None
-
-
-_memory = _Memory()
-
-
-def remembered(key: bytes, make: Callable[[], T]) -> T:
-    """Return what `make` makes, or made last in this thread for the same `key`.
-
-    Worker processes keep compiled models with this from one task to the next, one for each thread
-    because an integrator serves one thread at a time.
-    """
-    if _memory.key != key:
-        _memory.made, _memory.key = make(), key
-    found: T = _memory.made
-    return found

@@ -1,7 +1,8 @@
 """The estimation problem: equations, data, parameters, and the files they come in."""
 
+from odefit.problem.doses import Doses
 from odefit.problem.errors import InputError
-from odefit.problem.experiment import Event, Experiment
+from odefit.problem.experiment import Cycle, Event, Experiment
 from odefit.problem.expressions import Expression, ExpressionError, parse
 from odefit.problem.files import load, problem_from_mapping, problem_to_mapping
 from odefit.problem.model import Model
@@ -11,6 +12,8 @@ from odefit.problem.priors import Prior
 from odefit.problem.problem import Problem
 
 __all__ = [
+    "Cycle",
+    "Doses",
     "Event",
     "Experiment",
     "Expression",

@@ -198,8 +198,11 @@ def dynamic_unknowns(condition: Condition, scalars: Sequence[str]) -> set[int]:
     """Return the unknowns that act on the trajectory: by `scalars`, initial values or events."""
     quantities: list[Bound] = [condition.scalars[n] for n in scalars]
     quantities += condition.initial.values()
-    quantities += [e.time for e in condition.located if e.time is not None]
-    for event in condition.located:
+    located = condition.located
+    if condition.repeated is not None:
+        located = (*located, *condition.repeated.located)
+    quantities += [e.time for e in located if e.time is not None]
+    for event in located:
         names = frozenset() if event.when is None else event.when.names
         quantities += [condition.scalars[n] for n in names & condition.scalars.keys()]
     for assign in condition.assignments:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -14,32 +13,23 @@ from odefit.problem.noise import Noise
 
 
 def with_limits(
-    series: Mapping[str, Series],
-    times: Array,
-    noise: Mapping[str, Noise],
-    place: str,
-    issues: Issues,
-) -> dict[str, Series]:
-    """Return the series with those values censored that are beyond a limit.
+    name: str, series: Series, times: Array, noise: Noise, place: str, issues: Issues
+) -> Series:
+    """Return a series with those values censored that are beyond a limit.
 
     A censored value is replaced by the limit. Values that their data mark as censored stay so.
 
     Parameters
     ----------
+    name
+        The name of its observable.
     times
         The times that the rows of the series are numbers of, shape (k,).
+    noise
+        The noise of the observable.
     place
         Name of the data in messages.
     """
-    return {
-        name: _with_limits(name, one, times, noise.get(name, Noise()), place, issues)
-        for name, one in series.items()
-    }
-
-
-def _with_limits(
-    name: str, series: Series, times: Array, noise: Noise, place: str, issues: Issues
-) -> Series:
     low, high = noise.lower_limit, noise.upper_limit
     if low is None and high is None:
         return series

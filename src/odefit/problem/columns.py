@@ -11,10 +11,10 @@ import numpy as np
 
 from odefit.problem.arrays import Array, IntArray
 from odefit.problem.condition import Series
-from odefit.problem.errors import did_you_mean, shown
-from odefit.problem.experiment import UNREADABLE, Experiment, Input
+from odefit.problem.errors import closest, did_you_mean, shown
+from odefit.problem.experiment import UNREADABLE, Experiment, Input, data_place
 from odefit.problem.expressions import TIME
-from odefit.problem.issues import Issues
+from odefit.problem.issues import LARGEST, Issues, too_large
 from odefit.problem.model import Model
 
 
@@ -49,19 +49,26 @@ class Columns:
         return (float(self.times[min(rows)]), float(self.times[max(rows)])) if rows else None
 
 
+NAMES_OF_TIME = frozenset({"t", "time", "times", "zeit", "tiempo", "temps"})
+"""Names, in lower case, by which a column or an index is recognised as that of the times."""
+
 NO_COLUMNS = Columns(np.zeros(0), {}, {})
 """The columns that stand for data that cannot be used."""
-
-
-def data_place(experiment: Experiment) -> str:
-    """Return the name of the data of `experiment` in messages."""
-    return experiment.source or f'data of experiment "{experiment.name}"'
 
 
 def used_columns(model: Model) -> set[str]:
     """Return the names of all data columns that mean something to `model`."""
     beside = (f"{o}_{what}" for o in model.observables for what in ("sd", "cens"))
     return {TIME, *model.observables, *model.inputs, *beside}
+
+
+def column_names(data: Any) -> list[str] | None:
+    """Return the names of the columns of a DataFrame or mapping; None if `data` is neither."""
+    if data is UNREADABLE:
+        return None
+    if isinstance(data, Mapping) or (hasattr(data, "columns") and hasattr(data, "iloc")):
+        return [str(name) for name in (data if isinstance(data, Mapping) else data.columns)]
+    return None
 
 
 def as_table(data: Any) -> Mapping[str, Any] | None:
@@ -95,13 +102,17 @@ def read_columns(experiment: Experiment, model: Model, issues: Issues) -> Column
             if column is not None:
                 columns[name] = column
     times = columns.pop(TIME, None)
+    if TIME not in table:
+        issues.error(place, _no_times(experiment.time, list(table), experiment.data))
+        return NO_COLUMNS
     if times is None or not _usable(times, columns, table, place, issues):
-        if TIME not in table:
-            issues.error(place, _no_times(table))
         return NO_COLUMNS
     order = np.argsort(times, kind="stable")
     times = times[order]
-    columns = {name: column[order] for name, column in columns.items()}
+    columns = {
+        name: _of_usual_size(column[order], times, f"{place}, column {name}", issues)
+        for name, column in columns.items()
+    }
     unique, rows = np.unique(times, return_inverse=True)
     inputs = {}
     for name in model.inputs:
@@ -119,8 +130,7 @@ def read_columns(experiment: Experiment, model: Model, issues: Issues) -> Column
                 series[name] = found
     measurable = [c for o in model.observables for c in (o, f"{o}_sd", f"{o}_cens")]
     if not series and not any(issues.has_errors(f"{place}, column {c}") for c in measurable):
-        have = ", ".join(model.observables)
-        issues.error(place, f"nothing is measured; expected values in at least one of: {have}")
+        issues.error(place, _nothing_measured(list(model.observables), list(table), known))
     _warn_of_replicates(series, unique, place, issues)
     return Columns(unique, series, inputs)
 
@@ -135,12 +145,40 @@ def _check_twice(experiment: Experiment, place: str, issues: Issues) -> None:
         issues.error(f"{place}, column {name}", "two columns have this name; rename one")
 
 
-def _no_times(table: Mapping[str, Any]) -> str:
-    have = ", ".join(shown(name)[1:-1] for name in table) or "none"
-    for name in table:
-        if name.casefold() in {"time", "times", "t", "zeit"}:
-            return f"no column 't' with the times; rename the column '{name}' to 't'"
-    return f"no column 't' with the times; columns are: {have}"
+def _nothing_measured(observables: list[str], names: list[str], known: set[str]) -> str:
+    message = f"nothing is measured; expected values in at least one of: {', '.join(observables)}"
+    if any(name in names for name in observables):
+        return message
+    others = [name for name in names if name not in known]
+    alike = next(
+        (f"; rename the column '{m}' to '{o}'" for o in observables if (m := closest(o, others))),
+        f'; where a column has another name, say so: columns = {{ {observables[0]} = "NAME" }}'
+        if others
+        else "",
+    )
+    return f"{message} (columns are: {', '.join(shown(name)[1:-1] for name in names)}){alike}"
+
+
+def _no_times(time: str, names: list[str], data: Any) -> str:
+    """Return that the column of times is missing, and what to write."""
+    have = ", ".join(shown(name)[1:-1] for name in names) or "none"
+    if time != TIME:
+        return f"no column '{time}' with the times; columns are: {have}{did_you_mean(time, names)}"
+    alike = [name for name in names if name.casefold() in NAMES_OF_TIME]
+    if alike:
+        return (
+            f"no column 't' with the times; {' and '.join(map(repr, alike))} may have them: say "
+            f'which, time = "{alike[0]}" beside the data'
+        )
+    missing = f"no column 't' with the times; columns are: {have}"
+    index = getattr(data, "index", None)
+    if index is not None and type(index).__name__ != "RangeIndex":
+        called = "has no name" if index.name is None else f"has the name {shown(str(index.name))}"
+        return (
+            f"{missing}; if the times are in the index, which {called}, name it: "
+            "data.rename_axis('t')"
+        )
+    return f'{missing}; if one of them has the times, name it beside the data: time = "NAME"'
 
 
 def _usable(
@@ -194,6 +232,16 @@ def numeric_column(values: Any, place: str, issues: Issues) -> Array | None:
     return column
 
 
+def _of_usual_size(column: Array, times: Array, place: str, issues: Issues) -> Array:
+    """Return a column without finite values that are too large, which are reported."""
+    large = np.isfinite(column) & (np.abs(column) > LARGEST)
+    if not large.any():
+        return column
+    i = int(np.flatnonzero(large)[0])
+    issues.error(place, f"at t = {times[i]:g}: {too_large(float(column[i]))}")
+    return np.where(large, np.nan, column)
+
+
 def _series(
     name: str,
     columns: Mapping[str, Array],
@@ -216,17 +264,31 @@ def _series(
     sds = None
     if f"{name}_sd" in columns:
         sds = columns[f"{name}_sd"][measured]
-        wrong = np.flatnonzero(~(np.isfinite(sds) & (sds > 0)))
+        at = f"{place}, column {name}_sd"
+        wrong = np.flatnonzero(~(np.isnan(sds) | (np.isfinite(sds) & (sds > 0))))
         if len(wrong):
-            at = times[measured][wrong[0]]
-            if not issues.has_errors(f"{place}, column {name}_sd"):
-                got = "nothing" if np.isnan(sds[wrong[0]]) else f"{sds[wrong[0]]:g}"
-                issues.error(
-                    f"{place}, column {name}_sd",
-                    f"the standard deviation of a measured value must be positive, "
-                    f"got {got} at t = {at:g}",
-                )
+            issues.error(
+                at,
+                "the standard deviation of a measured value must be positive, got "
+                f"{sds[wrong[0]]:g} at t = {times[measured][wrong[0]]:g}; correct it, or leave the "
+                "field empty where [noise] is to say it",
+            )
             return None
+        with np.errstate(over="ignore"):
+            wrong = np.flatnonzero(np.abs(values[measured]) / sds > LARGEST)
+            wrong = np.union1d(wrong, np.flatnonzero(sds < 1.0 / LARGEST))
+        if len(wrong):
+            issues.error(
+                at,
+                f"{sds[wrong[0]]:g} at t = {times[measured][wrong[0]]:g} is too small beside the "
+                f"value {values[measured][wrong[0]]:g}, as squares of residuals would be no "
+                "numbers any more; correct one of them",
+            )
+            return None
+        if issues.has_errors(at):
+            return None
+        if np.isnan(sds).all():
+            sds = None
     censored = None
     if f"{name}_cens" in columns:
         codes = columns[f"{name}_cens"][measured]
@@ -267,10 +329,14 @@ def _input(
     twice = np.flatnonzero((np.diff(knots) == 0) & (np.diff(values) != 0))
     if len(twice):
         i = twice[0]
+        several = (
+            "; if the table has several runs one below the other, name the column that tells them "
+            'apart beside the data, by = "COLUMN", or give each run a file and an [[experiment]]'
+        )
         issues.error(
             at,
             f"two values of the input at t = {knots[i]:g}: {values[i]:g} and {values[i + 1]:g}; "
-            "give one of them",
+            f"give one of them{several}",
         )
         return None
     unique, first = np.unique(knots, return_index=True)

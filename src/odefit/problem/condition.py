@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +23,8 @@ class Series:
     values
         Measured values, shape (n,); of censored ones the limit.
     sds
-        Their standard deviations where the data give them, shape (n,), else None.
+        Their standard deviations where the data give them, shape (n,), else None; not-a-number for
+        values whose standard deviation the noise model says.
     censored
         Which values are censored, shape (n,): 1 where the true one is below the limit, -1 where it
         is above, 0 where it was measured; None if none is.
@@ -33,6 +34,21 @@ class Series:
     values: Array
     sds: Array | None
     censored: IntArray | None = None
+
+    @property
+    def sds_given(self) -> bool:
+        """Whether the data give the standard deviation of every value."""
+        return self.sds is not None and not np.isnan(self.sds).any()
+
+    def by_source_of_sds(self) -> list[Series]:
+        """Return the values with standard deviations of their own, and those without, apart.
+
+        The series itself is the only element if there is one kind alone.
+        """
+        if self.sds is None or self.sds_given:
+            return [self]
+        own = ~np.isnan(self.sds)
+        return [self.part(own), replace(self.part(~own), sds=None)]
 
     def part(self, kept: IntArray | BoolArray) -> Series:
         """Return the measurements at the places `kept`, which index these arrays."""
@@ -65,6 +81,23 @@ class LocatedEvent:
     assign: Mapping[str, Expression]
     measured_after: bool
     initially: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Repetition:
+    """Events that have been repeated until nothing changes from one time to the next.
+
+    Attributes
+    ----------
+    period
+        The time from one repetition to the next.
+    events, located
+        Events as those of a :class:`Condition`, within the last period before `t0`.
+    """
+
+    period: float
+    events: tuple[tuple[float, Mapping[str, Expression]], ...]
+    located: tuple[LocatedEvent, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +135,8 @@ class Condition:
     steady_start
         Whether it begins at the steady state that is approached from the initial values, with the
         scalars as they are before any event.
+    repeated
+        If that is the periodic state of repeated events: these.
     """
 
     name: str
@@ -116,6 +151,7 @@ class Condition:
     measured_after: frozenset[float] = frozenset()
     located: tuple[LocatedEvent, ...] = ()
     steady_start: bool = False
+    repeated: Repetition | None = None
 
     def sees_events(self, time: float) -> bool:
         """Return whether measurements at `time` see the values after events of that time."""
@@ -124,7 +160,11 @@ class Condition:
     @property
     def assignments(self) -> list[Mapping[str, Expression]]:
         """What the events assign, of all that may happen."""
-        return [assign for _, assign in self.events] + [e.assign for e in self.located]
+        found = [assign for _, assign in self.events] + [e.assign for e in self.located]
+        if self.repeated is not None:
+            found += [assign for _, assign in self.repeated.events]
+            found += [e.assign for e in self.repeated.located]
+        return found
 
     @property
     def end(self) -> float:

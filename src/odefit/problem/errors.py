@@ -14,18 +14,22 @@ class InputError(ValueError):
     Parameters
     ----------
     messages
-        One message, or all that are wrong at once.
+        One message, or all that are wrong at once. What a terminal would obey in them is escaped,
+        and of a message longer than :data:`MAX_ERROR_LENGTH` characters the end is left out: it may
+        quote a file of a stranger.
     """
 
     def __init__(self, messages: str | Iterable[str]) -> None:
-        self.messages: tuple[str, ...] = (
-            (messages,) if isinstance(messages, str) else tuple(messages)
-        )
+        given = (messages,) if isinstance(messages, str) else messages
+        self.messages: tuple[str, ...] = tuple(one_line(m, MAX_ERROR_LENGTH) for m in given)
         super().__init__("\n".join(self.messages))
 
     def __reduce__(self) -> tuple[type[InputError], tuple[tuple[str, ...]]]:
         return InputError, (self.messages,)
 
+
+MAX_ERROR_LENGTH = 1500
+"""Length of a message in characters; libraries quote whole files."""
 
 MAX_SHOWN_LENGTH = 80
 """Length in characters up to which a value is shown in full, and a name is compared with others;
@@ -33,6 +37,15 @@ the comparison takes quadratic time."""
 
 MAX_CANDIDATES = 200
 """With more candidates than this, only some that begin alike and are as long are compared."""
+
+
+def one_line(text: str, longest: int) -> str:
+    """Return `text` in one line of limited length, with terminal control characters escaped."""
+    if len(text) > longest:
+        text = f"{text[: longest - 3]}..."
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def closest(name: str, candidates: Iterable[str]) -> str | None:
@@ -54,6 +67,15 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """Return ``"; did you mean 'k_2'?"`` if a candidate is close to `name`, else ``""``."""
     found = closest(name, candidates)
     return f"; did you mean '{found}'?" if found else ""
+
+
+def counted(number: float, noun: str, plural: str = "") -> str:
+    """Return a number with its noun in the singular or plural; messages count with this alone.
+
+    >>> counted(1, "start"), counted(0, "start"), counted(2, "box", "boxes")
+    ('1 start', '0 starts', '2 boxes')
+    """
+    return f"{number:g} {noun}" if number == 1 else f"{number:.15g} {plural or noun + 's'}"
 
 
 def one_of(name: str, candidates: Iterable[str]) -> str:

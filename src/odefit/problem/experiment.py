@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from odefit.problem.arrays import Array
+from odefit.problem.doses import Doses
 from odefit.problem.expressions import TIME, Expression
 from odefit.problem.packages import require
 from odefit.problem.parameters import Parameter
@@ -60,6 +61,26 @@ class Event:
 
 
 @dataclass(frozen=True)
+class Cycle:
+    """A sequence of events that has been repeated until nothing changes from one time to the next.
+
+    An experiment that begins so has, at t0, the state that the repeated doses of the time before
+    lead to. The equations must not contain the time, and inputs keep the value that they have just
+    before t0.
+
+    Attributes
+    ----------
+    period
+        The time from one repetition to the next.
+    events
+        Events at times since the beginning of a repetition, from 0 to below `period`.
+    """
+
+    period: float
+    events: Sequence[Event]
+
+
+@dataclass(frozen=True)
 class Experiment:
     """One run of the system under known conditions.
 
@@ -79,9 +100,25 @@ class Experiment:
         Its events, in any order.
     steady_state
         Whether it begins at a steady state: the one that the system approaches from the initial
-        values under the constants of the experiment. Events at t0 act on that.
+        values under the constants of the experiment. Events at t0 act on that. A :class:`Cycle`
+        stands for the periodic state of repeated doses.
     source
         Where the data come from; messages name it.
+    time
+        The name of the column with the times. A problem keeps its data with the name ``t``. Without
+        such a column, the index of a DataFrame has the times if that is its name.
+    by
+        A column that tells subjects apart: the problem then has one experiment for each value, with
+        the name "`name` value", or `name` with the value in place of ``{}``.
+    doses
+        How dose records act, a :class:`Doses` or a mapping of its fields; with `by` it may be left
+        out where the columns say all.
+    observable
+        In a long table, the observable in the column DV, or the column that tells which one it is,
+        or the observable for each value of DVID.
+    columns
+        What the file calls columns: by the name that the model has for it, ``{"c": "c (mg/L)"}``,
+        or in a long table by their role, ``{"AMT": "dose"}``.
     """
 
     name: str
@@ -90,8 +127,24 @@ class Experiment:
     initial: Mapping[str, Value | Parameter | Mapping[str, Any]] = field(default_factory=dict)
     constants: Mapping[str, Value] = field(default_factory=dict)
     events: Sequence[Event] = ()
-    steady_state: bool = False
+    steady_state: bool | Cycle = False
     source: str | None = None
+    time: str = TIME
+    by: str | None = None
+    doses: Doses | Mapping[str, Any] | None = None
+    observable: str | Mapping[str, str] | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def long(self) -> bool:
+        """Whether the data are a long table of records."""
+        given = (self.by, self.doses, self.observable)
+        return bool(self.columns) or any(v is not None for v in given)
+
+
+def data_place(experiment: Experiment) -> str:
+    """Return the name of the data of `experiment` in messages."""
+    return experiment.source or f'data of experiment "{experiment.name}"'
 
 
 @dataclass(frozen=True, eq=False)

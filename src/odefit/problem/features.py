@@ -15,7 +15,9 @@ NAMED = 2
 """Number of experiments that a sentence names."""
 
 
-def integrated_features(problem: Problem, *, on_nodes: bool = False) -> tuple[str, ...]:
+def integrated_features(
+    problem: Problem, *, on_nodes: bool = False, noise: bool = True
+) -> tuple[str, ...]:
     """Return what only methods that integrate from the initial values know, a clause each.
 
     Steady states, events whose times depend on the unknowns, and measurements that see the values
@@ -27,6 +29,9 @@ def integrated_features(problem: Problem, *, on_nodes: bool = False) -> tuple[st
         The problem.
     on_nodes
         Whether to leave out what trajectories that begin anew at shooting nodes know, too.
+    noise
+        Whether the noise counts: values with standard deviations of their own beside others of the
+        same observable, whose standard deviation depends on unknowns.
 
     Returns
     -------
@@ -51,6 +56,14 @@ def integrated_features(problem: Problem, *, on_nodes: bool = False) -> tuple[st
                 "has measurements that see the values after an event of their time",
                 "have measurements that see the values after an event of their time",
                 lambda c: any(c.sees_events(float(t)) for t in c.times),
+            )
+        )
+    if noise and not on_nodes:
+        tests.append(
+            (
+                "has standard deviations for a part of the values of an observable alone",
+                "have standard deviations for a part of the values of an observable alone",
+                lambda c: any(len(s.by_source_of_sds()) > 1 for s in c.series.values()),
             )
         )
     found = []

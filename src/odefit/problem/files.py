@@ -8,19 +8,26 @@ from pathlib import Path
 from typing import Any
 
 from odefit.problem.errors import InputError
+from odefit.problem.file_access import MAX_PROBLEM_SIZE, checked_within, read_text
 from odefit.problem.issues import Issues
 from odefit.problem.problem import Problem
 from odefit.problem.reading import problem_from_mapping
-from odefit.problem.table import read_text
 from odefit.problem.writing import problem_to_mapping
 
 __all__ = ["load", "problem_from_mapping", "problem_to_mapping"]
 
 
-def load(path: str | os.PathLike[str]) -> Problem:
+def load(path: str | os.PathLike[str], *, within: str | os.PathLike[str] | None = None) -> Problem:
     """Read the problem in a file of format 1, which ``docs/problem-file.md`` describes.
 
     Paths of data files are relative to the file. Nothing of it is ever executed.
+
+    Parameters
+    ----------
+    path
+        The file.
+    within
+        The folder in which data files have to be; by default that of the file.
 
     Raises
     ------
@@ -30,13 +37,27 @@ def load(path: str | os.PathLike[str]) -> Problem:
     """
     source = os.fspath(path)
     issues = Issues()
-    text = read_text(Path(source), source, issues)
+    text = read_text(Path(source), source, issues, MAX_PROBLEM_SIZE)
     issues.raise_errors()
-    raw = _parsed(text or "", source)
-    return problem_from_mapping(raw, Path(source).parent, source)
+    raw = parsed_toml(text or "", source)
+    return problem_from_mapping(raw, Path(source).parent, source, within=checked_within(within))
 
 
-def _parsed(text: str, source: str) -> dict[str, Any]:
+def parsed_toml(text: str, source: str) -> dict[str, Any]:
+    """Return the tables of a text in TOML.
+
+    Parameters
+    ----------
+    text
+        The text.
+    source
+        The name of its file, for messages.
+
+    Raises
+    ------
+    InputError
+        The text is empty or no TOML.
+    """
     import tomllib
 
     if not text.strip():
@@ -46,6 +67,11 @@ def _parsed(text: str, source: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         message = _with_position(str(error), text)
         hint = "" if source.endswith(".toml") else "; is this a problem file (TOML)?"
+        found = re.search(r"\(at line (\d+), column \d+\)", message)
+        written = text.split("\n")[int(found[1]) - 1] if found else ""
+        key = _BARE_KEY.match(written)
+        if key:
+            hint = f'; a key with brackets needs quotes: "{key[1]}" = ...'
         raise InputError(f"{source}: {message}{hint}") from None
     except RecursionError:
         line, column = _deepest(text)
@@ -58,6 +84,10 @@ def _parsed(text: str, source: str) -> dict[str, Any]:
         raise InputError(
             f"{source}: a number has too many digits (at line {line}, column {column})"
         ) from None
+
+
+_BARE_KEY = re.compile(r"\s*([A-Za-z_]\w*\s*(?:\[[^\[\]]*\]|\([^()]*\)))\s*=")
+"""The key of an array or a function without its quotes."""
 
 
 def _with_position(message: str, text: str) -> str:

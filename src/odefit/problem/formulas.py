@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from odefit.problem.expressions import TIME, Expression, Instruction
-from odefit.problem.grammar import CONDITIONS
+from odefit.problem.grammar import COMPARISONS, CONDITIONS
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Part:
         """The part of which it is the negative, if it is nothing but that."""
         return Part(self.program[:-1]) if self._last == "negate" else None
 
-    def _operands(self) -> tuple[Part, Part]:
+    def operands(self) -> tuple[Part, Part]:
         """Return the two operands of the last operation."""
         needed, at = 1, len(self.program) - 1
         while needed:  # back to where the right operand begins
@@ -68,7 +68,7 @@ class Part:
             return self
         last = self.program[-1]
         if last.kind == "binary" and last.text == "-":
-            left, right = self._operands()
+            left, right = self.operands()
             return right - left
         return Part((*self.program, Instruction("negate", "-", 1)))
 
@@ -272,20 +272,41 @@ def guarded(part: Part, counts: Callable[[], Part], scalars: AbstractSet[str]) -
     return stack[0]
 
 
+_TIGHT = {"^": 9, "*": 6, "/": 6, "+": 5, "-": 5}
+"""How tight operations bind; signs bind tighter than products, and conditions weaker than all."""
+
+
 def text_of(program: Sequence[Instruction]) -> str:
-    """Return the text of a postfix form, with parentheses around every operation in another."""
-    stack: list[tuple[str, bool]] = []
+    """Return the text of a postfix form, which is parsed to the same form again."""
+    stack: list[tuple[str, int]] = []  # texts, and how tight their last operation binds
+
+    def inner(part: tuple[str, int], least: int) -> str:
+        text, tight = part
+        return text if tight >= least else f"({text})"
+
     for kind, text, arity in program:
         if kind in ("name", "number"):
-            stack.append((text, False))
+            stack.append((text, 10))
             continue
         arguments = stack[len(stack) - arity :]
         del stack[len(stack) - arity :]
-        inner = [f"({a})" if joined else a for a, joined in arguments]
-        if kind == "negate" or text == "!":
-            stack.append((f"{text}{inner[0]}", True))
-        elif kind == "binary" or text in CONDITIONS:
-            stack.append((f"{inner[0]} {text} {inner[1]}", True))
+        if kind == "negate":
+            stack.append((f"-{inner(arguments[0], 9)}", 7))
+        elif kind == "binary":
+            tight = _TIGHT[text]
+            if text == "^":
+                joined = f"{inner(arguments[0], 10)}^{inner(arguments[1], 10)}"
+            else:
+                space = " " if text in "+-" else ""
+                left, right = inner(arguments[0], tight), inner(arguments[1], tight + 1)
+                joined = f"{left}{space}{text}{space}{right}"
+            stack.append((joined, tight))
+        elif text == "!":
+            stack.append((f"!{inner(arguments[0], 10)}", 0))
+        elif text in CONDITIONS:
+            least = 1 if text in COMPARISONS else 10
+            joined = f" {text} ".join(inner(a, least) for a in arguments)
+            stack.append((joined, 0))
         else:
-            stack.append((f"{text}({', '.join(a for a, _ in arguments)})", False))
+            stack.append((f"{text}({', '.join(a for a, _ in arguments)})", 10))
     return stack[0][0]

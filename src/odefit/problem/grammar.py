@@ -7,7 +7,7 @@ only where that is expected, and a number only where a number is.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from odefit.problem.errors import did_you_mean, one_of, shown
@@ -72,30 +72,55 @@ _TOKEN = re.compile(
 )
 
 _OTHER_NAMES = {
-    "ln": "log", "log_10": "log10", "lg": "log10", "arcsin": "asin", "arccos": "acos",
-    "arctan": "atan", "fabs": "abs", "minimum": "min", "maximum": "max",
+    "log_10": "log10", "lg": "log10", "log_e": "log", "log_2": "log2", "arcsin": "asin",
+    "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "fabs": "abs", "minimum": "min",
+    "maximum": "max", "power": "pow", "sgn": "sign", "signum": "sign", "heav": "heaviside",
+    "theta": "heaviside", "unit_step": "heaviside", "iif": "if", "if_else": "ifelse",
+    "square": "pulse",
 }  # fmt: skip
 """What other tools call our functions."""
 
 _REMEDIES = {
-    "pow": "a^b",
-    **dict.fromkeys(("if", "ifelse", "if_else", "where"), "piecewise(a, condition, b)"),
-    **dict.fromkeys(("heaviside", "step", "theta"), "piecewise(0, x < 0, 1)"),
-    "sign": "piecewise(-1, x < 0, 1, x > 0, 0)",
     **dict.fromkeys(("geq", "ge"), "a >= b"),
     **dict.fromkeys(("leq", "le"), "a <= b"),
     **dict.fromkeys(("neq", "ne"), "a != b"),
     "gt": "a > b",
     "lt": "a < b",
     "eq": "a == b",
+    "and": "a && b",
+    "or": "a || b",
+    "xor": "a && !b || b && !a, each in parentheses",
+    "asinh": "log(x + sqrt(x^2 + 1))",
+    "acosh": "log(x + sqrt(x^2 - 1))",
+    "atanh": "log((1 + x)/(1 - x))/2",
+    "cbrt": "x^(1/3)",
+    "log1p": "log(1 + x)",
+    "expm1": "exp(x) - 1",
+    "exp10": "10^x",
+    "root": "a^(1/b)",
+    "sqr": "x^2",
+    "sec": "1/cos(x)",
+    "csc": "1/sin(x)",
+    "cot": "1/tan(x)",
+    "hill": "x^n/(k^n + x^n), or define the function in [functions]",
 }
 """What is written here for functions of other tools."""
+
+_DELAYS = frozenset(("delay", "delayed", "lag", "delay1", "delay3", "dde", "history"))
+"""Words of other tools for a value at an earlier time."""
+
+CHAIN_REMEDY = (
+    "approximate it by a chain of states, each of which follows the one before: "
+    '"d[1]" = "r*(x - d[1])" and "d[2:n]" = "r*(d[i-1] - d[i])" in [ode], with r = n/delay; '
+    "d[n] then stands for x at the earlier time, the sharper the larger n is"
+)
+"""What to write instead of a delay: the linear chain trick."""
 
 _LOOKALIKES = {
     "\u2212": "-", "\u2013": "-", "\u2014": "-", "\u00d7": "*", "\u00b7": "*", "\u22c5": "*",
     "\u2217": "*", "\u00f7": "/", "\u00b2": "^2", "\u00b3": "^3", "[": "(", "]": ")",
     "{": "(", "}": ")", "\u2264": "<=", "\u2265": ">=", "\u2260": "!=", "=": "==",
-    "&": "&&", "|": "||",
+    "&": "&&", "|": "||", "\u00b5": "u", "\u03bc": "mu", "\u221a": "sqrt",
 }  # fmt: skip
 """Characters that word processors and other languages put where ours are meant."""
 
@@ -155,18 +180,37 @@ def where(text: str, start: int) -> str:
     return f"at position {start + 1} of {around!r}"
 
 
-def unknown_function(function: str) -> str:
+def unknown_function(function: str, functions: Iterable[str]) -> str:
     """Return the end of the sentence on a function that does not exist: what was meant."""
     word = function.casefold()
     known = _OTHER_NAMES.get(word)
-    candidates = (*FUNCTIONS, PIECEWISE)
+    candidates = (*functions, PIECEWISE)
+    if word in _DELAYS:
+        return f"; delays are not integrated: {CHAIN_REMEDY}"
+    if known and known in candidates:
+        return f"; did you mean '{known}'?"
     if word in _REMEDIES:
         return f"; write {_REMEDIES[word]}"
-    if known:
-        return f"; did you mean '{known}'?"
     if did_you_mean(function, candidates):
         return one_of(function, candidates)
     return f"{one_of(function, candidates)} (a product needs a *)"
+
+
+def value_at_a_time(name: str, inside: str) -> str | None:
+    """Return the end of the sentence on a name with the time in parentheses, as in ``x(t - 7)``.
+
+    None if the name is rather that of a function of other tools.
+    """
+    if name.casefold() in {*_OTHER_NAMES, *_REMEDIES, *_DELAYS}:
+        return None
+    if inside == "t":
+        return f"; a name alone stands for its value at the time t: write {name}"
+    if inside == "0":
+        return (
+            f"; the value of '{name}' at the start is no function of it: write a parameter for it, "
+            f"and the same one for {name} in [initial]"
+        )
+    return f" asks for a value at another time; delays are not integrated: {CHAIN_REMEDY}"
 
 
 def named(function: str) -> str:
@@ -180,6 +224,13 @@ def _unexpected_character(text: str, start: int) -> ExpressionError:
         remedy = f"; write {_LOOKALIKES[character]!r}"
     elif character in "?:":
         remedy = "; write piecewise(value, condition, otherwise)"
+    elif character in "'\u2032\u2019" and start:
+        remedy = (
+            "; a derivative cannot be used in an expression: write the right-hand side of its "
+            "equation out"
+        )
+    elif character == "%":
+        remedy = "; for per cent divide by 100; there is no remainder of a division"
     elif character == ".":
         remedy = "; a dot is part of a number only"
     else:

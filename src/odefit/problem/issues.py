@@ -7,12 +7,19 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
-from odefit.problem.errors import InputError, shown
+from odefit.problem.errors import InputError, counted, one_line, shown
 from odefit.problem.expressions import Expression, ExpressionError, as_expression, parse_condition
+
+LARGEST = 1e150
+"""Size up to which numbers are taken: squares of them and of their quotients are still numbers."""
 
 MAX_PLACE_LENGTH = 250
 MAX_MESSAGE_LENGTH = 600
 """Lengths in characters; a name can be as long as a file, a message about it cannot."""
+
+
+MAX_ERRORS = 200
+"""Mistakes that are told at once; of more, which are consequences as a rule, the number."""
 
 
 class Issues:
@@ -46,11 +53,15 @@ class Issues:
     def expression(self, place: str, value: Any) -> Expression | None:
         """Return `value` as an expression, or None with the reason noted."""
         try:
-            return as_expression(value)
+            found = as_expression(value)
+            large = [n for n in _numbers_in(found) if abs(n) > LARGEST]
+            if not large:
+                return found
+            self.error(place, f"in {_shown(found.text)}, {too_large(large[0])}")
         except ExpressionError as error:
             self.error(place, str(error))
         except (TypeError, ValueError, OverflowError):
-            self.error(place, f"expected an expression or a number, got {shown(value)}")
+            self.error(place, f"expected an expression or a number, got {_shown(value)}")
         return None
 
     def condition(self, place: str, value: Any) -> Expression | None:
@@ -68,30 +79,36 @@ class Issues:
         """Return names and values of a table; none, with the reason noted, if it is no table."""
         if isinstance(table, Mapping):
             return [(str(name), value) for name, value in table.items()]
-        self.error(place, f"expected a table (in Python a dict), got {shown(table)}")
+        self.error(place, f"expected a table (in Python a dict), got {_shown(table)}")
         return []
 
     def raise_errors(self) -> None:
         """Raise :class:`InputError` with all errors, if there are any."""
         if self.errors:
-            raise InputError(self.errors)
+            more = len(self.errors) - MAX_ERRORS
+            told = self.errors[:MAX_ERRORS]
+            if more > 0:
+                told.append(f"{self._prefix or 'input: '}and {counted(more, 'more mistake')}")
+            raise InputError(told)
 
     def _note(self, notes: list[str], place: str, message: str) -> None:
-        note = (
-            f"{self._prefix}{_line(place, MAX_PLACE_LENGTH)}: {_line(message, MAX_MESSAGE_LENGTH)}"
-        )
+        where, what = one_line(place, MAX_PLACE_LENGTH), one_line(message, MAX_MESSAGE_LENGTH)
+        note = f"{self._prefix}{where}: {what}"
         if note not in self._seen:
             self._seen.add(note)
             notes.append(note)
 
 
-def _line(text: str, longest: int) -> str:
-    """Return `text` in one line of limited length, with terminal control characters escaped."""
-    if len(text) > longest:
-        text = f"{text[: longest - 3]}..."
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+def _shown(value: Any) -> str:
+    """Return `value` in words, with what to do instead of giving a Python function."""
+    if not callable(value):
+        return shown(value)
+    name = getattr(value, "__name__", type(value).__name__)
+    return (
+        f"the Python function {name}; write the expression as a text, or let "
+        f"odefit.Model.from_function({name}, states=[...], parameters=[...]) read the whole "
+        "right-hand side"
+    )
 
 
 def finite_number(
@@ -109,4 +126,22 @@ def finite_number(
     if math.isnan(number) or (math.isinf(number) and not infinite):
         issues.error(place, f"expected a finite number, got {number}")
         return None
+    if LARGEST < abs(number) < math.inf:
+        none = "; write inf for no bound" if infinite else ""
+        issues.error(place, f"{too_large(number)}{none}")
+        return None
     return number
+
+
+def _numbers_in(expression: Expression) -> list[float]:
+    """Return the numbers in an expression, and the one that it is if it is constant."""
+    found = [float(i.text) for i in expression.program if i.kind == "number"]
+    return found if expression.constant is None else [*found, float(expression.constant)]
+
+
+def too_large(number: float) -> str:
+    """Return why a number beyond :data:`LARGEST` is refused, and what to do."""
+    return (
+        f"{number:g} is too large, as its square is no number any more; expected at most "
+        f"{LARGEST:g} in size: correct it, or choose another unit"
+    )

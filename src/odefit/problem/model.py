@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from odefit.problem.errors import one_of, shown
+from odefit.problem.errors import counted, one_of, shown
 from odefit.problem.expressions import (
     FUNCTIONS,
     NAME_PATTERN,
@@ -21,9 +22,16 @@ from odefit.problem.expressions import (
 )
 from odefit.problem.grammar import RESERVED
 from odefit.problem.issues import Issues, finite_number
-from odefit.problem.sbml import read_sbml
+from odefit.problem.notation.notation import Notation
+from odefit.problem.notation.writing_out import written_out
+from odefit.problem.sbml import read_antimony, read_sbml
 
 Interpolation = Literal["linear", "constant", "cubic"]
+
+DERIVATIVE = re.compile(
+    r"\s*(?:d\s*\(?\s*([A-Za-z_]\w*)\s*\)?\s*/\s*dt|([A-Za-z_]\w*)\s*(?:'|\(t\)|\.)+)\s*\Z"
+)
+"""The derivative of a state as it is written elsewhere: ``dx/dt``, ``d(x)/dt``, ``x'``."""
 
 MAX_NAME_LENGTH = 255
 """The length of names in characters; tools that generate models make long ones."""
@@ -36,8 +44,8 @@ class Model:
     Parameters
     ----------
     ode
-        Right-hand side of each state. Names that are neither states, algebraic variables,
-        constants, inputs nor the time ``t`` are parameters.
+        Right-hand side of each state, unless reactions say all. Names that are neither states,
+        algebraic variables, constants, inputs nor the time ``t`` are parameters.
     observables
         Expressions of what is measured, by name; without it every state under its own name.
     algebraic
@@ -48,9 +56,28 @@ class Model:
     inputs
         Interpolation of each known input, which is a column of the data
         (``"linear"``, ``"constant"`` held from the left, or ``"cubic"``).
-
+    functions
+        Functions that expressions may call, here and in a problem of the model:
+        ``{"mm(s, vmax, km)": "vmax*s/(km + s)"}``.
+    definitions
+        Named expressions, which are put in wherever their names occur.
+    reactions
+        Reactions, which add to the right-hand sides: ``{"r1": "A + B <-> C, kf, kr"}`` with mass
+        action or a named law behind the comma, or ``{"equation": "A -> B", "rate": "..."}``. Their
+        species are states without an entry in `ode`, but for constants and inputs.
+    compartments
+        Compartments of species, ``{"cell": {"size": "V", "species": ["A"]}}``, for reactions
+        between them. The name of one stands for its size.
+    arrays
+        Keys of arrays of parameters, as in ``["k[1:8]"]``, so that their indices are checked and
+        ``sum(k)`` can be written. Other arrays are known from their equations.
     issues
         A list to which mistakes are added instead of being raised, for readers of files.
+
+    Attributes
+    ----------
+    notation
+        Functions, named expressions and arrays, which the equations are written without.
 
     Raises
     ------
@@ -69,29 +96,56 @@ class Model:
     algebraic: Mapping[str, Expression]
     constants: Mapping[str, float]
     inputs: Mapping[str, Interpolation]
+    notation: Notation = field(compare=False, repr=False)
 
     def __init__(
         self,
-        ode: Mapping[str, Expression | str | float],
+        ode: Mapping[str, Expression | str | float] | None = None,
         observables: Mapping[str, Expression | str | float] | None = None,
         algebraic: Mapping[str, Expression | str | float] | None = None,
         constants: Mapping[str, float] | None = None,
         inputs: Mapping[str, Interpolation] | None = None,
         *,
+        functions: Mapping[str, str] | None = None,
+        definitions: Mapping[str, str | float] | None = None,
+        reactions: Mapping[str, str | Mapping[str, Any]] | None = None,
+        compartments: Mapping[str, Mapping[str, Any]] | None = None,
+        arrays: Iterable[str] = (),
         issues: Issues | None = None,
     ) -> None:
         found = Issues() if issues is None else issues
-        parsed_ode = _parse_all("[ode]", ode, found)
-        if not parsed_ode and not found.has_errors("[ode]"):
-            found.error("[ode]", 'no equation; write a line such as x = "-k*x" for every state')
+        written = written_out(
+            {
+                "ode": ode,
+                "algebraic": algebraic,
+                "observables": observables,
+                "constants": constants,
+                "inputs": inputs,
+                "functions": functions,
+                "definitions": definitions,
+                "reactions": reactions,
+                "compartments": compartments,
+            },
+            arrays,
+            found,
+        )
+        plain, observables = written.tables, written.tables["observables"]
+        object.__setattr__(self, "notation", written.notation)
+        parsed_ode = _parse_all("[ode]", plain["ode"], found)
+        wrong = found.has_errors("[ode]") or found.has_errors("[reactions]")
+        if not parsed_ode and not wrong:
+            found.error(
+                "[ode]",
+                'no equation; write a line such as x = "-k*x" for every state, or [reactions]',
+            )
         if not observables:
             observables = {s: Expression(str(s), (Instruction("name", s),)) for s in parsed_ode}
         fields: dict[str, dict[str, Any]] = {
             "ode": parsed_ode,
             "observables": _parse_all("[observables]", observables, found),
-            "algebraic": _parse_all("[algebraic]", algebraic or {}, found),
-            "constants": _numbers("[constants]", constants or {}, found),
-            "inputs": _interpolations("[inputs]", inputs or {}, found),
+            "algebraic": _parse_all("[algebraic]", plain["algebraic"], found),
+            "constants": _numbers("[constants]", plain["constants"], found),
+            "inputs": _interpolations("[inputs]", plain["inputs"], found),
         }
         for name, value in fields.items():
             object.__setattr__(self, name, MappingProxyType(value))
@@ -123,19 +177,118 @@ class Model:
             The file cannot be read, has something that odefit has not, or has no such constant;
             or the package python-libsbml is missing (``pip install 'odefit[petab]'``).
         """
-        sections = read_sbml(path_or_text).mapping(parameters)
+        return cls._from_sections(read_sbml(path_or_text).mapping(parameters))
+
+    @classmethod
+    def from_antimony(
+        cls, path_or_text: str | os.PathLike[str], parameters: Iterable[str] = ()
+    ) -> Model:
+        """Return the equations of a model in Antimony, every state observed under its own name.
+
+        Parameters
+        ----------
+        path_or_text
+            The path of a file, or Antimony itself, see :func:`odefit.read_antimony`.
+        parameters
+            As for :meth:`from_sbml`.
+
+        Raises
+        ------
+        InputError
+            As for :func:`odefit.read_antimony`, or there is no such constant.
+        """
+        return cls._from_sections(read_antimony(path_or_text).mapping(parameters))
+
+    @classmethod
+    def _from_sections(cls, sections: Mapping[str, Any]) -> Model:
         return cls(
             ode=sections["ode"],
             algebraic=sections.get("algebraic"),
             constants=sections["constants"],
         )
 
-    def __getstate__(self) -> dict[str, dict[str, Any]]:
-        return {name: dict(value) for name, value in self.__dict__.items()}
+    @classmethod
+    def from_function(
+        cls,
+        function: Callable[..., Any],
+        states: Sequence[str],
+        parameters: Sequence[str] = (),
+        observables: Mapping[str, Expression | str | float] | None = None,
+        *,
+        time_first: bool | None = None,
+    ) -> Model:
+        """Return the equations that a Python function computes.
 
-    def __setstate__(self, state: dict[str, dict[str, Any]]) -> None:
+        The function is called once with expressions in place of numbers, which operators and
+        functions of NumPy handle, and then with numbers, to see that both agree. Nothing calls it
+        later. A branch on a state, a parameter or the time is refused, with the line where it
+        stands: ``np.where(condition, a, b)`` is meant.
+
+        Parameters
+        ----------
+        function
+            ``f(t, x, p)``, ``f(t, x, k1, k2)`` or ``f(t, x, *p)`` as for SciPy's ``solve_ivp``, or
+            with the states first as for ``odeint``; it returns one right-hand side for each state,
+            as a list, an array or a dict. ``p`` can be indexed by numbers and by names.
+        states, parameters
+            Names, in the order in which the function takes them.
+        observables
+            As for a model.
+        time_first
+            Whether the time is the first argument; by default the name ``t`` tells.
+
+        Raises
+        ------
+        InputError
+            The function cannot be read; the message has its file and line.
+
+        Examples
+        --------
+        >>> def decay(t, x, k):
+        ...     return [-k * x[0], k * x[0]]
+        >>> model = Model.from_function(decay, states=["A", "B"], parameters=["k"])
+        >>> str(model.ode["A"])
+        '-k*A'
+        """
+        from odefit.problem.tracing.python_functions import traced_equations
+
+        of_states, of_parameters = _distinct(states, parameters)
+        equations = traced_equations(function, of_states, of_parameters, time_first)
+        return cls(ode=equations, observables=observables)
+
+    @classmethod
+    def from_sympy(cls, equations: Any, observables: Any = None, algebraic: Any = None) -> Model:
+        """Return a model whose equations are given in SymPy.
+
+        Parameters
+        ----------
+        equations
+            Right-hand sides by symbol, ``{x: -k*x}``, by ``x(t)`` or ``x(t).diff(t)``, or a list
+            of ``Eq(x(t).diff(t), -k*x(t))``. The time is the symbol ``t``.
+        observables, algebraic
+            Expressions by name or symbol.
+
+        Raises
+        ------
+        InputError
+            Something of it has no counterpart in expressions.
+        """
+        from odefit.problem.tracing.sympy_equations import sympy_equations
+
+        return cls(
+            ode=sympy_equations(equations),
+            observables=None if observables is None else sympy_equations(observables),
+            algebraic=None if algebraic is None else sympy_equations(algebraic),
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        tables = {n: v for n, v in self.__dict__.items() if n != "notation"}
+        return {**{n: dict(v) for n, v in tables.items()}, "notation": self.notation}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
-            object.__setattr__(self, name, MappingProxyType(value))
+            whole = value if name == "notation" else MappingProxyType(value)
+            object.__setattr__(self, name, whole)
 
     def _check_names(self, issues: Issues) -> None:
         sections = {
@@ -199,6 +352,28 @@ class Model:
                 f"'{name}' occurs in no algebraic equation, so that nothing determines it",
             )
 
+    def __repr__(self) -> str:
+        parts = [
+            counted(len(self.ode), "state"),
+            counted(len(self.observables), "observable"),
+            counted(len(self.parameters), "parameter"),
+        ]
+        return f"Model({', '.join(parts)})"
+
+    def __str__(self) -> str:
+        """Return the equations, a line each, with all that stands for others written out."""
+        return "\n".join(
+            [
+                *(f"d{state}/dt = {expression}" for state, expression in self.ode.items()),
+                *(f"0 = {expression}" for expression in self.algebraic.values()),
+                *(
+                    f"{name} = {expression}"
+                    for name, expression in self.observables.items()
+                    if name != str(expression)
+                ),
+            ]
+        )
+
     @property
     def states(self) -> tuple[str, ...]:
         """Names of the differential states, in order."""
@@ -225,12 +400,34 @@ class Model:
         return [e.evaluate(values, algebra) for e in self.observables.values()]
 
 
+def _distinct(*lists: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return lists of names as tuples.
+
+    Raises
+    ------
+    InputError
+        One is no list of names, or a name comes twice.
+    """
+    found = [(names,) if isinstance(names, str) else tuple(names) for names in lists]
+    every = [name for names in found for name in names]
+    issues = Issues()
+    for name in every:
+        check_name(name, "names", issues)
+    for name in {name for name in every if every.count(name) > 1}:
+        issues.error(f"names {name}", "the name is given twice")
+    issues.raise_errors()
+    return found
+
+
 def check_name(name: object, section: str, issues: Issues) -> None:
     """Report a name that an expression could not refer to."""
     if not isinstance(name, str) or not NAME_PATTERN.match(name):
+        meant = DERIVATIVE.match(name) if isinstance(name, str) else None
         issues.error(
             f"{section} {shown(name)}",
-            "a name is letters without accents, digits and _, not starting with a digit",
+            "a name is letters without accents, digits and _, not starting with a digit"
+            if meant is None
+            else f"write the name of the state alone on the left: {meant[1] or meant[2]} = ...",
         )
     elif len(name) > MAX_NAME_LENGTH:
         issues.error(f"{section} {shown(name)}", f"a name has at most {MAX_NAME_LENGTH} characters")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from odefit.problem.errors import closest, did_you_mean, shown
-from odefit.problem.experiment import Experiment
+from odefit.problem.experiment import Cycle, Experiment
 from odefit.problem.expressions import TIME, Expression
 from odefit.problem.issues import Issues
 from odefit.problem.model import check_name
@@ -14,6 +14,18 @@ from odefit.problem.preparation import Definition, experiment_place
 
 MAX_SUGGESTIONS = 50
 """So many unknown names get a suggestion; this takes time, and more have another cause."""
+
+
+KNOWN_NUMBERS = {
+    "pi": "; write pi = 3.141592653589793 in [constants]",
+    "e": "; for a power of e write exp(x), or e = 2.718281828459045 in [constants]",
+    "inf": "; expressions have finite numbers only",
+    "Inf": "; expressions have finite numbers only",
+    "nan": "; expressions have finite numbers only",
+    "time": "; the time is t",
+    "T": "; the time is t; declare 'T' in [parameters] or [constants] if it is another quantity",
+}
+"""Names that other tools know: what to write here."""
 
 
 class Names:
@@ -106,6 +118,7 @@ class Names:
                 self._reported.add(name)
                 few = len(self._reported) <= MAX_SUGGESTIONS
                 hint = did_you_mean(name, allowed) if few else ""
+                hint = KNOWN_NUMBERS.get(name) or hint
                 hint = hint or "; declare it in [parameters] or [constants]"
                 self._issues.error(
                     place, f"unknown name {shown(name)} in {shown(expression.text)}{hint}"
@@ -116,9 +129,14 @@ class Names:
         taken = {
             **dict.fromkeys(model.observables, "[observables]"),
             **dict.fromkeys(model.ode, "[ode]"),
+            **dict.fromkeys(model.notation.species, "[reactions]"),
             **dict.fromkeys(model.algebraic, "[algebraic]"),
             **dict.fromkeys(model.inputs, "[inputs]"),
             **dict.fromkeys(model.constants, "[constants]"),
+            **{
+                name: "[functions]" if function.arguments else "[definitions]"
+                for name, function in model.notation.own.items()
+            },
         }
         for name in self._parameters:
             check_name(name, "[parameters]", self._issues)
@@ -234,6 +252,7 @@ class Names:
         yield from (n.spread for n in self._noise.values() if isinstance(n.spread, Expression))
         for e in self._experiments:
             values: list[object] = [*e.initial.values(), *e.constants.values()]
-            for event in e.events:
+            repeated = e.steady_state.events if isinstance(e.steady_state, Cycle) else ()
+            for event in (*e.events, *repeated):
                 values += [*event.assign.values(), *event.times, event.when]
             yield from (v for v in values if isinstance(v, Expression))

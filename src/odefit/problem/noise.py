@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from odefit.problem.errors import one_of, shown
 from odefit.problem.expressions import Expression
-from odefit.problem.issues import Issues, finite_number
+from odefit.problem.issues import LARGEST, Issues, finite_number
 
 Transform = Literal["log", "log10"]
 
@@ -18,6 +18,9 @@ Loss = Literal["huber", "student"]
 
 HUBER_THRESHOLD = 1.345
 """Default threshold of Huber's loss, in units of sd: 95 % efficient where the noise is normal."""
+
+MAX_WRITTEN = 60
+"""Length up to which a text in the place of a noise is repeated as the standard deviation."""
 
 STUDENT_DEGREES = 4.0
 """Default degrees of freedom of Student's t distribution: the choice of Lange, Little and Taylor
@@ -104,7 +107,7 @@ def as_noise(value: Noise | Mapping[str, Any], place: str, issues: Issues) -> No
         for key in [k for k in given if k not in NOISE_FIELDS]:
             issues.error(f"{place}.{key}", f"unknown field{one_of(str(key), NOISE_FIELDS)}")
     else:
-        issues.error(place, f"expected a table such as {{ sd = 0.5 }}, got {shown(value)}")
+        issues.error(place, f"expected a table such as {_meant(value)}, got {shown(value)}")
         return Noise()
     found: dict[str, Any] = {}
     for names, read in (
@@ -127,6 +130,36 @@ def as_noise(value: Noise | Mapping[str, Any], place: str, issues: Issues) -> No
     if noise.distribution == "log-normal":
         noise = replace(noise, transform="log")
     return noise
+
+
+def noise_hint(value: Any, observables: Iterable[str], *, python: bool = False) -> str:
+    """Return what to write where a single word or number is given for the noise of everything."""
+    name = next(iter(observables), "y")
+    if python:
+        field, written = _field_of(value)
+        return f'got {shown(value)}; write noise={{"{name}": {{"{field}": {written}}}}}'
+    return f"got {shown(value)}; write [noise] and below it {name} = {_meant(value)}"
+
+
+def _meant(value: Any) -> str:
+    field, written = _field_of(value)
+    return f"{{ {field} = {written} }}"
+
+
+def _field_of(value: Any) -> tuple[str, str]:
+    """Return the field of a noise that a single value was meant for, and the value as written."""
+    if isinstance(value, str):
+        word = value.strip().lower().replace(" ", "-").replace("_", "-")
+        word = {"gaussian": "normal", "lognormal": "log-normal", "studentt": "student"}.get(
+            word, word
+        )
+        for name, choices in _CHOICES.items():
+            if word in choices:
+                return name, f'"{word}"'
+        if value.strip() == "estimate" or (value.isprintable() and len(value) < MAX_WRITTEN):
+            return "sd", f'"{value.strip()}"'
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return "sd", f"{value:g}" if number and 0 < value < LARGEST else "0.5"
 
 
 _CHOICES: dict[str, tuple[str, ...]] = {
@@ -230,5 +263,12 @@ def _positive(value: Any, place: str, issues: Issues) -> float | None:
     number = finite_number(value, place, issues)
     if number is not None and number <= 0:
         issues.error(place, f"must be positive, got {number:g}")
+        return None
+    if number is not None and number < 1.0 / LARGEST:
+        issues.error(
+            place,
+            f"{number:g} is too small, as its square is zero to rounding; expected at least "
+            f"{1.0 / LARGEST:g}: correct it, or choose another unit",
+        )
         return None
     return number

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from odefit.problem.arrays import Array
-from odefit.problem.columns import data_place
 from odefit.problem.condition import Condition, Series
 from odefit.problem.errors import did_you_mean
-from odefit.problem.experiment import Experiment
-from odefit.problem.issues import Issues
+from odefit.problem.experiment import Experiment, data_place
+from odefit.problem.issues import LARGEST, Issues
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise
 
@@ -39,7 +39,7 @@ def check_noise(
     for condition, experiment in zip(conditions, experiments, strict=True):
         for name, series in condition.series.items():
             own = noise.get(name, Noise())
-            if own.spread == "estimate" and series.sds is None:
+            if own.spread == "estimate" and not series.sds_given:
                 estimated[name] = None
             _check_values(condition, name, own, data_place(experiment), issues)
     for name, expression in model.observables.items():
@@ -48,6 +48,47 @@ def check_noise(
         if conditions and not measured and not implicit:
             issues.warn(f"[observables] {name}", "is never measured")
     return tuple(estimated)
+
+
+def with_missing_sds(
+    name: str, series: Series, times: Array, noise: Noise, place: str, issues: Issues
+) -> Series:
+    """Return a series with the standard deviations that its column leaves to ``[noise]``.
+
+    The arguments are those of :func:`odefit.problem.censoring.with_limits`.
+    """
+    if series.sds is None or noise.counts:
+        return series
+    missing = np.isnan(series.sds)
+    if not missing.any():
+        return series
+    at = times[series.rows[missing]][0]
+    column = f"{place}, column {name}_sd"
+    if noise.relative is not None:
+        if (series.values[missing] == 0).any():
+            at = times[series.rows[missing & (series.values == 0)]][0]
+            issues.error(
+                column,
+                f"the field at t = {at:g} is empty, and relative noise gives the value zero there "
+                "an infinite weight; fill the field",
+            )
+            return replace(series, sds=np.where(missing, 1.0, series.sds))
+        given = noise.relative * np.abs(series.values)
+    elif isinstance(noise.sd, float):
+        given = np.full(len(missing), noise.sd)
+    elif noise.sd is None:
+        others = int(missing.sum()) - 1
+        more = f" (and {others} more)" if others else ""
+        issues.error(
+            column,
+            f"the field at t = {at:g} is empty{more}, and [noise] says nothing of {name}; fill "
+            f'it, or write {name} = {{ sd = "estimate" }} or another '
+            "sd in [noise], which holds where fields are empty",
+        )
+        return replace(series, sds=np.where(missing, 1.0, series.sds))
+    else:
+        return series
+    return replace(series, sds=np.where(missing, given, series.sds))
 
 
 def _check_complete(
@@ -130,6 +171,16 @@ def _check_values(
             f'censored values need normal or log-normal noise, but [noise] says "{chosen}"; '
             "remove the column or that",
         )
+    if isinstance(noise.sd, float) and series.sds is None:
+        with np.errstate(over="ignore"):
+            wrong = np.flatnonzero(np.abs(series.values) / noise.sd > LARGEST)
+        if len(wrong):
+            issues.error(
+                f"[noise] {name}.sd",
+                f"{noise.sd:g} is too small beside the value {series.values[wrong[0]]:g} at "
+                f"t = {times[wrong[0]]:g}, as squares of residuals would be no numbers any more; "
+                "correct one of them",
+            )
     if noise.transform is not None and (series.values <= 0).any():
         at = times[series.values <= 0][0]
         issues.error(

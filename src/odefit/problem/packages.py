@@ -1,4 +1,4 @@
-"""Packages that a fit does not need: their absence is told in one sentence."""
+"""Packages: their versions, and the sentence that one which a fit does not need is missing."""
 
 from __future__ import annotations
 
@@ -8,21 +8,35 @@ from importlib.util import find_spec
 from odefit.problem.errors import InputError
 
 PURPOSES = {
+    "antimony": "models in Antimony",
     "arviz": "samples of the posterior",
+    "distributed": "Dask clusters",
     "jinja2": "reports",
     "libsbml": "SBML models",
     "loky": "several processes",
     "matplotlib": "figures and reports",
     "nutpie": "samples of the posterior",
     "pandas": "tables as data frames",
+    "pint": "units",
+    "starlette": "pages of odefit explore",
+    "tomlkit": "guesses written to problem files",
+    "uvicorn": "pages of odefit explore",
+    "typst": "reports as PDF",
     "yaml": "PEtab problems",
 }
 """Packages without which everything else works, and what they are for."""
 
 INSTALLED_AS = {
+    "antimony": "odefit[antimony]",
     "arviz": "odefit[posterior]",
+    "distributed": "odefit[distributed]",
     "libsbml": "odefit[petab]",
     "nutpie": "odefit[posterior]",
+    "pint": "odefit[units]",
+    "starlette": "odefit[explore]",
+    "tomlkit": "odefit[explore]",
+    "uvicorn": "odefit[explore]",
+    "typst": "odefit[pdf]",
     "yaml": "odefit[petab]",
 }
 """What to install for packages that come as an extra of odefit."""
@@ -51,3 +65,13 @@ def installed(package: str) -> bool:
         return find_spec(package) is not None
     except ValueError:  # it is kept from being imported
         return False
+
+
+def installed_version(package: str) -> str | None:
+    """Return the version of a package that is installed; None if it is not."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
-from odefit.problem.errors import one_of, shown
+from odefit.problem.errors import counted, one_of, shown
 from odefit.problem.issues import Issues, finite_number
 from odefit.problem.priors import Prior, as_prior
 
@@ -59,18 +59,52 @@ class Parameter:
 
 PARAMETER_FIELDS = ("lower", "upper", "guess", "scale", "fixed", "per_experiment", "unit", "prior")
 
+MEANT_FIELDS: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            "init",
+            "initial",
+            "initial_guess",
+            "initial_value",
+            "start",
+            "start_value",
+            "x0",
+            "p0",
+            "value",
+            "val",
+            "nominal",
+        ),
+        "guess",
+    ),
+    **dict.fromkeys(("min", "minimum", "lb", "low", "lower_bound", "lowerbound"), "lower"),
+    **dict.fromkeys(("max", "maximum", "ub", "high", "upper_bound", "upperbound"), "upper"),
+    **dict.fromkeys(("constant", "hold", "frozen", "vary", "estimate"), "fixed = VALUE"),
+    **dict.fromkeys(("bounds", "range", "limits"), "lower and upper"),
+    **dict.fromkeys(("log", "log10", "transform"), 'scale = "log10"'),
+    **dict.fromkeys(("units",), "unit"),
+    **dict.fromkeys(("sd", "mean", "priors", "distribution"), "prior = { mean = ..., sd = ... }"),
+}
+"""Words of other programs for fields of a parameter, and what is to be written instead."""
+
 
 def as_parameter(
-    value: Parameter | Mapping[str, Any] | float, place: str, issues: Issues
+    value: Parameter | Mapping[str, Any] | Sequence[float | None] | float,
+    place: str,
+    issues: Issues,
 ) -> Parameter:
-    """Return `value` as a :class:`Parameter` (a number is a fixed one); mistakes go to `issues`."""
+    """Return `value` as a :class:`Parameter`; mistakes go to `issues`.
+
+    A number is a fixed one, a pair its bounds.
+    """
     if isinstance(value, Parameter):
         given: dict[str, Any] = {name: getattr(value, name) for name in PARAMETER_FIELDS}
     elif isinstance(value, Mapping):
         given = dict(value)
         for key in [k for k in given if k not in PARAMETER_FIELDS]:
-            issues.error(f"{place}.{key}", f"unknown field{one_of(str(key), PARAMETER_FIELDS)}")
+            issues.error(f"{place}.{key}", f"unknown field{_meant(str(key))}")
             del given[key]
+    elif is_pair(value):
+        given = _bounds(cast("Sequence[float | None]", value), place, issues)
     else:
         given = {"fixed": value}
         if finite_number(value, place, issues) is None:
@@ -82,6 +116,31 @@ def as_parameter(
         and (checked := _field(key, field, f"{place}.{key}", issues)) is not None
     }
     return _consistent(Parameter(**typed), place, issues)
+
+
+def is_pair(value: Any) -> bool:
+    """Return whether a value is a list or tuple, which stands for a pair of bounds."""
+    listed = isinstance(value, Sequence) or getattr(value, "ndim", 0) == 1
+    return listed and not isinstance(value, (str, bytes))
+
+
+def _bounds(value: Sequence[float | None], place: str, issues: Issues) -> dict[str, Any]:
+    """Return the fields that a pair of bounds stands for."""
+    ends = list(value)
+    if len(ends) != 2:
+        issues.error(
+            place,
+            f"expected two bounds such as [0.0, 1.0], got {counted(len(ends), 'value')}; "
+            "a guess stands in a table: { lower = 0.0, upper = 1.0, guess = 0.5 }",
+        )
+        return {}
+    return {"lower": ends[0], "upper": ends[1]}
+
+
+def _meant(key: str) -> str:
+    """Return what to write instead of a field that there is not."""
+    meant = MEANT_FIELDS.get(key.strip().lower().replace("-", "_").replace(" ", "_"))
+    return f"; write {meant}" if meant else one_of(key, PARAMETER_FIELDS)
 
 
 def _field(key: str, value: Any, place: str, issues: Issues) -> Any:

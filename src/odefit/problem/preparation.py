@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from odefit.problem.columns import NAMES_OF_TIME, column_names
+from odefit.problem.control_characters import has_controls
 from odefit.problem.errors import shown
-from odefit.problem.experiment import UNREADABLE, Event, Experiment
-from odefit.problem.expressions import Expression, parse
+from odefit.problem.experiment import UNREADABLE, Cycle, Event, Experiment, data_place
+from odefit.problem.expressions import TIME, Expression, parse
 from odefit.problem.issues import Issues, finite_number
 from odefit.problem.model import Model
 from odefit.problem.noise import Noise
-from odefit.problem.parameters import Parameter, as_parameter
+from odefit.problem.parameters import Parameter, as_parameter, is_pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,7 @@ class Definition:
 
 def as_initial(value: Any, place: str, issues: Issues) -> Expression | Parameter:
     """Return `value` as an initial value, known or unknown; mistakes go to `issues`."""
-    if isinstance(value, (Parameter, Mapping)):
+    if isinstance(value, (Parameter, Mapping)) or is_pair(value):
         return as_parameter(value, place, issues)
     return issues.expression(place, value) or parse("0")
 
@@ -61,16 +62,20 @@ def prepared(experiment: Experiment, issues: Issues) -> Experiment:
     if not isinstance(name, str) or not name.strip():
         issues.error("[[experiment]] name", f"expected a text, got {shown(name)}")
         name = str(name)
-    elif any(c in "[]" or unicodedata.category(c) == "Cc" for c in name):
+    elif has_controls(name) or any(c in "[]\n\t\r" for c in name):
         issues.error(
             f"[[experiment]] name = {shown(name)}",
             "square brackets and line breaks cannot be used in the name of an experiment",
         )
     t0 = experiment.t0
+    data, time = _with_times(
+        _owned(experiment.data), experiment.time, data_place(experiment), issues
+    )
     return replace(
         experiment,
         name=name,
-        data=_owned(experiment.data),
+        data=data,
+        time=time,
         t0=None if t0 is None else finite_number(t0, f"{place} t0", issues),
         initial={
             k: as_initial(v, f"{place} initial.{k}", issues)
@@ -85,8 +90,29 @@ def prepared(experiment: Experiment, issues: Issues) -> Experiment:
             _prepared_event(e, f"{place} event {i}", issues)
             for i, e in enumerate(experiment.events, 1)
         ),
-        steady_state=_flag(experiment.steady_state, f"{place} steady_state", issues),
+        steady_state=_steady(experiment.steady_state, f"{place} steady_state", issues),
     )
+
+
+def _steady(value: bool | Cycle, place: str, issues: Issues) -> bool | Cycle:
+    if not isinstance(value, Cycle):
+        return _flag(value, place, issues)
+    period = finite_number(value.period, f"{place}.period", issues)
+    if period is not None and period <= 0:
+        issues.error(f"{place}.period", f"must be positive, got {period:g}")
+    events = tuple(
+        _prepared_event(e, f"{place}.event {i}", issues) for i, e in enumerate(value.events, 1)
+    )
+    for i, event in enumerate(events, 1):
+        wrong = [t for t in event.times if isinstance(t, float) and not 0 <= t < (period or 1.0)]
+        if wrong:
+            issues.error(
+                f"{place}.event {i} time",
+                f"expected times from 0 to below the period, got {wrong[0]:g}",
+            )
+        if event.when is not None:
+            issues.error(f"{place}.event {i} when", "repeated events have times; write time")
+    return Cycle(1.0 if period is None else period, events)
 
 
 def experiment_place(name: object) -> str:
@@ -141,6 +167,37 @@ def _flag(value: object, place: str, issues: Issues) -> bool:
     if not isinstance(value, bool):
         issues.error(place, f"expected true or false, got {shown(value)}")
     return value is True
+
+
+def _with_times(data: Any, time: str, place: str, issues: Issues) -> tuple[Any, str]:
+    """Return `data` with its times in the column ``t``, and that name; as they are without times.
+
+    In the second case the mistake is reported when the columns are read.
+    """
+    names = column_names(data)
+    if names is None:
+        return data, time
+    if time not in names:
+        index = getattr(getattr(data, "index", None), "name", None)
+        alike = time == TIME and str(index).casefold() in NAMES_OF_TIME
+        if index is not None and TIME not in names and (index == time or alike):
+            return data.rename_axis(TIME).reset_index(), TIME
+        known = [name for name in names if name.casefold() in NAMES_OF_TIME]
+        if time != TIME or len(known) != 1:
+            return data, time
+        time = known[0]  # one column alone says by its name that it has the times
+    if time != TIME and TIME in names:
+        issues.error(
+            f"{place}, column {TIME}",
+            f"the times are in column '{time}', so that no other column can have the name '{TIME}',"
+            " which is that of the time; rename or remove it",
+        )
+        return UNREADABLE, TIME
+    if time == TIME:
+        return data, TIME
+    if isinstance(data, Mapping):
+        return {TIME if name == time else name: data[name] for name in data}, TIME
+    return data.rename(columns={time: TIME}), TIME
 
 
 def _owned(data: Any) -> Any:

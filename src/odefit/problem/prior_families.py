@@ -123,8 +123,8 @@ class Normal:
 
 
 @dataclass(frozen=True)
-class Laplace:
-    """The Laplace distribution, with the mean absolute deviation as its scale."""
+class _Located:
+    """The part that densities on the whole line share which have a location and a scale."""
 
     location: float
     scale: float
@@ -133,15 +133,24 @@ class Laplace:
     def support(self) -> tuple[float, float]:
         return -math.inf, math.inf
 
+    def _standard(self, z: float) -> float:
+        """Return the distance from the location in scales."""
+        return (z - self.location) / self.scale
+
+
+@dataclass(frozen=True)
+class Laplace(_Located):
+    """The Laplace distribution, with the mean absolute deviation as its scale."""
+
     def log_density(self, z: float) -> float:
         return -abs(z - self.location) / self.scale - math.log(2 * self.scale)
 
     def below(self, z: float) -> float:
-        u = (z - self.location) / self.scale
+        u = self._standard(z)
         return 0.5 * math.exp(u) if u < 0 else 1.0 - 0.5 * math.exp(-u)
 
     def above(self, z: float) -> float:
-        u = (z - self.location) / self.scale
+        u = self._standard(z)
         return 0.5 * math.exp(-u) if u > 0 else 1.0 - 0.5 * math.exp(u)
 
     def quantile(self, probability: float) -> float:
@@ -150,7 +159,7 @@ class Laplace:
         return self.location - self.scale * math.log(2 * (1 - probability))
 
     def deviance(self, z: float) -> Deviance:
-        u = (z - self.location) / self.scale
+        u = self._standard(z)
         size = math.hypot(u, KINK_ROUNDING)
         factor = math.sqrt(2 / (size + KINK_ROUNDING))
         return Deviance(u * factor, 1 / (size * factor * self.scale), 1 / self.scale**2)
@@ -179,18 +188,11 @@ class Laplace:
 
 
 @dataclass(frozen=True)
-class Cauchy:
+class Cauchy(_Located):
     """The Cauchy distribution."""
 
-    location: float
-    scale: float
-
-    @property
-    def support(self) -> tuple[float, float]:
-        return -math.inf, math.inf
-
     def log_density(self, z: float) -> float:
-        u = (z - self.location) / self.scale
+        u = self._standard(z)
         return -math.log1p(u * u) - math.log(math.pi * self.scale)
 
     def below(self, z: float) -> float:
@@ -203,7 +205,7 @@ class Cauchy:
         return self.location - self.scale / math.tan(math.pi * probability)
 
     def deviance(self, z: float) -> Deviance:
-        u = (z - self.location) / self.scale
+        u = self._standard(z)
         x = u * u
         factor = math.sqrt(2 * (math.log1p(x) / x if x > 0 else 1.0))
         return Deviance(u * factor, 2 / ((1 + x) * factor * self.scale), 0.5 / self.scale**2)
@@ -268,16 +270,20 @@ class OfLogarithm:
 # Positive numbers --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Gamma:
-    """The gamma distribution; exponential with shape 1, chi-square with scale 2."""
-
-    shape: float
-    scale: float
+class _Positive:
+    """The part that densities of positive numbers share."""
 
     @property
     def support(self) -> tuple[float, float]:
         return 0.0, math.inf
+
+
+@dataclass(frozen=True)
+class Gamma(_Positive):
+    """The gamma distribution; exponential with shape 1, chi-square with scale 2."""
+
+    shape: float
+    scale: float
 
     def log_density(self, z: float) -> float:
         k, t = self.shape, z / self.scale
@@ -316,14 +322,10 @@ class Gamma:
 
 
 @dataclass(frozen=True)
-class Rayleigh:
+class Rayleigh(_Positive):
     """The Rayleigh distribution."""
 
     scale: float
-
-    @property
-    def support(self) -> tuple[float, float]:
-        return 0.0, math.inf
 
     def log_density(self, z: float) -> float:
         u = z / self.scale

@@ -153,10 +153,7 @@ class Prior:
     def support(self) -> tuple[float, float]:
         """The interval outside of which the density is zero, in natural units."""
         low, high = self._family.support
-        if self.on == "linear":
-            return low, high
-        base = math.e if self.on == "log" else 10.0
-        return _power(base, low), _power(base, high)
+        return self._natural(low), self._natural(high)
 
     def log_density(self, value: float) -> float:
         """Return the logarithm of the normalised density on its scale; -inf outside its support.
@@ -220,8 +217,7 @@ class Prior:
 
     def quantile(self, probability: float) -> float:
         """Return the quantile of the unknown in natural units."""
-        z = self._family.quantile(probability)
-        return z if self.on == "linear" else _power(math.e if self.on == "log" else 10.0, z)
+        return self._natural(self._family.quantile(probability))
 
     @property
     def central(self) -> tuple[float, float]:
@@ -293,7 +289,14 @@ class Prior:
         nearest = min(max(z, low), high)
         return nearest if math.isclose(z, nearest, rel_tol=EDGE_ROUNDING) else None
 
+    def _natural(self, z: float) -> float:
+        """Return a number on the prior's scale in natural units."""
+        if self.on == "linear":
+            return z
+        return _power(math.e if self.on == "log" else 10.0, z)
+
     def _edge(self, value: float) -> float:
+        """Return a number in natural units, at an edge of the support too, on the prior's scale."""
         if self.on == "linear":
             return value
         if value <= 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,19 +12,27 @@ import numpy as np
 
 from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
-from odefit.problem.errors import InputError, closest, did_you_mean, shown
+from odefit.problem.doses import Doses
+from odefit.problem.errors import InputError, closest, counted, did_you_mean, shown
 from odefit.problem.experiment import Experiment, Value, frame
+from odefit.problem.expressions import TIME
 from odefit.problem.issues import Issues, finite_number
 from odefit.problem.model import Model
-from odefit.problem.noise import Noise, as_noise
+from odefit.problem.noise import Noise, as_noise, noise_hint
 from odefit.problem.parameters import Parameter, as_parameter
-from odefit.problem.preparation import Definition, as_initial, prepared
+from odefit.problem.preparation import Definition, as_initial, experiment_place, prepared
 from odefit.problem.priors import Prior
 from odefit.problem.resolution import resolve
+from odefit.problem.revision import revised
+from odefit.problem.subjects import with_subjects
 from odefit.problem.switches import with_switches
+from odefit.problem.units import read_units
 
 if TYPE_CHECKING:
     import pandas as pd
+
+GivenParameter = Parameter | Mapping[str, Any] | Sequence[float | None]
+"""An unknown as a user gives it: a pair stands for its bounds."""
 
 SMALLEST = 5e-324
 """The smallest positive number: what a probability is that is smaller."""
@@ -46,10 +54,11 @@ class Problem:
         For a single experiment: a DataFrame, or arrays by column (``t``, observables, inputs;
         NaN is not measured). Otherwise give `experiments`.
     parameters
-        Each parameter as a :class:`Parameter`, a mapping of its fields, or a number (fixed).
+        Each parameter as a :class:`Parameter`, a mapping of its fields, a pair of bounds such as
+        ``(0, 1)`` with None for no bound, or a number (fixed).
     initial
         Initial value of each state: a number, an expression in parameters and constants, or an
-        unknown (:class:`Parameter` or a mapping of its fields).
+        unknown (:class:`Parameter`, a mapping of its fields, or a pair of bounds).
     noise
         Noise of each observable, a :class:`Noise` or a mapping of its fields. Without it, plain
         least squares.
@@ -57,8 +66,16 @@ class Problem:
         The experiments, one or more.
     t0
         Time of the initial values, if `data` are given.
+    time
+        Name of the column, or of the index, of `data` that has the times.
+    by, doses, observable, columns
+        If `data` are a long table of several subjects or of dose records: what
+        :class:`Experiment` says of them.
     name, description, time_unit
         Texts for reports.
+    units
+        Units of quantities by name (states, observables, constants, inputs, parameters), for
+        :func:`odefit.check_units`; parameters may have theirs among their fields instead.
     notes
         Sentences on how the problem was made of another format, for ``odefit check``.
     issues
@@ -71,7 +88,7 @@ class Problem:
         events set, see :mod:`odefit.problem.switches`.
     given
         The equations as they were given.
-    parameters, initial, noise, experiments, name, description, time_unit, notes
+    parameters, initial, noise, experiments, name, description, time_unit, units, notes
         The other arguments, with texts parsed and data copied.
     unknowns
         What is estimated, in the order of every vector of unknowns.
@@ -102,15 +119,21 @@ class Problem:
         self,
         model: Model,
         data: Mapping[str, Any] | pd.DataFrame | None = None,
-        parameters: Mapping[str, Parameter | Mapping[str, Any] | float] | None = None,
-        initial: Mapping[str, Value | Parameter | Mapping[str, Any]] | None = None,
+        parameters: Mapping[str, GivenParameter | float] | None = None,
+        initial: Mapping[str, Value | GivenParameter] | None = None,
         *,
         noise: Mapping[str, Noise | Mapping[str, Any]] | None = None,
         experiments: Sequence[Experiment] = (),
         t0: float | None = None,
+        time: str = TIME,
+        by: str | None = None,
+        doses: Doses | Mapping[str, Any] | None = None,
+        observable: str | Mapping[str, str] | None = None,
+        columns: Mapping[str, str] | None = None,
         name: str = "problem",
         description: str = "",
         time_unit: str = "",
+        units: Mapping[str, str] | None = None,
         notes: Sequence[str] = (),
         issues: Issues | None = None,
     ) -> None:
@@ -123,29 +146,44 @@ class Problem:
         if data is not None:
             if experiments:
                 found.error("problem", "give data or experiments, not both")
-            experiments = (Experiment(SOLE_EXPERIMENT, data, t0=t0),)
+            sole = Experiment(SOLE_EXPERIMENT if by is None else "", data, t0=t0, time=time)
+            sole = replace(sole, by=by, doses=doses, observable=observable, columns=columns or {})
+            experiments = (sole,)
         elif t0 is not None:
             found.error("problem", "t0 belongs to data; give that of an experiment in Experiment")
         if not experiments:
             found.error("[[experiment]]", 'no experiment; write one with data = "FILE.csv"')
         for wrong in [e for e in experiments if not isinstance(e, Experiment)]:
             found.error("experiments", f"expected objects of Experiment, got {shown(wrong)}")
-        self.experiments = tuple(
-            prepared(e, found) for e in experiments if isinstance(e, Experiment)
-        )
-        self.noise = {
-            k: as_noise(v, f"[noise] {k}", found) for k, v in found.items("[noise]", noise or {})
+        notation = model.notation
+        if noise is not None and not isinstance(noise, Mapping):
+            hint = noise_hint(noise, model.observables, python=True)
+            found.error("noise", f"expected a mapping by observable, {hint}")
+            noise = None
+        tables = {"noise": noise, "parameters": parameters, "initial": initial}
+        plain = {
+            k: found.items(f"[{k}]", notation.table(table or {}, f"[{k}]", found))
+            for k, table in tables.items()
         }
+        given = [
+            notation.experiment(e, experiment_place(e.name), found)
+            for e in experiments
+            if isinstance(e, Experiment)
+        ]
+        given, model = with_subjects(given, model, {k: dict(v) for k, v in plain.items()}, found)
+        self.model = model
+        self.experiments = tuple(prepared(e, found) for e in given)
+        self.noise = {k: as_noise(v, f"[noise] {k}", found) for k, v in plain["noise"]}
         self.parameters = {
-            k: as_parameter(v, f"[parameters] {k}", found)
-            for k, v in found.items("[parameters]", parameters or {})
+            k: as_parameter(v, f"[parameters] {k}", found) for k, v in plain["parameters"]
         }
-        self.initial = {
-            k: as_initial(v, f"[initial] {k}", found)
-            for k, v in found.items("[initial]", initial or {})
-        }
+        self.initial = {k: as_initial(v, f"[initial] {k}", found) for k, v in plain["initial"]}
         definition = Definition(model, self.parameters, self.initial, self.noise, self.experiments)
         self.unknowns, self.conditions = resolve(definition, found)
+        constants = (name for e in self.experiments for name in e.constants)
+        of_model = (model.ode, model.algebraic, model.observables, model.constants, model.inputs)
+        known = {*constants, *self.parameters, *(name for table in of_model for name in table)}
+        self.units = read_units(units or {}, notation.arrays, known, found)
         self.given = model
         if not found.errors:
             self.model, self.conditions = with_switches(model, self.conditions)
@@ -155,8 +193,10 @@ class Problem:
 
     def __repr__(self) -> str:
         return (
-            f"Problem({self.name!r}: {len(self.model.ode)} states, {len(self.unknowns)} unknowns, "
-            f"{self.size} measurements, {len(self.experiments)} experiments)"
+            f"Problem({self.name!r}: {counted(len(self.model.ode), 'state')}, "
+            f"{counted(len(self.unknowns), 'unknown')}, "
+            f"{counted(self.size, 'measurement')}, "
+            f"{counted(len(self.experiments), 'experiment')})"
         )
 
     @property
@@ -284,7 +324,7 @@ class Problem:
         ]
         return self._copy(experiments=changed)
 
-    def with_parameters(self, **parameters: Parameter | Mapping[str, Any] | float) -> Problem:
+    def with_parameters(self, **parameters: GivenParameter | float) -> Problem:
         """Return the problem with other parameters or initial values where they are named."""
         known = {*self.parameters, *self.initial}
         issues = Issues()
@@ -297,6 +337,55 @@ class Problem:
             parameters={**self.parameters, **of_model}, initial={**self.initial, **of_state}
         )
 
+    def with_unknowns(
+        self,
+        *,
+        fix: Mapping[str, float] | None = None,
+        free: Iterable[str] | None = None,
+        bounds: Mapping[str, Sequence[float | None]] | None = None,
+        guess: Mapping[str, float] | None = None,
+    ) -> Problem:
+        """Return the problem with some quantities fixed, freed, or given other bounds or guesses.
+
+        A key is the name of a parameter, of a state (for its initial value) or of a parameter of
+        the noise (such as ``"y_sd"``); with several experiments ``"name[experiment]"`` is that of
+        one of them, and the name alone means all. Priors and all else stay.
+
+        Parameters
+        ----------
+        fix
+            Values, in natural units, at which quantities are held. A known initial value is
+            replaced.
+        free
+            Keys of fixed quantities that are to be estimated; their values become the guesses.
+        bounds
+            Pairs of a lower and an upper bound in natural units, None or infinite where there is
+            none. A guess outside moves to the nearest bound.
+        guess
+            Start values in natural units.
+
+        Raises
+        ------
+        InputError
+            A key is unknown, or a value makes no sense; there is a message for each.
+
+        Examples
+        --------
+        >>> import odefit
+        >>> problem = odefit.library.load("lotka-volterra-f")
+        >>> problem.keys
+        ('k1', 'k2', 'k3', 'r', 'w')
+        >>> problem.with_unknowns(fix={"r": 1.0}, bounds={"w": (0.1, None)}).keys
+        ('k1', 'k2', 'k3', 'w')
+        """
+        issues = Issues()
+        definition = Definition(
+            self.given, self.parameters, self.initial, self.noise, self.experiments
+        )
+        changes = revised(definition, fix, free, bounds, guess, issues)
+        issues.raise_errors()
+        return self._copy(**changes)
+
     def _copy(self, **changes: Any) -> Problem:
         given: dict[str, Any] = {
             "parameters": self.parameters,
@@ -306,6 +395,7 @@ class Problem:
             "name": self.name,
             "description": self.description,
             "time_unit": self.time_unit,
+            "units": self.units,
             "notes": self.notes,
             **changes,
         }

@@ -10,24 +10,35 @@ from typing import Any
 import numpy as np
 
 from odefit.problem.arrays import Array
-from odefit.problem.columns import data_place, used_columns
+from odefit.problem.columns import used_columns
+from odefit.problem.control_characters import refuse_controls
 from odefit.problem.errors import closest, one_of, shown
-from odefit.problem.experiment import UNREADABLE, Event, Experiment
+from odefit.problem.experiment import UNREADABLE, Cycle, Event, Experiment, data_place
 from odefit.problem.expressions import TIME
+from odefit.problem.file_access import NamedFiles
 from odefit.problem.issues import Issues, finite_number
 from odefit.problem.model import Model
+from odefit.problem.noise import noise_hint
+from odefit.problem.parameters import is_pair
 from odefit.problem.preparation import experiment_place
 from odefit.problem.problem import Problem
-from odefit.problem.table import read_table
+from odefit.problem.table import read_cells, read_table
 
 FORMAT_VERSION = 1
 
 SECTION_NAMES = (
     "ode", "algebraic", "observables", "constants", "inputs", "parameters", "initial", "noise",
+    "functions", "definitions", "reactions", "compartments",
+    "units",
 )  # fmt: skip
 TEXT_KEYS = ("name", "description", "time_unit")
-EXPERIMENT_KEYS = ("name", "data", "t0", "initial", "constants", "steady_state", "event")
-EVENT_KEYS = ("time", "times", "when", "initially", "measured", "assign")
+EXPERIMENT_KEYS = (
+    "name", "data", "time", "by", "observable", "columns", "doses",
+    "t0", "initial", "constants", "steady_state", "event",
+)  # fmt: skip
+EVENT_KEYS = ("time", "times", "every", "until", "when", "initially", "measured", "assign")
+MAX_REPETITIONS = 100_000
+"""So many times of an event that is repeated; more is a mistake, such as an interval in seconds."""
 
 
 def problem_from_mapping(
@@ -36,6 +47,7 @@ def problem_from_mapping(
     source: str | None = None,
     *,
     notes: Sequence[str] = (),
+    within: Path | None = None,
 ) -> Problem:
     """Return the problem that a mapping in the structure of format 1 describes.
 
@@ -50,6 +62,8 @@ def problem_from_mapping(
         The name of the file, for messages.
     notes
         Remarks on how the mapping was made of another format.
+    within
+        The folder in which data files have to be; by default `directory`.
 
     Raises
     ------
@@ -61,9 +75,15 @@ def problem_from_mapping(
         issues.error("problem", f"expected a table, got {shown(raw)}")
         issues.raise_errors()
     _check_format(raw, issues)
+    refuse_controls(raw, issues)
     issues.raise_errors()  # another format may have other rules
     known = ("format", *TEXT_KEYS, *SECTION_NAMES, "experiment")
     raw = _known_keys(raw, known, "", issues)
+    if raw.get("noise") is not None and not isinstance(raw["noise"], Mapping):
+        observed = raw.get("observables") or raw.get("ode")
+        hint = noise_hint(raw["noise"], observed if isinstance(observed, Mapping) else ())
+        issues.error("noise", f"expected a table by observable, {hint}")
+        issues.raise_errors()
     tables = {name: _table(raw.get(name), f"[{name}]", issues) for name in SECTION_NAMES}
     listed = _list_of_tables(raw.get("experiment"), "[[experiment]]", issues)
     if any(table is None for table in tables.values()) or listed is None:
@@ -76,11 +96,17 @@ def problem_from_mapping(
         algebraic=sections["algebraic"],
         constants=sections["constants"],
         inputs=_interpolations(sections["inputs"], issues),
+        functions=sections["functions"],
+        definitions=sections["definitions"],
+        reactions=sections["reactions"],
+        compartments=sections["compartments"],
+        arrays=[str(key) for key in sections["parameters"]],
         issues=issues,
     )
     used = used_columns(model)
+    files = NamedFiles(directory or Path(), within)
     experiments = [
-        _experiment(table, number, used, directory or Path(), issues)
+        _experiment(table, number, used, files, issues)
         for number, table in enumerate(listed or [], 1)
     ]
     problem = Problem(
@@ -92,6 +118,7 @@ def problem_from_mapping(
         name=texts["name"] or _stem(source),
         description=texts["description"] or "",
         time_unit=texts["time_unit"] or "",
+        units=sections["units"],
         notes=notes,
         issues=issues,
     )
@@ -196,10 +223,16 @@ def _parameters(table: Mapping[str, Any], issues: Issues) -> dict[str, Any]:
     found = {}
     for name, value in table.items():
         found[name] = value
-        if isinstance(value, Mapping):
+        array = "[" in str(name) and isinstance(value, list)
+        if array:  # a number alone is no parameter, so that two of them are bounds of all elements
+            found[name] = value = _bounds_of_elements(value)
+            if isinstance(value, dict):
+                continue
+        elements = array and all(isinstance(v, Mapping) for v in value)
+        if isinstance(value, Mapping) or elements or (is_pair(value) and "[" not in str(name)):
             continue
         found[name] = {}
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        number = _is_number(value)
         hint = (
             f"; write {{ guess = {value:g} }} if it is to be estimated, "
             f"{{ fixed = {value:g} }} if it is known"
@@ -210,8 +243,24 @@ def _parameters(table: Mapping[str, Any], issues: Issues) -> dict[str, Any]:
     return found
 
 
+def _bounds_of_elements(value: list[Any]) -> Any:
+    """Return tables in the place of pairs of bounds, for all elements of an array or for each."""
+    if len(value) == 2 and all(_is_number(v) for v in value):
+        return {"lower": value[0], "upper": value[1]}
+    return [
+        {"lower": v[0], "upper": v[1]}
+        if isinstance(v, list) and len(v) == 2 and all(_is_number(x) for x in v)
+        else v
+        for v in value
+    ]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def _experiment(
-    raw: Mapping[str, Any], number: int, used: set[str], directory: Path, issues: Issues
+    raw: Mapping[str, Any], number: int, used: set[str], files: NamedFiles, issues: Issues
 ) -> Experiment:
     given = raw.get("name", f"experiment {number}")
     name = given if isinstance(given, str) else f"experiment {number}"
@@ -220,9 +269,15 @@ def _experiment(
         issues.error(f"{place} name", f"expected a text in quotes, got {shown(given)}")
     known = _known_keys(raw, EXPERIMENT_KEYS, place, issues)
     events = _list_of_tables(known.get("event"), f"{place} [[experiment.event]]", issues) or []
-    data, label = _data(known.get("data"), name, used, directory, issues)
+    time = _text(known.get("time", TIME), f"{place} time", issues) or TIME
+    by = _text(known.get("by"), f"{place} by", issues)
+    columns = _names(known.get("columns"), f"{place} columns", issues)
+    long = any(known.get(key) is not None for key in ("by", "observable", "doses"))
+    long = long or not used.issuperset(columns)
+    wanted = used.union(columns.values())
+    data, label = _data(known.get("data"), name, wanted, time, files, issues, long)
     return Experiment(
-        name=name,
+        name=name if by is None or "name" in raw else "",
         data=data,
         t0=known.get("t0"),
         initial=_table(known.get("initial"), f"{place} initial", issues) or {},
@@ -232,31 +287,72 @@ def _experiment(
             for i, table in enumerate(events, 1)
             if (event := _event(table, f"{place} event {i}", issues)) is not None
         ],
-        steady_state=known.get("steady_state", False),
+        steady_state=_steady_state(known.get("steady_state", False), place, issues),
         source=label,
+        time=time,
+        by=by,
+        doses=known.get("doses"),
+        observable=_observable(known.get("observable"), f"{place} observable", issues),
+        columns=columns,
     )
 
 
+def _names(value: Any, place: str, issues: Issues) -> dict[str, str]:
+    """Return a table of texts."""
+    table = _table(value, place, issues) or {}
+    for key, name in table.items():
+        if not isinstance(name, str):
+            issues.error(f"{place}.{key}", f"expected a text in quotes, got {shown(name)}")
+    return {str(key): name for key, name in table.items() if isinstance(name, str)}
+
+
+def _observable(value: Any, place: str, issues: Issues) -> str | dict[str, str] | None:
+    if isinstance(value, Mapping):
+        return _names(value, place, issues)
+    return _text(value, place, issues)
+
+
 def _data(
-    value: Any, experiment: str, used: set[str], directory: Path, issues: Issues
+    value: Any,
+    experiment: str,
+    used: set[str],
+    time: str,
+    files: NamedFiles,
+    issues: Issues,
+    long: bool,
 ) -> tuple[Mapping[str, Any], str | None]:
     """Return the columns, and the name in messages of the file from which they come."""
     place = experiment_place(experiment)
     if value is None:
         issues.error(f"{place} data", 'missing; write data = "FILE.csv"')
     elif isinstance(value, str):
-        columns = read_table(directory / value, value, used, issues)
+        path = files.path(value, f"{place} data", issues)
+        if path is None:
+            return UNREADABLE, value
+        if long:
+            cells = read_cells(path, value, issues)
+            return (UNREADABLE if cells is None else cells), value
+        columns = read_table(path, value, used | {time}, issues, time)
         return (UNREADABLE if columns is None else columns), value
     elif isinstance(value, Mapping):
+        if long:
+            inside = data_place(Experiment(experiment, value))
+            for k in [k for k, v in value.items() if not isinstance(v, list)]:
+                issues.error(f"{inside}, column {k}", f"expected a list, got {shown(value[k])}")
+            whole = all(isinstance(v, list) for v in value.values())
+            return (dict(value) if whole else UNREADABLE), None
         inside = data_place(Experiment(experiment, value))
-        found = {k: _column(k, v, f"{inside}, column {k}", issues) for k, v in value.items()}
+        found = {
+            k: _column(v, f"{inside}, column {k}", issues, infinite=k == time)
+            for k, v in value.items()
+        }
         return (UNREADABLE if any(v is None for v in found.values()) else found), None
     else:
         issues.error(f"{place} data", f"expected the name of a CSV file, got {shown(value)}")
     return UNREADABLE, None
 
 
-def _column(name: str, values: Any, place: str, issues: Issues) -> Array | None:
+def _column(values: Any, place: str, issues: Issues, *, infinite: bool) -> Array | None:
     """Return a column given in place; a mistaken value is NaN, and a time may be infinite."""
     if not isinstance(values, list):
         issues.error(place, f"expected a list of numbers, got {shown(values)}")
@@ -265,13 +361,26 @@ def _column(name: str, values: Any, place: str, issues: Issues) -> Array | None:
     for i, value in enumerate(values):
         if value is None or (isinstance(value, float) and math.isnan(value)):
             continue
-        if name == TIME and value in (math.inf, "inf"):
+        if infinite and value in (math.inf, "inf"):
             column[i] = math.inf
             continue
         number = finite_number(value, f"{place}, value {i + 1}", issues)
         if number is not None:
             column[i] = number
     return column
+
+
+def _steady_state(value: Any, place: str, issues: Issues) -> Any:
+    """Return what says whether an experiment begins at rest, or after repeated events."""
+    if not isinstance(value, Mapping):
+        return value
+    at = f"{place} steady_state"
+    known = _known_keys(value, ("period", "event"), at, issues)
+    if "period" not in known:
+        issues.error(f"{at}.period", "missing; write the time from one repetition to the next")
+    tables = _list_of_tables(known.get("event"), f"{at}.event", issues) or []
+    events = [_event(table, f"{at}.event {i}", issues) for i, table in enumerate(tables, 1)]
+    return Cycle(known.get("period", 1.0), tuple(e for e in events if e is not None))
 
 
 def _event(raw: Mapping[str, Any], place: str, issues: Issues) -> Event | None:
@@ -289,10 +398,48 @@ def _event(raw: Mapping[str, Any], place: str, issues: Issues) -> Event | None:
     assign = _table(known.get("assign"), f"{place} assign", issues)
     if assign is None:
         return None
+    if "every" in known or "until" in known:
+        times = _repetitions(known, place, issues)
+        if times is None:
+            return None
     return Event(
-        tuple(times or ()) if time is None else (time,),
+        tuple(times or ()) if times is not None or time is None else (time,),
         assign,
         known.get("when"),
         known.get("measured", "before"),
         known.get("initially", True),
     )
+
+
+def _repetitions(known: Mapping[str, Any], place: str, issues: Issues) -> list[float] | None:
+    """Return the times of an event that is repeated at equal intervals, the last one included."""
+    numbers = []
+    for key, meaning in (
+        ("time", "when it happens first"),
+        ("every", "the interval"),
+        ("until", "the latest time at which it may happen"),
+    ):
+        if key not in known:
+            issues.error(
+                f"{place} {key}",
+                f"missing; time, every and until belong together: {key} is {meaning}",
+            )
+            return None
+        number = finite_number(known[key], f"{place} {key}", issues)
+        if number is None:
+            return None
+        numbers.append(number)
+    first, interval, last = numbers
+    if interval <= 0:
+        issues.error(f"{place} every", f"expected a positive interval, got {interval:g}")
+        return None
+    if last < first:
+        issues.error(f"{place} until", f"{last:g} is before time = {first:g}")
+        return None
+    count = (last - first) / interval * (1.0 + 1e-12)  # 0.1 is not exactly a tenth
+    if count >= MAX_REPETITIONS:
+        issues.error(
+            f"{place} every", f"more than {MAX_REPETITIONS} repetitions; choose a longer interval"
+        )
+        return None
+    return [first + i * interval for i in range(int(count) + 1)]

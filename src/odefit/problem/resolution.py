@@ -9,14 +9,15 @@ from typing import Literal
 
 from odefit.problem.binding import Bound
 from odefit.problem.censoring import with_limits
-from odefit.problem.columns import data_place, read_columns
-from odefit.problem.condition import Condition
+from odefit.problem.columns import Columns, read_columns
+from odefit.problem.condition import Condition, Repetition, Series
 from odefit.problem.events import resolved_events
-from odefit.problem.experiment import Experiment, Input
-from odefit.problem.expressions import Expression
+from odefit.problem.experiment import Cycle, Experiment, Input, data_place
+from odefit.problem.expressions import TIME, Expression, parse
 from odefit.problem.issues import Issues
 from odefit.problem.name_checks import Names
-from odefit.problem.noise_checks import check_noise
+from odefit.problem.noise import Noise
+from odefit.problem.noise_checks import check_noise, with_missing_sds
 from odefit.problem.parameters import Parameter, Unknown
 from odefit.problem.preparation import Definition, experiment_place
 
@@ -137,9 +138,7 @@ class _Resolution:
             name=experiment.name,
             t0=0.0 if t0 is None else t0,
             times=columns.times,
-            series=with_limits(
-                columns.series, columns.times, self.noise, data_place(experiment), self.issues
-            ),
+            series=self._series(columns, data_place(experiment)),
             inputs=columns.inputs,
             scalars=scalars,
             initial={s: self._initial_value(s, experiment, scalars) for s in self.model.states},
@@ -147,8 +146,47 @@ class _Resolution:
             events=happening.known(),
             measured_after=frozenset(happening.measured_after),
             located=tuple(happening.located),
-            steady_start=experiment.steady_state,
+            steady_start=experiment.steady_state is not False,
+            repeated=self._repetition(experiment, t0, scalars),
         )
+
+    def _repetition(
+        self, experiment: Experiment, t0: float | None, scalars: Mapping[str, Bound]
+    ) -> Repetition | None:
+        """Return the repeated events from whose periodic state the experiment begins."""
+        cycle = experiment.steady_state
+        if not isinstance(cycle, Cycle) or t0 is None:
+            return None
+        begin = t0 - cycle.period
+        expressions = (*self.model.ode.values(), *self.model.algebraic.values())
+        if any(TIME in e.names for e in expressions):
+            self.issues.error(
+                f"{experiment_place(experiment.name)} steady_state",
+                "the equations contain the time t, so that repeated doses lead to no state that "
+                "comes back with each of them",
+            )
+        shifted = [replace(e, times=tuple(_later(t, begin) for t in e.times)) for e in cycle.events]
+        found = resolved_events(
+            replace(experiment, events=tuple(shifted)),
+            begin,
+            self.model,
+            self.names,
+            scalars,
+            self.issues,
+        )
+        return Repetition(cycle.period, found.known(), tuple(found.located))
+
+    def _series(self, columns: Columns, place: str) -> Mapping[str, Series]:
+        """Return the measurements with what ``[noise]`` adds to their columns."""
+        found = columns.series
+        for completed in (with_limits, with_missing_sds):
+            found = {
+                name: completed(
+                    name, series, columns.times, self.noise.get(name, Noise()), place, self.issues
+                )
+                for name, series in found.items()
+            }
+        return found
 
     def _warn_of_short_inputs(
         self, inputs: Mapping[str, Input], t0: float, end: float, place: str
@@ -205,3 +243,10 @@ class _Resolution:
         if expression.constant is not None:
             return expression.constant
         return scalars.get(expression.name or "", expression)
+
+
+def _later(time: float | Expression | str, by: float) -> float | Expression:
+    """Return the time of an event, later by a number."""
+    if isinstance(time, float):
+        return by + time
+    return parse(f"{by!r} + ({time})")

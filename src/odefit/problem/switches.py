@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ from odefit.problem.grammar import COMPARISONS, CONDITIONS
 from odefit.problem.model import Model
 
 PREFIX = "__switch"
-"""With this the names of switches begin; users' names cannot."""
+"""The names of switches begin with this, which no user's name can begin with."""
 
 ON, OFF = number(1.0), number(0.0)
 
@@ -209,14 +208,13 @@ def with_switches(
     if not switches and all(e.program == written[n].program for n, e in equations.items()):
         return model, tuple(conditions)
     found = object.__new__(Model)
-    fields = {
-        **vars(model),
+    changed = {
+        **model.__getstate__(),
         "ode": {n: written[n] for n in model.ode},
         "algebraic": {n: written[n] for n in model.algebraic},
         "constants": {**model.constants, **{s.name: 0.0 for s in switches}},
     }
-    for field, value in fields.items():
-        object.__setattr__(found, field, MappingProxyType(dict(value)))
+    found.__setstate__(changed)
     return found, tuple(_switched(c, switches) for c in conditions)
 
 

@@ -6,7 +6,6 @@ import csv
 import io
 import math
 import re
-import stat
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +13,20 @@ from pathlib import Path
 import numpy as np
 
 from odefit.problem.arrays import Array
-from odefit.problem.errors import did_you_mean, shown
+from odefit.problem.control_characters import has_controls
+from odefit.problem.errors import shown
 from odefit.problem.expressions import TIME
-from odefit.problem.issues import Issues
+from odefit.problem.file_access import read_text
+from odefit.problem.issues import LARGEST, Issues, too_large
 
 DELIMITERS = ",;\t"
 """What may separate the columns; the one that occurs most often in the header does."""
+
+COMMENT = "#"
+"""Lines above the names of the columns that begin with it are skipped."""
+
+SEPARATOR_LINES = frozenset(f"sep={delimiter}" for delimiter in DELIMITERS)
+"""First lines by which spreadsheets say what separates the columns; they are skipped."""
 
 INFINITE = frozenset({"inf", "infinity"})
 """Words for infinity, in lower case: as a time, that of the steady state."""
@@ -28,16 +35,20 @@ NOT_MEASURED = frozenset({"nan", "na", "n/a", "null", "none"})
 """Cells that count as empty, with a warning; in any case."""
 
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\Z")
+_FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
+_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?\Z")
+_DATE = re.compile(r"[0-9]{1,4}([-/.:][0-9]{1,4})+([T ].*)?\Z")
 _NUMBER_AND_MORE = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*[A-Za-z%/µ°]+")
 
 
 def read_table(
-    path: Path, label: str, used: Collection[str], issues: Issues
+    path: Path, label: str, used: Collection[str], issues: Issues, time: str = TIME
 ) -> dict[str, Array] | None:
     """Return the columns of a CSV file, empty cells as NaN.
 
     UTF-8 with or without a byte order mark; columns separated by comma, semicolon or tab; decimal
-    points; a first row with the names of the columns; empty rows are skipped.
+    points, or commas where no other comma stands; a first row with the names of the columns; empty
+    rows, and lines above the names that begin with ``#``, are skipped.
 
     Parameters
     ----------
@@ -50,6 +61,8 @@ def read_table(
         another name comes back empty if it is not all numbers.
     issues
         The list to which mistakes are added.
+    time
+        The name of the column with the times, of which every row needs one.
 
     Returns
     -------
@@ -71,8 +84,8 @@ def read_table(
         if name in columns:
             twice.add(name)
         elif name in used:
-            columns[name] = _numbers(cells, rows.lines, place, issues, name == TIME)
-            if name == TIME:
+            columns[name] = _numbers(cells, rows.lines, place, issues, name == time)
+            if name == time:
                 _check_times(cells, rows.lines, place, issues)
         elif not name:
             if any(cell.strip() for cell in cells):
@@ -86,37 +99,35 @@ def read_table(
     return columns
 
 
-def read_text(path: Path, label: str, issues: Issues) -> str | None:
-    """Return the text of a file in UTF-8, or None with the reason noted."""
-    try:
-        status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            issues.error(label, "is a folder, not a file")
-            return None
-        if not stat.S_ISREG(status.st_mode):
-            issues.error(label, "is a device or a pipe, not a file")
-            return None
-        content = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        issues.error(label, f"there is no such file in {_folder(path)}{_similar(path)}")
+class Cells(dict[str, list[str]]):
+    """The cells of a table by the name of their column.
+
+    Attributes
+    ----------
+    lines
+        The line of the file on which each row ends.
+    """
+
+    lines: Sequence[int] = ()
+
+
+def read_cells(path: Path, label: str, issues: Issues) -> Cells | None:
+    """Return the texts in the cells of a CSV file; None if there is no table.
+
+    The arguments are those of :func:`read_table`.
+    """
+    text = read_text(path, label, issues)
+    rows = None if text is None else _rows(text, label, issues)
+    if rows is None:
         return None
-    except (OSError, ValueError) as error:  # ValueError: a null character in the name
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        issues.error(label, f"cannot be read: {reason}")
-        return None
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        issues.error(label, "is in UTF-16; save it as UTF-8")
-    elif content.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        issues.error(label, "is a workbook or an archive; export the sheet as CSV (UTF-8)")
-    elif b"\x00" in content:
-        issues.error(label, "is a binary file; expected text in UTF-8")
-    else:
-        try:
-            return content.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = content.count(b"\n", 0, error.start) + 1
-            issues.error(label, f"line {line} is not in UTF-8; save the file as UTF-8")
-    return None
+    found = Cells()
+    found.lines = rows.lines
+    for index, name in enumerate(name.strip() for name in rows.header):
+        if name in found:
+            issues.error(f"{label}, column {name}", "two columns have this name; rename one")
+        elif name:
+            found[name] = rows.column(index)
+    return found
 
 
 @dataclass(frozen=True)
@@ -131,18 +142,40 @@ class _Rows:
         return [row[index] for row in self.cells]
 
 
+def _without_comments(text: str) -> tuple[str, list[str]]:
+    """Return a text without the empty lines and comments that it begins with, and these."""
+    lines = text.splitlines(keepends=True)
+    count = 0
+    while count < len(lines) and (
+        not lines[count].strip()
+        or lines[count].lstrip(' \t"').startswith(COMMENT)
+        or lines[count].strip() in SEPARATOR_LINES
+    ):
+        count += 1
+    return "".join(lines[count:]), lines[:count]
+
+
 def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
+    text, comments = _without_comments(text)
     start = next((line for line in text.splitlines() if line.strip()), "")
     if not start:
         issues.error(label, "the file is empty; expected a row of names and rows of numbers")
         return None
     unquoted = re.sub(r'"[^"]*"', "", start)
     delimiter = max(DELIMITERS, key=unquoted.count)
+    if unquoted.count(delimiter) == 0 and len(unquoted.split()) > 1:
+        issues.error(
+            f"{label}, row {len(comments) + 1}",
+            f"no comma, semicolon or tab between the names {shown(start.strip())}; separate the "
+            "columns by one of them, not by spaces",
+        )
+        return None
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     header: list[str] = []
     cells: list[list[str]] = []
     lines: list[int] = []
     ragged: list[tuple[int, int]] = []
+    above = len(comments)
     try:
         for row in reader:
             if not any(row) or not any(cell.strip() for cell in row):
@@ -152,13 +185,19 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
                 continue
             if len(row) > len(header) and not any(c.strip() for c in row[len(header) :]):
                 row = row[: len(header)]
-            if len(row) == len(header):
+            if row[0].lstrip().startswith(COMMENT):
+                issues.error(
+                    f"{label}, row {above + reader.line_num}",
+                    f"a comment ({COMMENT}) below the names of the columns; comments stand above "
+                    "them alone: move or remove it",
+                )
+            elif len(row) == len(header):
                 cells.append(row)
-                lines.append(reader.line_num)
+                lines.append(above + reader.line_num)
             else:
-                ragged.append((reader.line_num, len(row)))
+                ragged.append((above + reader.line_num, len(row)))
     except csv.Error as error:
-        issues.error(f"{label}, row {reader.line_num}", f"cannot be read as CSV: {error}")
+        issues.error(f"{label}, row {above + reader.line_num}", f"cannot be read as CSV: {error}")
         return None
     if ragged:
         line, count = ragged[0]
@@ -174,14 +213,52 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
         else:
             issues.error(label, "no rows below the header")
         return None
-    if all(_float(cell) is not None for cell in header):
+    if _is_data(header):
+        fields = len(comments[-1].split(delimiter)) if comments else 0
+        remedy = (
+            f"remove the {COMMENT} in front of the names in row {above}"
+            if fields == len(header)
+            else "put a header such as t,y1,y2 above them"
+        )
         issues.error(
-            f"{label}, row 1",
+            f"{label}, row {above + 1}",
             f"expected the names of the columns, got the numbers {shown(', '.join(header))[1:-1]}; "
-            "put a header such as t,y1,y2 above them",
+            f"{remedy}",
         )
         return None
+    odd = next((name for name in header if has_controls(name)), None)
+    if odd is not None:
+        issues.error(
+            f"{label}, row {above + 1}",
+            f"the name {shown(odd)} has a control character, which a terminal obeys; remove it",
+        )
+        return None
+    if delimiter != ",":
+        _take_decimal_commas(cells)
     return _Rows(header, cells, lines) if cells else None
+
+
+def _take_decimal_commas(rows: Sequence[list[str]]) -> None:
+    """Write decimal points for decimal commas, where the commas can mean nothing else.
+
+    They may separate thousands where there are points as well, or where three digits follow each.
+    """
+    texts = [cell.strip() for row in rows for cell in row]
+    commas = [text for text in texts if _DECIMAL_COMMA.match(text)]
+    if all(_THOUSANDS.match(text) for text in commas):
+        return
+    if any("." in text and _FLOAT.match(text) for text in texts):
+        return
+    for row in rows:
+        row[:] = [c.replace(",", ".") if _DECIMAL_COMMA.match(c.strip()) else c for c in row]
+
+
+def _is_data(header: Sequence[str]) -> bool:
+    """Return whether what should be names are numbers, and cells that hold nothing."""
+    bare = [cell.strip() for cell in header]
+    numbers = [_float(cell) is not None for cell in bare]
+    nothing = [not c or c == "." or c.casefold() in NOT_MEASURED for c in bare]
+    return any(numbers) and all(a or b for a, b in zip(numbers, nothing, strict=True))
 
 
 def _numbers(
@@ -200,7 +277,9 @@ def _numbers(
     except ValueError:
         return _carefully(cells, lines, place, issues, infinite)
     # float() takes nan, inf and 1_000 too; they deserve a word.
-    plain = np.isfinite(values).sum() + sum(not c for c in cells) == len(cells)
+    with np.errstate(invalid="ignore"):
+        usual = np.abs(values) <= LARGEST
+    plain = usual.sum() + sum(not c for c in cells) == len(cells)
     if not plain or "_" in "".join(cells):
         return _carefully(cells, lines, place, issues, infinite)
     return values
@@ -217,10 +296,13 @@ def _carefully(
     values = np.full(len(cells), math.nan)
     wrong: list[int] = []
     named: list[int] = []
+    large: list[int] = []
     for i, cell in enumerate(cells):
         bare = cell.strip()
         number = _float(bare)
-        if number is not None:
+        if number is not None and abs(number) > LARGEST:
+            large.append(i)
+        elif number is not None:
             values[i] = number
         elif infinite and bare.lstrip("+").casefold() in INFINITE:
             values[i] = math.inf
@@ -232,7 +314,12 @@ def _carefully(
         first = cells[wrong[0]].strip()
         issues.error(
             f"{place}, row {lines[wrong[0]]}",
-            f"{shown(first)} is not a number{_and_more(len(wrong), 'row')}; {_remedy(first)}",
+            f"{shown(first)} is not a number{_and_more(len(wrong), 'row')}; {remedy(first)}",
+        )
+    if large:
+        issues.error(
+            f"{place}, row {lines[large[0]]}",
+            f"{too_large(float(cells[large[0]]))}{_and_more(len(large), 'row')}",
         )
     if named:
         issues.warn(
@@ -256,9 +343,16 @@ def _check_times(cells: Sequence[str], lines: Sequence[int], place: str, issues:
         )
 
 
-def _remedy(cell: str) -> str:
+def remedy(cell: str) -> str:
+    """Return what to write instead of a text in a column of numbers."""
     if _DECIMAL_COMMA.match(cell):
         return f"write a decimal point: {cell.replace(',', '.')}"
+    if _FLOAT.match(cell):
+        return f"it is beyond {LARGEST:g}: correct it, or choose another unit"
+    if _THOUSANDS.match(cell):
+        return f"write it without separators of thousands: {cell.replace(',', '')}"
+    if _DATE.match(cell):
+        return "give times as numbers, such as the hours since the first one"
     if cell.startswith(("<", ">")):
         return "leave a value beyond the limits of detection empty"
     if _NUMBER_AND_MORE.match(cell):
@@ -285,15 +379,3 @@ def _fields(count: int) -> str:
 
 def _and_more(count: int, what: str) -> str:
     return "" if count == 1 else f" (and {count - 1} more {what}{'s' * (count > 2)})"
-
-
-def _folder(path: Path) -> str:
-    return str(path.parent.absolute())
-
-
-def _similar(path: Path) -> str:
-    try:
-        names = [p.name for p in path.parent.iterdir()]
-    except OSError:
-        return ""
-    return did_you_mean(path.name, names)

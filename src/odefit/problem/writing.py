@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from odefit.problem.columns import as_table, numeric_column, used_columns
-from odefit.problem.experiment import Event, Experiment
+from odefit.problem.experiment import Cycle, Event, Experiment
 from odefit.problem.expressions import TIME, Expression
 from odefit.problem.issues import Issues
 from odefit.problem.model import Model
@@ -37,6 +37,7 @@ def problem_to_mapping(problem: Problem) -> dict[str, Any]:
         "parameters": {k: _parameter(v) for k, v in problem.parameters.items()},
         "initial": {k: _value(v) for k, v in problem.initial.items()},
         "noise": {k: _noise(v) for k, v in problem.noise.items()},
+        "units": dict(problem.units),
     }
     texts = {
         "name": problem.name,
@@ -90,7 +91,13 @@ def _experiment(experiment: Experiment, model: Model) -> dict[str, Any]:
         table["initial"] = _expressions(experiment.initial)
     if experiment.constants:
         table["constants"] = _expressions(experiment.constants)
-    if experiment.steady_state:
+    if isinstance(experiment.steady_state, Cycle):
+        cycle = experiment.steady_state
+        table["steady_state"] = {
+            "period": cycle.period,
+            "event": [_event(event) for event in cycle.events],
+        }
+    elif experiment.steady_state:
         table["steady_state"] = True
     if experiment.events:
         table["event"] = [_event(event) for event in experiment.events]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -76,6 +77,8 @@ class Comparison:
         The criterion less the lowest one, and the weights of Akaike, shape (m,).
     tests
         Tests of nested models.
+    remarks
+        A sentence for each pair of nested models that no test can tell apart.
     """
 
     names: tuple[str, ...]
@@ -84,6 +87,7 @@ class Comparison:
     differences: Array
     weights: Array
     tests: tuple[NestedTest, ...]
+    remarks: tuple[str, ...] = ()
 
     @property
     def table(self) -> pd.DataFrame:
@@ -122,7 +126,7 @@ class Comparison:
             for row in rows
         ]
         lines.append(f"Differences and weights are of {self.criterion}.")
-        return "\n".join([*lines, *(t.sentence for t in self.tests)])
+        return "\n".join([*lines, *(t.sentence for t in self.tests), *self.remarks])
 
 
 def compare(
@@ -177,13 +181,20 @@ def compare(
     differences = np.where(values == values.min(), 0.0, values - values.min())
     weights = np.exp(-0.5 * differences)
     order = sorted(range(len(results)), key=lambda i: criteria[i].parameters)
-    tests = [
-        _test(shown[i], shown[j], results[i], results[j])
-        for a, i in enumerate(order)
-        for j in order[a + 1 :]
-        if criteria[i].parameters < criteria[j].parameters
-        and (_nested(results[i].problem, results[j].problem) if nested is None else nested)
-    ]
+    tests, remarks = [], []
+    for i, j in itertools.combinations(order, 2):
+        if criteria[i].parameters < criteria[j].parameters:
+            if _are_nested(results[i], results[j], nested):
+                tests.append(_test(shown[i], shown[j], results[i], results[j]))
+            continue
+        few, many = sorted((i, j), key=lambda k: len(results[k].problem.unknowns))
+        fewer, more = len(results[few].problem.unknowns), len(results[many].problem.unknowns)
+        if fewer < more and _are_nested(results[few], results[many], nested):
+            remarks.append(
+                f"{shown[many]} is not tested against {shown[few]}: of its "
+                f"{more} unknowns the data determine as many as of the {fewer} of "
+                f"{shown[few]}; the others are at bounds or undetermined."
+            )
     return Comparison(
         tuple(shown),
         tuple(results),
@@ -191,7 +202,12 @@ def compare(
         differences,
         weights / weights.sum(),
         tuple(tests),
+        tuple(remarks),
     )
+
+
+def _are_nested(smaller: ResultData, larger: ResultData, nested: bool | None) -> bool:
+    return _nested(smaller.problem, larger.problem) if nested is None else nested
 
 
 def _same_data(one: Problem, other: Problem) -> bool:

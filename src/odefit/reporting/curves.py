@@ -9,7 +9,7 @@ import numpy as np
 
 from odefit.assessment.prediction import Band, BandSource
 from odefit.problem.algebras import NUMPY
-from odefit.problem.arrays import Array, IntArray
+from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition, Series
 from odefit.problem.expressions import TIME, Expression
@@ -22,6 +22,15 @@ from odefit.simulation.other_integrations import able_to_integrate
 
 LINE_POINTS = 240
 """Number of points of a smooth line: finer than a panel's pixels need."""
+
+FEWEST_SUMS = 5
+"""Number of measurements from which those of a sum that is set back to zero make a line."""
+
+SHARE_SET_BACK = 0.8
+"""Share of the measurements at which a sum is set back from which it is drawn as a series."""
+
+SET_BACK = 1e-6
+"""Part of the value before an event up to which the value after it counts as zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,20 +164,23 @@ def _condition_curves(
             sds = standard_deviations(problem, condition, name, result.best.vector, at_data)
         elif series.sds is not None:
             sds = series.sds
+        drawn = np.ones(len(grid), dtype=bool)
+        if name in model:
+            drawn = read_off(grid, model[name], condition, series)
         yield Curve(
             experiment=condition.name,
             observable=name,
             times=placed(condition.times[series.rows], infinity),
             measured=series.values,
             spread=None if sds is None else ends(series.values, sds, noise.transform),
-            model_times=placed(grid, infinity) if name in model else np.zeros(0),
-            model=model.get(name, np.zeros(0)),
+            model_times=placed(grid, infinity)[drawn] if name in model else np.zeros(0),
+            model=model[name][drawn] if name in model else np.zeros(0),
             failure=failure,
             events=events,
             transform=noise.transform,
             log_time=log_time,
             time_unit=problem.time_unit,
-            band=_placed_band(by_name.get(name), infinity),
+            band=_placed_band(by_name.get(name), infinity, drawn),
             censored=series.censored,
             infinity=infinity,
         )
@@ -192,8 +204,49 @@ def placed(times: Array, infinity: float | None) -> Array:
     return times if infinity is None else np.where(np.isinf(times), infinity, times)
 
 
-def _placed_band(band: Band | None, infinity: float | None) -> Band | None:
-    return None if band is None else replace(band, times=placed(band.times, infinity))
+def read_off(times: Array, values: Array, condition: Condition, series: Series) -> BoolArray:
+    """Return at which times a line shows what was measured, shape (n,).
+
+    These are all times, but for a sum that is set back to zero where it is measured, as new cases
+    of a day are. Between these times such a sum is nothing that was counted: the line leads from
+    one of its ends to the next.
+
+    Parameters
+    ----------
+    times, values
+        The times of a smooth line, increasing, as :func:`fine_times` returns them, and its values,
+        shape (n,).
+    condition, series
+        The experiment, and the measurements of the observable.
+    """
+    everywhere = np.ones(len(times), dtype=bool)
+    at = np.unique([time for time, _ in condition.events])
+    measured = np.unique(condition.times[series.rows])
+    measured = measured[measured > condition.t0]
+    if len(at) == 0 or len(measured) < FEWEST_SUMS:
+        return everywhere
+    place = np.searchsorted(times, at)
+    at, place = at[place < len(times) - 1], place[place < len(times) - 1]
+    before, after = np.abs(values[place]), np.abs(values[place + 1])
+    back = at[(times[place] == at) & (after <= SET_BACK * before) & (before > 0)]
+    # At the end, nothing is seen of the event.
+    ends = np.append(back, measured[-1]) if len(back) else back
+    if np.isin(measured, ends).mean() < SHARE_SET_BACK:
+        return everywhere
+    return np.isin(times, ends) | np.isinf(times)
+
+
+def _placed_band(band: Band | None, infinity: float | None, drawn: BoolArray) -> Band | None:
+    if band is None:
+        return None
+    return replace(
+        band,
+        times=placed(band.times, infinity)[drawn],
+        values=band.values[drawn],
+        errors=band.errors[drawn],
+        confidence=band.confidence[:, drawn],
+        prediction=band.prediction[:, drawn],
+    )
 
 
 def spreads_over_decades(times: Array) -> bool:
@@ -264,6 +317,14 @@ def standard_deviations(
     known = known_sds(noise, series)
     if known is not None:
         return known
+    if series.sds is not None:
+        rest = {**condition.series, observable: replace(series, sds=None)}
+        of_noise = standard_deviations(
+            problem, replace(condition, series=rest), observable, vector, predicted
+        )
+        if of_noise is None:
+            return None
+        return np.where(np.isnan(series.sds), of_noise, series.sds)
     if not isinstance(noise.spread, Expression):
         unknown = dict(zip(problem.keys, vector, strict=True)).get(noise.unknown(observable))
         return None if unknown is None else _of_spread(noise, series, unknown)

@@ -16,16 +16,21 @@ from odefit.assessment.identifiability import (
     Identifiability,
     local_identifiability,
 )
+from odefit.problem.errors import counted
+from odefit.problem.packages import installed
 from odefit.problem.parameters import Parameter, Unknown
 from odefit.problem.problem import Problem
 from odefit.problem.start_ranges import Range, ranges
+from odefit.problem.unit_check import check_units, has_units
 from odefit.reporting.equations import (
     PLAIN,
+    conserved_lines,
     initial_lines,
     input_lines,
     noise_words,
     ode_lines,
     special_words,
+    written_lines,
 )
 from odefit.reporting.numbers import percent, significant
 from odefit.reporting.sentences import data_sentence, some
@@ -34,11 +39,17 @@ from odefit.simulation import ForwardMap
 from odefit.structure.identifiability import structural_identifiability
 from odefit.structure.structural_identifiability import StructuralIdentifiability
 
+UNITS_UNCHECKED = (
+    "They were not checked: that needs the package pint; install it with "
+    "'pip install odefit[units]'."
+)
+"""What is said of units where Pint is missing."""
+
 MAX_ROWS = 60
 """Largest number of rows of the table of experiments."""
 
 COUNT_TIME_LIMIT = 20.0
-"""Time limit, in seconds, of the count of structural solutions."""
+"""Time limit, in seconds, of the analysis of the equations."""
 
 
 def print_description(problem: Problem, seed: int = 0, console: Console | None = None) -> None:
@@ -52,7 +63,14 @@ def print_description(problem: Problem, seed: int = 0, console: Console | None =
     console = console or Console()
     for part in _described(problem, console):
         console.print(part, highlight=False)
-    structure = structural_identifiability(problem, time_limit=COUNT_TIME_LIMIT, seed=seed)
+    with console.status("looking at the equations ...") as status:
+        # A terminal alone shows this line, and what is known while the solutions are counted.
+        structure = structural_identifiability(
+            problem,
+            time_limit=COUNT_TIME_LIMIT,
+            seed=seed,
+            report=lambda found: status.update(f"{found.finding} Counting solutions ..."),
+        )
     for part in _structure(problem, structure, console):
         console.print(part, highlight=False)
     forward = ForwardMap(problem)
@@ -68,7 +86,10 @@ def _described(problem: Problem, console: Console) -> Iterator[RenderableType]:
         yield Text(problem.description)
     yield Text(_counts(problem))
     yield Text(data_sentence(problem))
+    yield from _section("Written as", _lines(written_lines(problem)))
     yield from _section("Equations", _lines(ode_lines(problem)))
+    by = "reactions" if problem.given.notation.conserved else "equations"
+    yield from _section(f"Conserved by the {by}", _lines(conserved_lines(problem)))
     yield from _section("Initial values", _lines(initial_lines(problem)))
     yield from _section(
         "Constants and inputs", _lines([*_constants(problem), *input_lines(problem)])
@@ -77,8 +98,18 @@ def _described(problem: Problem, console: Console) -> Iterator[RenderableType]:
     yield from _section("Unknowns", _unknowns(problem, console))
     yield from _section("Held fixed", _lines(_fixed(problem)))
     yield from _section("Experiments", _experiments(problem, console))
+    yield from _section("Units", [bulleted(Text(line)) for line in _units(problem)])
     yield from _section("Read from another format", [bulleted(Text(n)) for n in problem.notes])
     yield from _section("Please note", [bulleted(Text(w)) for w in problem.warnings])
+
+
+def _units(problem: Problem) -> list[str]:
+    """Return what the units say; without Pint one sentence, if a section of units is given."""
+    if not has_units(problem):
+        return []
+    if not installed("pint"):
+        return [UNITS_UNCHECKED] if problem.units else []
+    return check_units(problem).lines()
 
 
 def _section(title: str, parts: Iterable[RenderableType]) -> Iterator[RenderableType]:
@@ -258,15 +289,16 @@ def _structure(
     if not problem.unknowns:
         return
     parts: list[RenderableType] = []
-    if any(str(u) != "globally" for u in found.unknowns):
+    several = any(u.remark or (u.values or 1) > 1 for u in found.unknowns)
+    if several or len({u.status for u in found.unknowns}) > 1:
         rows = [[u.key, str(u)] for u in found.unknowns]
         parts += _rows(["", "identifiable"], rows, [], console)
     parts += [bulleted(Text(line)) for line in found.lines()]
-    if not found.reason and found.solutions is None:
+    if found.unfinished:
         parts.append(
             bulleted(
                 Text(
-                    f"The count was given up after {COUNT_TIME_LIMIT:g} s; in Python, "
+                    f"The time limit was {COUNT_TIME_LIMIT:g} s; in Python, "
                     "odefit.identifiability(problem, time_limit=None) takes its time."
                 )
             )
@@ -322,7 +354,8 @@ def _integration(problem: Problem, forward: ForwardMap, found: Identifiability) 
 def _determined(problem: Problem, found: Identifiability) -> Iterator[str]:
     if problem.size < len(problem.unknowns):
         yield (
-            f"{problem.size} measured values cannot determine {len(problem.unknowns)} unknowns: "
+            f"{counted(problem.size, 'measured value')} cannot determine "
+            f"{counted(len(problem.unknowns), 'unknown')}: "
             "fix some, give priors, or add data."
         )
     yield found.sentence
@@ -351,7 +384,8 @@ def _determined(problem: Problem, found: Identifiability) -> Iterator[str]:
         yield f"Held by the prior alone: {', '.join(helped)}."
     if found.weak:
         noise = (
-            f"noise of {percent(ASSUMED_NOISE)} of the largest value (the problem gives none)"
+            f"noise of {percent(ASSUMED_NOISE)} of the largest value (the "
+            "problem gives no standard deviation)"
             if found.assumed_noise
             else "the noise that the problem gives"
         )

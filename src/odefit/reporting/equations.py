@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from odefit.enclosure.conserved_sums import conserved_sums, in_words
 from odefit.problem.experiment import Experiment
 from odefit.problem.expressions import Expression, as_expression
 from odefit.problem.noise import Noise
@@ -172,6 +173,26 @@ def ode_lines(problem: Problem) -> Iterator[str]:
         yield f"d{state}/dt = {expression.text}"
     for expression in problem.given.algebraic.values():
         yield f"0 = {expression.text}"
+
+
+def written_lines(problem: Problem) -> Iterator[str]:
+    """Yield what the equations were written out from, as it was given."""
+    for section, table in problem.given.notation.written.items():
+        sign = " =" if section in ("functions", "definitions") else ":"
+        for name, text in table.items():
+            yield f"{name}{sign} {text}"
+
+
+def conserved_lines(problem: Problem) -> Iterator[str]:
+    """Yield the sums of states that reactions, or differential equations, leave as they are."""
+    given = problem.given.notation.conserved
+    sums = [(t.text, t.names) for t in given] or [
+        (in_words(w), frozenset(w)) for w in conserved_sums(problem.given)
+    ]
+    changed = {name for c in problem.conditions for assign in c.assignments for name in assign}
+    for text, names in sums:
+        between = ", but for events" if names & changed else ""
+        yield f"{text} stays what it is at t0{between}"
 
 
 def initial_lines(problem: Problem) -> Iterator[str]:

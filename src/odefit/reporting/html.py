@@ -115,7 +115,7 @@ def environment() -> Environment:
         "data_sentence": sentences.data_sentence,
         "drawing": drawing,
         "findings": sentences.findings,
-        "fit_curves": _curves,
+        "fit_curves": report_curves,
         "fit_panels": _fit_panels,
         "most_rows": MAX_ROWS,
         "no_number": NO_NUMBER,
@@ -202,7 +202,7 @@ def report_values(result: ResultData) -> dict[str, Any]:
         "profile_cost": "" if result.profiles is None else cost_sentence(result.profiles),
         "facts": _facts(result),
         "plots": PLOTS,
-        "has_correlation": _has_correlation(result),
+        "has_correlation": has_correlation(result),
         "ending_rows": _ending_rows(sentences.endings(result.starts)),
         "solutions": _solutions(result, symbols),
         "route_rows": _route_rows(result),
@@ -224,7 +224,10 @@ def _facts(result: ResultData) -> list[tuple[str, str]]:
         best = result.best
         facts.append((_title(result.measure), number(result.value_of(best), 7)))
         if best.log_likelihood is not None:
-            facts.append(("Weighted sum of squares", number(best.objective, 7)))
+            if sentences.squares_say_nothing(problem):
+                facts.append(("Log-likelihood", number(best.log_likelihood, 7)))
+            else:
+                facts.append(("Weighted sum of squares", number(best.objective, 7)))
         goodness = result.goodness
         if goodness is not None and math.isfinite(goodness.reduced_chi_square):
             facts.append(("Reduced chi-square", number(goodness.reduced_chi_square, 4)))
@@ -245,7 +248,7 @@ def _finite(value: float) -> Markup:
     return number(value, 7) if math.isfinite(value) else NO_NUMBER
 
 
-def _curves(result: ResultData) -> list[Curve]:
+def report_curves(result: ResultData) -> list[Curve]:
     """Return the curves of the fit, with linear bands where there are any."""
     bands, level = None, 0.95
     if result.solutions and result.uncertainty is not None:
@@ -283,10 +286,11 @@ def _residual_groups(result: ResultData) -> list[dict[str, Any]]:
     return found
 
 
-def _has_correlation(result: ResultData) -> bool:
-    return result.uncertainty is not None and bool(
-        np.isfinite(result.uncertainty.correlation).any()
-    )
+def has_correlation(result: ResultData) -> bool:
+    """Return whether two estimates or more have a standard error, so that they correlate."""
+    if result.uncertainty is None:
+        return False
+    return int(np.isfinite(np.diagonal(result.uncertainty.correlation)).sum()) > 1
 
 
 def _ending_rows(endings: Sequence[sentences.Ending]) -> list[tuple[str, int, str]]:

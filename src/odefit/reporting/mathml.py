@@ -318,5 +318,5 @@ def _integer(value: int) -> Markup:
 
 def _function_name(function: str) -> Markup:
     if function == "log10":
-        return element("msub", element("mi", "log"), element("mn", "10"))
+        return element("msub", element("mi", "log", mathvariant="normal"), element("mn", "10"))
     return element("mi", _CALLED.get(function, function), mathvariant="normal")

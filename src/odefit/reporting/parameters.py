@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from odefit.assessment.parts import Uncertainty
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Kind = Literal["parameter", "initial", "noise"]
+
+LONGEST_RUN = 5
+"""More known initial values of one size below each other are one line."""
 
 MISSING = math.nan
 """The value of a number that is missing."""
@@ -69,7 +73,7 @@ class Row:
     @property
     def rse_shown(self) -> str:
         """The relative standard error in per cent as a text; empty where there is none."""
-        return significant(self.rse, 2)
+        return significant(self.rse, 2, keep_zeros=True)
 
     @property
     def shown(self) -> tuple[str, str, str, str]:
@@ -104,6 +108,27 @@ def parameter_rows(result: ResultData) -> list[Row]:
         else:
             rows.append(_unknown_row(unknown, value, result.uncertainty))
     return rows
+
+
+def shortened(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of a printed table, long runs of the same known initial value as one.
+
+    A chain of thirty states that begin at zero has thirty such rows.
+    """
+
+    def same(numbered: tuple[int, Row]) -> tuple[object, ...]:
+        number, row = numbered
+        alike = row.kind == "initial" and row.flag == "known"
+        return (row.estimate, row.unit) if alike else (number,)
+
+    found: list[Row] = []
+    for key, group in itertools.groupby(enumerate(rows), same):
+        run = [row for _, row in group]
+        if len(key) == 1 or len(run) <= LONGEST_RUN:
+            found += run
+        else:
+            found.append(replace(run[0], key=f"{run[0].key} ... {run[-1].key}"))
+    return found
 
 
 def interval_level(result: ResultData) -> str:
@@ -219,7 +244,8 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
             else "the interval could not be computed"
         )
     if not note and unknown.key in uncertainty.corrected_noise:
-        corrected = significant(uncertainty.corrected_noise[unknown.key], 4)
+        decade = decade_for(value, std_error)  # with the digits of the estimate beside it
+        corrected = to_decade(uncertainty.corrected_noise[unknown.key], decade)
         note = f"{corrected} when corrected for the unknowns that were fitted"
     return _row(
         unknown,

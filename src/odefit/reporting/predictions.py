@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from odefit.assessment.bootstrap import Bootstrap
 from odefit.assessment.posterior import Posterior
-from odefit.assessment.prediction import BandSource, LinearBands, SampledBands
+from odefit.assessment.prediction import Band, BandSource, LinearBands, SampledBands
 from odefit.assessment.profile_bands import ProfileBands
 from odefit.problem.arrays import Array
 from odefit.problem.columns import as_table, numeric_column
+from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError, one_of, shown
 from odefit.problem.expressions import TIME
 from odefit.problem.issues import Issues
 from odefit.problem.option_checks import check_level
 from odefit.problem.problem import Problem
+from odefit.reporting.numbers import significant
+from odefit.reporting.sentences import some
 from odefit.result_data import ResultData
 from odefit.simulation import Failure
 from odefit.simulation.other_integrations import able_to_integrate
@@ -99,11 +102,71 @@ def prediction_table(
     table = pd.concat(parts, ignore_index=True)
     table.attrs["level"] = level
     table.attrs["experiment"] = condition.name
+    table.attrs["notes"] = [
+        *beyond_the_data(result.problem, condition, float(wanted.max(initial=-np.inf))),
+        *cut_bands(bands),
+    ]
     return table
 
 
+def beyond_the_data(problem: Problem, condition: Condition, end: float) -> Iterator[str]:
+    """Yield what of an experiment has ended before the last time of a prediction.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    condition
+        The experiment.
+    end
+        The last time.
+    """
+    for name, given in condition.inputs.items():
+        if given.times[-1] < end:
+            yield (
+                f"the input {name} is known until t = {given.times[-1]:g}; its last value, "
+                f"{given.values[-1]:g}, is used after"
+            )
+    if not condition.end < end:
+        return
+    repeated: dict[tuple[str, ...], list[float]] = {}
+    for time, assign in condition.events:
+        what = tuple(f"{name} becomes {value.text}" for name, value in assign.items())
+        repeated.setdefault(what, []).append(time)
+    for what, times in repeated.items():
+        steps = np.diff(times)
+        if len(steps) == 0 or not np.allclose(steps, steps[0], rtol=1e-9, atol=0.0):
+            continue
+        if times[-1] + steps[0] <= end:
+            last = significant(times[-1])
+            yield (
+                f'experiment "{condition.name}": the event that is repeated every '
+                f"{significant(steps[0])} ({', '.join(what)}) happens last at t = {last}, and not "
+                f"again up to t = {significant(end)}; raise its 'until', or add its times, if it "
+                "goes on"
+            )
+
+
+def cut_bands(bands: Sequence[Band]) -> Iterator[str]:
+    """Yield the sentence that bands end at zero, if some do."""
+    cut = [band.name for band in bands if band.cut]
+    if cut:
+        yield (
+            f"the linear confidence bands of {some(cut)} reached below zero, where the equations "
+            "let nothing be, and are cut there; by profiles or samples they are not linear"
+        )
+
+
 def _times(times: Any) -> Array:
-    return np.unique(np.atleast_1d(np.asarray(times, dtype=float)))
+    """Return the times of a prediction, increasing and none twice."""
+    expected = "expected a number or a list of numbers, such as [0, 5, 10]"
+    try:
+        found = np.atleast_1d(np.asarray(times, dtype=float))
+    except (TypeError, ValueError):
+        raise InputError(f"times: {expected}, got {shown(times)}") from None
+    if found.ndim != 1 or not len(found) or np.isnan(found).any():
+        raise InputError(f"times: {expected}, got {shown(times)}")
+    return np.unique(found)
 
 
 def validation_series(

@@ -7,6 +7,7 @@ import time
 from types import TracebackType
 
 from odefit.methods.control import Progress
+from odefit.problem.errors import counted
 
 
 class TerminalProgress:
@@ -21,13 +22,13 @@ class TerminalProgress:
 
     def __call__(self, progress: Progress) -> None:
         """Show `progress`."""
-        parts = [f"{progress.done} {progress.unit}{'s' * (progress.done != 1)}", progress.message]
+        parts = [f"{counted(progress.done, progress.unit)}", progress.message]
         if progress.failed:
             parts.append(f"{progress.failed} failed")
         if math.isfinite(progress.best):
             parts.append(f"lowest {progress.measure} {progress.best:.6g}")
             if progress.hits:
-                parts.append(f"reached {progress.hits} time{'s' * (progress.hits != 1)}")
+                parts.append(f"reached {counted(progress.hits, 'time')}")
         parts.append(f"{time.perf_counter() - self._began:.0f} s")
         self._status.update(", ".join(parts))
 

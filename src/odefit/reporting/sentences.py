@@ -11,6 +11,8 @@ from typing import Literal
 
 from odefit.assessment.discretised import rounded_down
 from odefit.methods.estimate import Route, Start, Status
+from odefit.problem.errors import counted
+from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.reporting.numbers import percent, significant
 from odefit.result_data import ResultData
@@ -266,7 +268,7 @@ def starts_sentence(starts: Sequence[Start]) -> str:
     if len(starts) == 1:
         return f"1 start: {starts[0].status.value}."
     parts = ", ".join(f"{count} {status}" for status, count in counts.most_common())
-    return f"{len(starts)} starts: {parts}."
+    return f"{counted(len(starts), 'start')}: {parts}."
 
 
 def weighted(problem: Problem) -> bool:
@@ -279,6 +281,24 @@ def weighted(problem: Problem) -> bool:
 def objective_name(problem: Problem) -> str:
     """Return what the objective is, in words."""
     return "weighted sum of squared residuals" if weighted(problem) else "sum of squared residuals"
+
+
+def squares_say_nothing(problem: Problem) -> bool:
+    """Return whether all noise is estimated by standard deviations of its own.
+
+    Then the weighted squares of the residuals add up to the number of values at every optimum.
+    """
+    measured = [(name, s) for c in problem.conditions for name, s in c.series.items()]
+    limits = any(
+        n.lower_limit is not None or n.upper_limit is not None for n in problem.noise.values()
+    )
+    noise = [problem.noise.get(name, Noise()) for name, _ in measured]
+    plain = all(
+        n.sd == "estimate" and n.distribution in (None, "normal", "log-normal") and n.loss is None
+        for n in noise
+    )
+    own = any(s.sds is not None or s.censored is not None for _, s in measured)
+    return bool(measured) and plain and not own and not limits and not problem.priors
 
 
 def data_sentence(problem: Problem) -> str:
@@ -297,10 +317,6 @@ def data_sentence(problem: Problem) -> str:
     )
     span += infinite if span else ", at the steady state" if infinite else ""
     return (
-        f"{_count(problem.size, 'measured value')} of {_count(len(observed), 'observable')} "
-        f"in {_count(len(problem.conditions), 'experiment')}{span}."
+        f"{counted(problem.size, 'measured value')} of {counted(len(observed), 'observable')} "
+        f"in {counted(len(problem.conditions), 'experiment')}{span}."
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

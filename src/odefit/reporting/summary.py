@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from odefit.problem.arrays import Array
 from odefit.problem.packages import require
+from odefit.problem.problem import Problem
 from odefit.result_data import ResultData
 from odefit.simulation import Failure, residual_table
+from odefit.simulation.nodes import Nodes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,14 +63,38 @@ def residual_frame(result: ResultData) -> pd.DataFrame:
     RuntimeError
         The simulation fails; the message says when and why.
     """
+    plain = result.log_likelihood is None and result.uncertainty is not None
+    scale = math.sqrt(result.uncertainty.variance) if plain and result.uncertainty else 1.0
+    return residuals_at(result.problem, result.best.vector, result.best.nodes, scale)
+
+
+def residuals_at(
+    problem: Problem, vector: Array, nodes: Nodes | None = None, scale: float = 1.0
+) -> pd.DataFrame:
+    """Return a row for each measurement, see :func:`residual_frame`, at any values of the unknowns.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    vector
+        The unknowns in natural units, shape (n,).
+    nodes
+        The shooting nodes of an answer that has some.
+    scale
+        The standard deviation of plain least squares, where it is known.
+
+    Raises
+    ------
+    RuntimeError
+        The simulation fails; the message says when and why.
+    """
     require("pandas")
     import pandas as pd
 
-    found = residual_table(result.problem, result.best.vector, result.best.nodes)
+    found = residual_table(problem, vector, nodes)
     if isinstance(found, Failure):
         raise RuntimeError(f"the simulation fails: {found}")  # noqa: TRY004 - no wrong type
-    plain = result.log_likelihood is None and result.uncertainty is not None
-    scale = math.sqrt(result.uncertainty.variance) if plain and result.uncertainty else 1.0
     parts = [
         pd.DataFrame(
             {

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
-from odefit.reporting.figures.style import BAD, DATA, GRID, INK, MODEL, MUTED, Plot, plain_style
+from odefit.reporting.figures.style import BAD, DATA, GRID, INK, MODEL, MUTED, save_outlines
 
 COLOURS = {
     INK: "var(--ink)",
@@ -55,16 +56,15 @@ class Drawing:
     content: Markup
 
 
-def drawing(figure: Plot, prefix: str, title: str, description: str = "") -> Drawing:
+def drawing(figure: Figure, prefix: str, title: str, description: str = "") -> Drawing:
     """Return `figure` as SVG with ids, colours and numbers made fit for a page of many."""
     buffer = io.BytesIO()
-    with plain_style():
-        figure.savefig(
-            buffer,
-            format="svg",
-            transparent=True,
-            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
-        )
+    save_outlines(
+        figure,
+        buffer,
+        transparent=True,
+        metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
+    )
     root = ElementTree.fromstring(buffer.getvalue())
     width, height = (
         round(float(root.attrib[side].removesuffix("pt")) * PIXELS_PER_POINT, 1)

@@ -13,14 +13,16 @@ from rich.table import Table
 from rich.text import Text
 
 from odefit.methods.estimate import Route
+from odefit.problem.errors import counted
 from odefit.reporting.numbers import duration, significant
-from odefit.reporting.parameters import Row, interval_level, parameter_rows
+from odefit.reporting.parameters import Row, interval_level, parameter_rows, shortened
 from odefit.reporting.sentences import (
     data_sentence,
     findings,
     lack_of_fit,
     objective_name,
     sentence,
+    squares_say_nothing,
     starts_sentence,
     taken_routes,
     verdict,
@@ -38,7 +40,7 @@ TEXT_WIDTH = 88
 
 
 def print_result(result: ResultData, console: Console | None = None) -> None:
-    """Print `result` to `console` (standard output).
+    """Print `result` to `console` (standard output), all but its notes.
 
     Colours and lines are left out where the output is no terminal, or cannot show them.
     """
@@ -47,11 +49,19 @@ def print_result(result: ResultData, console: Console | None = None) -> None:
         console.print(part, highlight=False)
 
 
+def print_notes(result: ResultData, console: Console | None = None) -> None:
+    """Print what is to be known of `result` besides, if anything, to `console` (standard error)."""
+    console = console or Console(stderr=True)
+    for part in _notice(result):
+        console.print(part, highlight=False)
+
+
 def result_text(result: ResultData, width: int = TEXT_WIDTH) -> str:
     """Return `result` as plain text of at most `width` columns."""
     buffer = io.StringIO()
     console = Console(file=buffer, width=width, color_system=None, force_terminal=False)
     print_result(result, console)
+    print_notes(result, console)
     lines = [line.rstrip() for line in buffer.getvalue().splitlines()]
     return "\n".join(lines).strip("\n")
 
@@ -75,7 +85,7 @@ def _parts(result: ResultData, width: int, ascii_only: bool) -> Iterator[Rendera
     # Every text of the user becomes a Text: in a string, rich would read [brackets] as markup.
     yield _header(result)
     yield Text("")
-    rows = parameter_rows(result)
+    rows = shortened(parameter_rows(result))
     if rows:
         yield _narrow(rows, result) if width < NARROW_WIDTH else _table(rows, result, ascii_only)
         notes = list(_notes(rows))
@@ -93,6 +103,9 @@ def _parts(result: ResultData, width: int, ascii_only: bool) -> Iterator[Rendera
             if width < NARROW_WIDTH
             else _routes(result, routes, ascii_only)
         )
+
+
+def _notice(result: ResultData) -> Iterator[RenderableType]:
     bad = lack_of_fit(result)
     warnings = [w for w in result.warnings if w != bad]  # which stands above the estimates
     if warnings:
@@ -122,6 +135,11 @@ def _value_line(result: ResultData) -> str:
     value = significant(result.value_of(result.best), 7)
     if result.log_likelihood is None:
         return f"Objective: {value} ({objective_name(result.problem)})"
+    if squares_say_nothing(result.problem):
+        return (
+            f"{result.measure}: {value} (log-likelihood: {significant(result.log_likelihood, 7)}; "
+            "weighted squares add up to the number of values where all noise is estimated)"
+        )
     squares = significant(result.best.objective, 5)
     return f"{result.measure}: {value} (weighted sum of squared residuals: {squares})"
 
@@ -226,8 +244,8 @@ def _narrow_routes(result: ResultData, routes: list[Route]) -> RenderableType:
         *(
             bulleted(
                 Text(
-                    f"{r.name}: {r.starts} starts, {r.hits} at the best, {result.measure} "
-                    f"{significant(result.value_of(r), 5)}, {duration(r.seconds)}"
+                    f"{r.name}: {counted(r.starts, 'start')}, {r.hits} at the best, "
+                    f"{result.measure} {significant(result.value_of(r), 5)}, {duration(r.seconds)}"
                 )
             )
             for r in routes

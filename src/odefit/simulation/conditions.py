@@ -23,6 +23,7 @@ from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines import Engines
 from odefit.simulation.failure import Failure
 from odefit.simulation.located_map import LocatedMap
+from odefit.simulation.periodic_state import PeriodicState
 from odefit.simulation.shared_map import SharedMap, Trunk
 from odefit.simulation.shared_segments import groups_with_equal_starts
 from odefit.simulation.trajectory import ConditionMap, Trajectory
@@ -141,7 +142,10 @@ class ConditionsMap:
             field, conditions, engines, sensitivities = self._arguments
             condition = conditions[number]
             made = LocatedMap if condition.located else ConditionMap
-            self._single[number] = made(field, condition, engines, sensitivities, known=self._known)
+            found = made(field, condition, engines, sensitivities, known=self._known)
+            if condition.repeated is not None:
+                found.propagation.periodic = PeriodicState(field, condition, engines)
+            self._single[number] = found
         return self._single[number]
 
     def __call__(

@@ -110,8 +110,10 @@ def _negative_binomial(m: Array, y: Array, a: Array) -> Terms:
         np.where(some, d * root, none),
         np.where(some, k / (m * (m + k) * root), 1 / ((1 + a * m) * none)),
         (m - y) / np.sqrt(variance),
-        -saturated,
-        gammaln(y + 1) - math.log(ROOT_TWO_PI),
+        # With the factorial, a constant: the sum would be huge without it, and stopping rules
+        # relative to the sum lax.
+        gammaln(y + 1) - math.log(ROOT_TWO_PI) - saturated,
+        np.zeros(len(m)),
         -_score(m, y, a),
         math.sqrt(0.5) * large / (1 + a * large),
     )

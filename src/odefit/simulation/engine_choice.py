@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -47,6 +48,11 @@ def import_problem(package: str) -> str:
 
 def missing_package(package: str) -> str:
     """Return in one sentence that a package is missing, why, and how to install it."""
+    if package == "heyoka" and sys.platform != "linux":
+        return (
+            "the package heyoka cannot be imported; pip has it for Linux alone, conda for other "
+            "systems: 'conda install -c conda-forge heyoka.py' in an environment of conda"
+        )
     return (
         f"the package {package} cannot be imported ({import_problem(package)}); install it with "
         f"'pip install {package}', on a version of Python that it is published for"

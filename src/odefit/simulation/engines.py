@@ -16,6 +16,7 @@ from typing import Literal
 
 from odefit.problem.errors import InputError
 from odefit.problem.vector_field import SensitivityPattern, StoppedField, VectorField
+from odefit.simulation.cut_off import REASON, cut_off
 from odefit.simulation.engine import (
     ABSOLUTE_OVER_RELATIVE,
     BatchIntegrator,
@@ -200,6 +201,8 @@ class Engines:
             The engine that was asked for cannot integrate such equations, or no engine that
             could is installed.
         """
+        if cut_off().reached:
+            return EngineFailure(segment.start, REASON), choice
         problem = segment, initial
         if self.setting == "local-linearization":
             engine = self._engine("local-linearization", field, pattern)

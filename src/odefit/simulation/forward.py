@@ -18,7 +18,9 @@ from odefit.problem.expressions import Expression
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
+from odefit.simulation.best_seen import best_seen
 from odefit.simulation.conditions import ConditionsMap, Elsewhere, UnitOutcome
+from odefit.simulation.cut_off import CutOffError, cut_off
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines import EngineName, Engines
 from odefit.simulation.failure import Failure
@@ -129,7 +131,7 @@ class ForwardMap:
             for name, series in condition.series.items()
         ]
         self.likelihood = any(
-            series.sds is None
+            not series.sds_given
             and (noise.spread == "estimate" or isinstance(noise.spread, Expression))
             for series, noise in measured
         )
@@ -307,7 +309,10 @@ class ForwardMap:
             sensitivities = not self.engines.states_alone(self.field, directions, outputs, choice)
         if self.nodes is None:
             maps = self._conditions if sensitivities else self._without_sensitivities
-            return maps(vector, choice)
+            outcome = maps(vector, choice)
+            if isinstance(outcome, Failure) and cut_off().reached and cut_off().raising:
+                raise CutOffError(outcome.reason)
+            return outcome
         found: list[Trajectory] = []
         for through_nodes in self._through_nodes:
             trajectory = through_nodes(vector, None, choice)
@@ -382,6 +387,9 @@ class ForwardMap:
             if information is not None:
                 information = np.concatenate([information, prior.information])
             squares += prior.squares
+        seen = best_seen()
+        if seen is not None and self.nodes is None:
+            seen.note(self.problem, vector, 0.5 * squares + log_sds, squares)
         return Evaluation(
             0.5 * squares + log_sds,
             residuals,
@@ -430,7 +438,7 @@ class ForwardMap:
             for name, series in condition.series.items():
                 noise = self.problem.noise.get(name, Noise())
                 estimated = None
-                if series.sds is None:
+                if not series.sds_given:
                     estimated = self._noise_index.get(noise.unknown(name))
                 with np.errstate(all="ignore"):
                     block = series_residuals(

@@ -14,7 +14,13 @@ import numpy as np
 
 from odefit.problem.arrays import Array, IntArray
 from odefit.problem.vector_field import SensitivityPattern, VectorField
-from odefit.simulation.engine import BatchFailure, BatchSolution, InitialValueProblems
+from odefit.simulation.cut_off import REASON, cut_off
+from odefit.simulation.engine import (
+    BatchFailure,
+    BatchSolution,
+    EngineFailure,
+    InitialValueProblems,
+)
 from odefit.simulation.heyoka_engine import (
     LANES,
     VariationalEquations,
@@ -66,6 +72,8 @@ class HeyokaBatchIntegrator:
             length = grids.shape[1] - 1
             found = np.empty((len(chosen), length + 1, *initial.shape))
             for k, (group, grid) in enumerate(zip(chosen, grids, strict=True)):
+                if cut_off().reached:
+                    return BatchFailure(int(group[0]), EngineFailure(float(grid[0, 0]), REASON))
                 if first > p:
                     pars[p:first] = polynomials[group].T
                 initial[:n] = problems.states[group].T

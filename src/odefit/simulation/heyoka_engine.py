@@ -27,6 +27,7 @@ import numpy as np
 from odefit.problem.arrays import Array, IntArray
 from odefit.problem.expressions import TIME
 from odefit.problem.vector_field import SensitivityPattern, VectorField
+from odefit.simulation.cut_off import REASON, cut_off
 from odefit.simulation.engine import EngineFailure, InitialState, SegmentSolution
 from odefit.simulation.segments import Segment, input_value
 from odefit.simulation.step_costs import DIRECTIONS_IN_LANES
@@ -34,9 +35,20 @@ from odefit.simulation.step_costs import DIRECTIONS_IN_LANES
 # Where a solution ends, the search for events warns of every polynomial that is not finite.
 hy.set_logger_level_error()
 
+COMPILED_IN_MEMORY = 32 * 2**20
+"""Bytes of compiled models that stay in memory; beyond that, heyoka lets go of those that were used
+least lately. All of them are on disk as well. A small model has about 0.3 MB, so that a process
+that fits thousands of models would feel heyoka's own limit of 2 GB as a leak."""
+
+hy.llvm_state.set_memcache_limit(min(COMPILED_IN_MEMORY, hy.llvm_state.get_memcache_limit()))
+
 LANES = 4
 """Problems, or shares of directions, that are integrated at once: as many doubles as the vectors
 of most processors hold."""
+
+LONG_INTEGRATION = 1_500_000
+"""Steps times equations from which on the integrator asks after each step whether to end: such an
+integration takes half a second, and asking costs it 8 % at most. Shorter ones are not asked."""
 
 
 class HeyokaAlgebra:
@@ -239,14 +251,18 @@ class HeyokaEngine:
         # heyoka's grid begins where the integrator stands.
         grid = np.concatenate([[start], times])
         limit = max(1, max_steps)
+        asking: dict[str, Any] = {}
+        if limit * self._equations.size >= LONG_INTEGRATION:
+            ended = cut_off()
+            asking["callback"] = lambda _: not ended.reached
         if self._lanes == 1:
-            outcome, _, _, steps, _, out = ta.propagate_grid(grid, max_steps=limit)
+            outcome, _, _, steps, _, out = ta.propagate_grid(grid, max_steps=limit, **asking)
             results = [(outcome, steps)]
             out = out[:, :, None]
             ends, lengths = [ta.time], [ta.last_h]
         else:
             _, out = ta.propagate_grid(
-                np.repeat(grid[:, None], self._lanes, axis=1), max_steps=limit
+                np.repeat(grid[:, None], self._lanes, axis=1), max_steps=limit, **asking
             )
             results = [(outcome, steps) for outcome, _, _, steps in ta.propagate_res]
             ends, lengths = ta.time, ta.last_h
@@ -315,7 +331,9 @@ def failure_of(outcome: Any, time: float, steps: int, end: float, step: float) -
     if outcome == hy.taylor_outcome.step_limit:
         ahead = float(end - time) / step if step > 0 else math.inf
         return EngineFailure(time, f"more than {steps} steps are needed", True, steps, ahead)
-    if outcome == hy.taylor_outcome.err_nf_state:
+    if outcome == hy.taylor_outcome.cb_stop:
+        reason = REASON
+    elif outcome == hy.taylor_outcome.err_nf_state:
         reason = "the solution grows without bound or is not defined"
     else:  # a terminal event
         reason = "a root or a fractional power reaches zero, beyond which it is not defined"

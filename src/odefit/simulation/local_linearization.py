@@ -26,6 +26,7 @@ import numpy as np
 from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.errors import InputError
 from odefit.problem.vector_field import SensitivityPattern, VectorField
+from odefit.simulation.cut_off import REASON, cut_off
 from odefit.simulation.engine import (
     BatchFailure,
     BatchSolution,
@@ -353,6 +354,10 @@ class LocalLinearizationBatchIntegrator:
         max_steps: int,
     ) -> BatchFailure | None:
         """Return the failure of the first active trajectory that cannot go on."""
+        if cut_off().reached:
+            taken = int(steps[active.index[0]])
+            ended = EngineFailure(float(active.time[0]), REASON, steps=max(taken, 1))
+            return BatchFailure(int(active.index[0]), ended)
         elapsed = active.time - active.start
         largest = np.abs(active.states).max(axis=1, initial=0.0)
         speed = np.abs(here.rhs).max(axis=1, initial=0.0)

@@ -26,8 +26,9 @@ from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines import Engines
 from odefit.simulation.event_roots import change_time
 from odefit.simulation.failure import Failure
-from odefit.simulation.moving import TANGENT, MovingExpression, clock_of, rates_of
-from odefit.simulation.propagation import Beginning, Propagation, Values
+from odefit.simulation.located_events import MAX_TRIGGERED, NOISE, LocatedEvents
+from odefit.simulation.moving import TANGENT, MovingExpression, rates_of
+from odefit.simulation.propagation import Beginning, Propagation
 from odefit.simulation.recording import Recording
 from odefit.simulation.segments import segment_between
 from odefit.simulation.trajectory import Trajectory, switched_scalars
@@ -35,20 +36,14 @@ from odefit.simulation.triggers import cubic_root, near_extrema, text_of, trigge
 from odefit.simulation.walk import LOOK_AHEAD, EarlyEndError, Moment, StoppedError, Walk
 from odefit.simulation.watched_rest import come_to_rest, refuse_time
 
-MAX_TRIGGERED = 1000
-"""Triggered events of one trajectory; with more they follow each other ever faster."""
-
 MONITORED = 64
-"""Points between which changes of conditions are looked for, in the time ahead."""
+"""Number of points in the time ahead between which changes of conditions are looked for."""
 
 REFINEMENTS = 6
 """How often points are added where a condition may have changed twice between two."""
 
 ROUNDING = 1e-13
 """Differences of times, relative to the time or the time span, that count as none."""
-
-NOISE = 1e-9
-"""The same, where roots are found among the errors of an integration."""
 
 
 class LocatedMap:
@@ -80,7 +75,7 @@ class LocatedMap:
         active = sorted(dynamic_unknowns(condition, field.scalars)) if sensitivities else []
         self.unknowns = tuple(active)
         self._indices = np.array(active, dtype=np.intp)
-        self._propagation = Propagation(
+        self.propagation = Propagation(
             field, condition, engines, active, minimal_sizes, known=known
         )
         self._switched = switched_scalars(field, condition)
@@ -131,7 +126,7 @@ class _Run:
         self, whole: LocatedMap, vector: Array, times: Array, choice: EngineChoice
     ) -> None:
         self.whole, self.vector, self.times, self.choice = whole, vector, times, choice
-        self.propagation = whole._propagation
+        self.propagation = whole.propagation
         self.sizes = self.propagation.sizes(vector)
         shape = len(whole.field.states), len(whole.field.algebraic), len(whole.unknowns)
         self.recording = Recording(times, shape, whole._switched)
@@ -139,6 +134,19 @@ class _Run:
         self.end = float(times[-1]) if len(times) else t0
         finite = times[np.isfinite(times)]
         self.span = float(finite[-1] - t0) if len(finite) and finite[-1] > t0 else 1.0
+        self.events = LocatedEvents(
+            whole.field,
+            whole.condition,
+            self.propagation,
+            whole._comparisons,
+            whole._triggers,
+            whole._differences,
+            vector,
+            self.sizes,
+            self.span,
+            choice,
+            self.recording,
+        )
 
     # The trajectory ---------------------------------------------------------------------------
 
@@ -155,14 +163,14 @@ class _Run:
         flags = np.zeros(len(whole._comparisons), dtype=bool)
         walk = Walk(t0, begun.values, begun.algebraic, self.choice, flags, self.end - t0)
         schedule = self._schedule()
-        walk.flags = self._flags(walk)
-        before = self._truths(walk.flags)
+        walk.flags = self.events.flags(walk)
+        before = self.events.truths(walk.flags)
         before &= np.array([t.event.initially for t in whole._triggers], dtype=bool)
         if watched and whole.condition.steady_start:
             # What triggers events goes on as it is when the experiment begins.
             begun, before = self._before_experiment(walk, before)
         self.recording.moment(t0, begun)
-        self._happen(walk, schedule.pop(t0, []), before)
+        self.events.happen(walk, schedule.pop(t0, []), before)
         while walk.time < self.end:
             stop = min([t for t in schedule if t <= self.end], default=self.end)
             finite = self.times[np.isfinite(self.times) & (self.times > walk.time)]
@@ -178,16 +186,16 @@ class _Run:
                 self._proceed(walk, stop)
             moments = schedule.pop(walk.time, [])
             if walk.time < self.end or any(m.measured_after for m in moments):
-                self._happen(walk, moments, self._truths(walk.flags))
+                self.events.happen(walk, moments, self.events.truths(walk.flags))
         return self.recording.trajectory(whole.unknowns, self.sizes, walk.choice)
 
     def _before_experiment(self, walk: Walk, before: BoolArray) -> tuple[Beginning, BoolArray]:
         """Move a walk from the initial values to the steady state, where the experiment begins."""
         t0, self.times = walk.time, np.zeros(0)
-        self._happen(walk, [], before)
+        self.events.happen(walk, [], before)
         begun = self._rest(walk)
         self.times, walk.time, walk.last = self.recording.times, t0, (-1, -np.inf)
-        return begun, self._truths(walk.flags)
+        return begun, self.events.truths(walk.flags)
 
     def _rest(self, walk: Walk) -> Beginning:
         propagation = self.propagation
@@ -196,7 +204,7 @@ class _Run:
             self.span,
             self._watch,
             lambda at: propagation.nearby_rest(at.time, at.now, at.algebraic),
-            self._flags,
+            self.events.flags,
         )
 
     def _schedule(self) -> dict[float, list[Moment]]:
@@ -321,7 +329,7 @@ class _Run:
         self, walk: Walk, times: Array, values: Array, rates: Array, holds: BoolArray
     ) -> None:
         """Find the first of the changes between two times that triggers an event: it happens."""
-        whole, before = self.whole, self._truths(walk.flags)
+        whole, before = self.whole, self.events.truths(walk.flags)
         changed = np.flatnonzero(holds[:, 0] != holds[:, 1])
         roots = [cubic_root(whole._comparisons[k], times, values[k], rates[k]) for k in changed]
         flags = walk.flags.copy()
@@ -329,17 +337,17 @@ class _Run:
         for place in np.argsort(roots, kind="stable"):
             driver = int(changed[place])
             flags[driver] = not flags[driver]
-            if (self._truths(flags) & ~before).any():
+            if (self.events.truths(flags) & ~before).any():
                 break
         guess = cubic_root(whole._comparisons[driver], times, values[driver], rates[driver])
         self._to_root(walk, driver, float(times[1]), guess)
         walk.flags = flags
         soon = ROUNDING * max(abs(walk.time), self.span)
         stuck = walk.last[0] == driver and walk.time - walk.last[1] <= soon
-        self._count(walk, before, MAX_TRIGGERED if stuck else 1)
+        self.events.count(walk, before, MAX_TRIGGERED if stuck else 1)
         walk.last = driver, walk.time
         moving = whole._differences[driver]
-        speed = self._rates(walk.time, walk.now, walk.algebraic)
+        speed = self.events.rates(walk.time, walk.now, walk.algebraic)
         there = moving(walk.time, self.vector, self.sizes, walk.now, speed)
         if there.rate == 0.0 and there.changes.any():
             raise StoppedError(
@@ -349,13 +357,13 @@ class _Run:
                 walk.choice,
             )
         change = -there.changes / there.rate if len(self.sizes) else np.zeros(0)
-        truths = self._truths(flags)
+        truths = self.events.truths(flags)
         moments = [
             Moment(t.event.assign, change, t.event.measured_after)
             for t, now, was in zip(whole._triggers, truths, before, strict=True)
             if now and not was
         ]
-        self._happen(walk, moments, truths, driver)
+        self.events.happen(walk, moments, truths, driver)
 
     def _to_root(self, walk: Walk, driver: int, high: float, guess: float) -> None:
         """Move to where a comparison changes."""
@@ -369,7 +377,7 @@ class _Run:
             there = walk.now._replace(
                 states=found.states[-1], sensitivities=found.sensitivities[-1]
             )
-            speed = self._rates(time, there, found.algebraic[-1])
+            speed = self.events.rates(time, there, found.algebraic[-1])
             moved = moving(time, self.vector, self.sizes, there, speed)
             return moved.value, moved.rate
 
@@ -390,111 +398,3 @@ class _Run:
             found = self._integrated(walk, np.unique(np.append(at_data, time)))
             self.recording.part(walk.now, found, at_data, np.arange(len(at_data)))
         self._move(walk, time, found, -1)
-
-    # Events -----------------------------------------------------------------------------------
-
-    def _happen(
-        self, walk: Walk, moments: list[Moment], before: BoolArray, driver: int = -1
-    ) -> None:
-        """Let events happen, and those that they trigger; conditions held `before` or not.
-
-        `driver` is the comparison whose change has triggered them.
-        """
-        whole = self.whole
-        after, waiting = False, moments
-        while True:
-            values = self._values(walk) if waiting else None
-            for moment in waiting:
-                self._apply(walk, moment)
-                after |= moment.measured_after
-            walk.flags = self._flags(walk, values, driver)
-            truths = self._truths(walk.flags)
-            change = waiting[-1].change if waiting else None
-            waiting = [
-                Moment(t.event.assign, change, t.event.measured_after)
-                for t, now, was in zip(whole._triggers, truths, before, strict=True)
-                if now and not was
-            ]
-            if not waiting:
-                break
-            self._count(walk, before)
-            before = truths
-        if after:
-            solved = self._consistent(walk.time, walk.now, walk.algebraic)
-            self.recording.moment(walk.time, Beginning(walk.now, *solved))
-
-    def _apply(self, walk: Walk, moment: Moment) -> None:
-        """Let one event happen, with the jump of the sensitivities."""
-        now, time = walk.now, walk.time
-        if moment.change is None or not moment.change.any():
-            walk.now = self.propagation.after_event(
-                moment.assign, time, self.vector, self.sizes, now
-            )
-            return
-        change = moment.change
-        speed = self._rates(time, now, walk.algebraic)
-        moved = now._replace(sensitivities=now.sensitivities + np.outer(speed, change))
-        clock = clock_of(self.whole.condition.inputs, time, change)
-        after = self.propagation.after_event(
-            moment.assign, time, self.vector, self.sizes, moved, clock
-        )
-        algebraic = self._consistent(time, after, walk.algebraic)[0]
-        speed = self._rates(time, after, algebraic)
-        walk.now = after._replace(sensitivities=after.sensitivities - np.outer(speed, change))
-        walk.algebraic = algebraic
-
-    def _consistent(self, time: float, now: Values, guess: Array) -> tuple[Array, Array]:
-        solved = self.propagation.consistent(time, self.vector, now, guess)
-        if isinstance(solved, EngineFailure):
-            raise StoppedError(solved.time, solved.reason, self.choice)
-        return solved
-
-    def _rates(self, time: float, now: Values, algebraic: Array) -> Array:
-        """Return the derivatives of the states in time, shape (n,)."""
-        inputs, at = self.whole.condition.inputs, np.array([time])
-        states = now.states[None]
-        found = rates_of(self.whole.field, inputs, at, states, now.scalars, algebraic[None])
-        return np.asarray(found[0])
-
-    def _values(self, walk: Walk) -> Array:
-        """Return the compared quantities, shape (comparisons,)."""
-        at, states = np.array([walk.time]), walk.now.states[None]
-        return np.array(
-            [d.along(at, self.vector, states, walk.now.scalars)[0] for d in self.whole._differences]
-        )
-
-    def _flags(self, walk: Walk, before: Array | None = None, driver: int = -1) -> BoolArray:
-        """Return which comparisons hold from now on.
-
-        One that has just changed, the `driver` above all, stands at zero but for rounding; then its
-        rate decides, unless an event has moved it there: `before` has the quantities just before.
-        """
-        whole = self.whole
-        values = self._values(walk)
-        flags = np.array(
-            [bool(c.holds(v)) for c, v in zip(whole._comparisons, values, strict=True)], dtype=bool
-        )
-        if before is None or not len(values):
-            return flags
-        speed = self._rates(walk.time, walk.now, walk.algebraic)
-        near = NOISE * max(abs(walk.time), self.span)
-        for k, moving in enumerate(whole._differences):
-            rate = moving(walk.time, self.vector, self.sizes, walk.now, speed).rate
-            small = near * abs(rate)
-            at_zero = k == driver or abs(values[k]) <= small
-            if at_zero and abs(values[k] - before[k]) <= small and rate:
-                flags[k] = bool(whole._comparisons[k].holds(rate))
-        return flags
-
-    def _truths(self, flags: BoolArray) -> BoolArray:
-        return np.array([bool(t.holds(flags)) for t in self.whole._triggers], dtype=bool)
-
-    def _count(self, walk: Walk, before: BoolArray, more: int = 1) -> None:
-        walk.triggered += more
-        if walk.triggered > MAX_TRIGGERED:
-            raise StoppedError(
-                walk.time,
-                f"{text_of(self.whole._triggers, before, walk.flags)} triggers events without end, "
-                f"more than {MAX_TRIGGERED} or ever faster ones; let it be true from a margin on",
-                walk.choice,
-            )

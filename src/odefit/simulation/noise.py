@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -181,7 +181,7 @@ def known_scales(noise: Noise, series: Series) -> Array | None:
         scale = 0.0 if noise.distribution == "poisson" else noise.dispersion
         return np.full(len(series.values), scale) if isinstance(scale, float) else None
     if series.sds is not None:
-        return series.sds
+        return series.sds if series.sds_given else None
     if noise.relative is not None:
         return np.asarray(noise.relative * np.abs(series.values))
     if noise.sd is None or isinstance(noise.sd, float):
@@ -206,6 +206,12 @@ def _standard_deviations(
     estimated: int | None,
 ) -> Dual:
     """Return the scales of the density of the measurements, with their derivatives, shape (n,)."""
+    if series.sds is not None and not series.sds_given:
+        rest = replace(series, sds=None)
+        sd = _standard_deviations(noise, rest, predicted, condition, vector, estimated)
+        own = ~np.isnan(series.sds)
+        partials = {k: np.where(own, 0.0, v) for k, v in sd.partials.items()}
+        return Dual(np.where(own, series.sds, sd.value), partials)
     ones = np.ones(len(series.values))
     spread = noise.spread
     if isinstance(spread, Expression) and series.sds is None and noise.relative is None:
@@ -215,7 +221,7 @@ def _standard_deviations(
                 values[n] = predicted[n].take(series.rows, len(condition.times))
             else:
                 values[n] = scalar_value(n, condition.scalars, vector)
-        sd: Dual = spread.evaluate(values, DUAL)
+        sd = spread.evaluate(values, DUAL)
         return Dual(sd.value * ones, {k: v * ones for k, v in sd.partials.items()})
     if estimated is not None:
         return Dual(vector[estimated] * ones, {estimated: ones})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -61,6 +61,15 @@ class Beginning(NamedTuple):
     algebraic_sensitivities: Array
 
 
+class PeriodicBeginning(Protocol):
+    """Finds what a condition begins with after repeated events."""
+
+    def __call__(
+        self, propagation: Propagation, vector: Array, sizes: Array, now: Values
+    ) -> Beginning | EngineFailure:
+        """Return the periodic state, or why there is none."""
+
+
 class Propagation:
     """Initial values, events and segments of a condition, with sensitivities by some unknowns.
 
@@ -81,7 +90,11 @@ class Propagation:
     ----------
     field, condition, unknowns
         The arguments.
+    periodic
+        Finds the periodic state of repeated events with which the condition begins, if it does.
     """
+
+    periodic: PeriodicBeginning | None = None
 
     def __init__(
         self,
@@ -140,6 +153,8 @@ class Propagation:
             return solved
         if not (self.condition.steady_start if at_rest is None else at_rest):
             return Beginning(now, *solved)
+        if self.periodic is not None:
+            return self.periodic(self, vector, sizes, now)
         inputs = inputs_before(self.condition, self.field.inputs)
         rest = self._rest(now, solved[0], Surroundings(t0, inputs, self._fixed, True))
         if isinstance(rest, EngineFailure):

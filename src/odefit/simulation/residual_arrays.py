@@ -22,7 +22,7 @@ from odefit.problem.algebras import NUMPY
 from odefit.problem.arrays import Array
 from odefit.problem.binding import unknowns_of
 from odefit.problem.condition import Condition, Series
-from odefit.problem.expressions import TIME, Expression, as_expression
+from odefit.problem.expressions import TIME, Expression
 from odefit.problem.gradients import Gradient
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
@@ -154,7 +154,8 @@ class ResidualArrays:
         self.gaussian = True
         start = 0
         for number, condition in enumerate(problem.conditions):
-            for name, series in condition.series.items():
+            parts = [(n, p) for n, s in condition.series.items() for p in s.by_source_of_sds()]
+            for name, series in parts:
                 noise = problem.noise.get(name, Noise())
                 rows = slice(start, start + len(series.values))
                 start = rows.stop
@@ -315,17 +316,14 @@ class ResidualArrays:
         first = blocks[0]
         noise = first.noise
         conditions = [self._problem.conditions[b.condition] for b in blocks]
-        rows, noise_rows = (
-            ObservedRows(
-                self._field,
-                conditions,
-                [b.series.rows for b in blocks],
-                np.concatenate([b.series.rows + offsets[b.condition] for b in blocks]),
-                switched,
-                unknowns,
-                len(self._problem.unknowns),
-            )
-            for _ in range(2)
+        rows = ObservedRows(
+            self._field,
+            conditions,
+            [b.series.rows for b in blocks],
+            np.concatenate([b.series.rows + offsets[b.condition] for b in blocks]),
+            switched,
+            unknowns,
+            len(self._problem.unknowns),
         )
         observables = self._problem.model.observables
         given: dict[str, Gradient] = {}
@@ -336,10 +334,7 @@ class ResidualArrays:
         elif isinstance(noise.spread, Expression):
             within = sorted(n for n in noise.spread.names if n in observables)
             given = {n: rows.gradient(observables[n]) for n in within}
-            for n in sorted(noise.spread.names & self._field.model.algebraic.keys() - set(within)):
-                within.append(n)
-                given[n] = rows.gradient(as_expression(n))
-            sd = noise_rows.gradient(noise.spread, within)
+            sd = rows.gradient(noise.spread, within)
         else:
             sd = self._estimated[noise.unknown(first.name)]
         measured = np.concatenate([b.series.values for b in blocks])
@@ -349,7 +344,6 @@ class ResidualArrays:
         sd_rows = [b.sd_rows for b in blocks if b.sd_rows is not None]
         return Group(
             rows,
-            noise_rows,
             rows.gradient(observables[first.name]),
             noise.transform,
             given,

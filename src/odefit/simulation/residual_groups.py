@@ -110,15 +110,14 @@ class Group:
 
     Attributes
     ----------
-    rows, noise_rows
-        The measured rows, for observables, and for the expression of the standard deviation, in
-        which parameters and constants keep the values that they have at t0.
+    rows
+        The measured rows.
     predicted
         The observable.
     transform
         The function that is taken of it, if any.
     given
-        Observables and algebraic variables in the expression of the standard deviation.
+        Observables in the expression of the standard deviation.
     sd
         The standard deviation: known, shape (R,); the number of the unknown that it is; or an
         expression.
@@ -132,7 +131,6 @@ class Group:
     """
 
     rows: ObservedRows
-    noise_rows: ObservedRows
     predicted: Gradient
     transform: Transform | None
     given: Mapping[str, Gradient]
@@ -158,10 +156,10 @@ class Group:
         sd: Any
         by_sd: Any = None
         if isinstance(self.sd, Gradient):
-            beside = RowValues(self.noise_rows, vector, stack, out.derivatives)
-            for name, gradient in self.given.items():
-                beside.give(name, *at.evaluate(gradient))
-            sd, by_sd = beside.evaluate(self.sd)
+            given = {name: at.evaluate(gradient) for name, gradient in self.given.items()}
+            for name, found in given.items():
+                at.give(name, *found)
+            sd, by_sd = at.evaluate(self.sd)
         else:
             sd = vector[self.sd] if isinstance(self.sd, int) else self.sd
         if self.density is not None:

@@ -91,6 +91,7 @@ def groups_with_equal_starts(
             tuple(bound_key(scalars[s], scalars) for s in field.scalars),
             tuple(condition.algebraic_guess[z] for z in field.algebraic),
             inputs_before(condition, inputs).tobytes() if condition.steady_start else None,
+            None if condition.repeated is None else number,
         )
         groups.setdefault(key, []).append(number)
     return [tuple(group) for group in groups.values()]

@@ -92,6 +92,34 @@ def simulation_table(
     require("pandas")
     import pandas as pd
 
+    problem, vector = chosen_values(problem, values, strict=strict)
+    forward = ForwardMap(problem, nodes=nodes)
+    parts = []
+    for condition in problem.conditions:
+        simulated = simulate(problem, vector, times, condition.name, forward=forward)
+        if isinstance(simulated, Failure):
+            raise InputError(f"the simulation failed: {simulated}")
+        columns: dict[str, object] = {}
+        if len(problem.conditions) > 1:
+            columns["experiment"] = condition.name
+        columns["t"] = simulated.times
+        columns |= {**simulated.states, **simulated.observables}
+        parts.append(pd.DataFrame(columns))
+    return pd.concat(parts, ignore_index=True)
+
+
+def chosen_values(
+    problem: Problem, values: Mapping[str, float], *, strict: bool = True
+) -> tuple[Problem, Array]:
+    """Return the problem with the values of what is not estimated, and the vector of unknowns.
+
+    See :func:`simulation_table` for the arguments.
+
+    Raises
+    ------
+    InputError
+        A name is unknown, or an unknown has no value.
+    """
     keys = set(problem.keys)
     fixed = (set(problem.parameters) | set(problem.initial)) - {u.name for u in problem.unknowns}
     if strict:
@@ -110,17 +138,4 @@ def simulation_table(
     if missing:
         example = " ".join(f"{k}=VALUE" for k in missing)
         raise InputError(f"no value for {', '.join(missing)}; give --set {example}")
-    vector = problem.vector(chosen)
-    forward = ForwardMap(problem, nodes=nodes)
-    parts = []
-    for condition in problem.conditions:
-        simulated = simulate(problem, vector, times, condition.name, forward=forward)
-        if isinstance(simulated, Failure):
-            raise InputError(f"the simulation failed: {simulated}")
-        columns: dict[str, object] = {}
-        if len(problem.conditions) > 1:
-            columns["experiment"] = condition.name
-        columns["t"] = simulated.times
-        columns |= {**simulated.states, **simulated.observables}
-        parts.append(pd.DataFrame(columns))
-    return pd.concat(parts, ignore_index=True)
+    return problem, problem.vector(chosen)

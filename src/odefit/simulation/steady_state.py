@@ -74,7 +74,7 @@ SPANS = 40
 more."""
 
 LEAST_FACTOR, LARGEST_FACTOR = 10.0, 1e4
-"""By which factor the time grows from one span to the next."""
+"""The smallest and the largest factor by which the time grows from one span to the next."""
 
 LARGEST_TIME = 1e15
 """Time, over that of the fastest rate at the start, up to which a trajectory is followed."""
@@ -87,7 +87,8 @@ AT_REST = 1e-8
 a trajectory has come to rest; but ten times the tolerance of the engine, where that is more."""
 
 SENSITIVITIES_AT_REST = 1e-6
-"""The same for sensitivities, but a hundred times that tolerance."""
+"""Change of the sensitivities up to which they have come to rest, in the same sense; but a hundred
+times the tolerance of the engine, where that is more."""
 
 LATER = (1e2, 1e4, 1e6)
 """How many times later equations that contain the time must still have the steady state."""

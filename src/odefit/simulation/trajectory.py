@@ -87,7 +87,7 @@ class ConditionMap:
         self.condition = condition
         active = sorted(dynamic_unknowns(condition, field.scalars)) if sensitivities else []
         self.unknowns = tuple(active)
-        self._propagation = Propagation(
+        self.propagation = Propagation(
             field, condition, engines, active, minimal_sizes, known=known
         )
         self._switched = switched_scalars(field, condition)
@@ -121,7 +121,7 @@ class ConditionMap:
     def _run(self, vector: Array, times: Array, choice: EngineChoice) -> Trajectory | Failure:
         field, condition, m = self.field, self.condition, len(self.unknowns)
         at_start, entries = self._timeline(times)
-        propagation = self._propagation
+        propagation = self.propagation
         sizes = propagation.sizes(vector)
         begun = propagation.begin(vector, sizes, self._guess)
         if isinstance(begun, EngineFailure):
@@ -196,9 +196,9 @@ class ConditionMap:
         choice: EngineChoice,
     ) -> Trajectory | Failure:
         """Integrate the common case, without events and algebraic variables, with one copy."""
-        found, choice = self._propagation.integrate(segment, now, self._guess, choice)
+        found, choice = self.propagation.integrate(segment, now, self._guess, choice)
         if isinstance(found, EngineFailure):
-            reason = self._propagation.explain(found, vector, now, segment)
+            reason = self.propagation.explain(found, vector, now, segment)
             return self._failure(found.time, reason, choice)
         states, sensitivities = found.states, found.sensitivities
         if at_start:

@@ -14,13 +14,16 @@ from odefit.simulation.engine_choice import EngineChoice
 from odefit.simulation.propagation import Values
 
 LOOK_AHEAD = 4.0
-"""The time ahead, after a triggered event, in times since the last one."""
+"""Factor of the time ahead in which the next event is looked for: over the time that the last event
+took to come, or over the time ahead before, where none came."""
 
 SHORTENED = 0.9
-"""The part of a solution that is integrated again where it ends before the time ahead does."""
+"""Part of the time that a solution has covered which is integrated again where the solution ended
+before the time ahead did."""
 
 MAX_FAILURES = 15
-"""Solutions that end early, one after the other without an event, with which a trajectory ends."""
+"""Number of solutions that end early, one after the other without an event, after which a
+trajectory is given up."""
 
 
 class Moment(NamedTuple):

@@ -73,6 +73,7 @@ def consistent_point(
         return None
     found = []
     for _ in range(GENERIC_CANDIDATES * MAX_TRIES):
+        system.deadline.check()
         values, points = system.generic_point(rng, square.order)
         values = rng.uniform(0.3, 1.3, len(values)).astype(complex)
         for k, expansion in enumerate(system.expansions):

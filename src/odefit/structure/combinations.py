@@ -18,9 +18,10 @@ from math import lcm
 
 import numpy as np
 
+from odefit.structure.deadline import NEVER, Deadline
 from odefit.structure.echelon import Echelon
+from odefit.structure.number_fields import PRIME, Residues
 from odefit.structure.ranks import LocalRank, PointRank
-from odefit.structure.series import PRIME, Residues
 
 MAX_INTEGER = 6
 """Largest numerator and denominator of exponents and coefficients."""
@@ -80,8 +81,13 @@ class IdentifiableCombinations:
     involved: tuple[str, ...]
 
 
-def identifiable_combinations(local: LocalRank, names: Sequence[str]) -> IdentifiableCombinations:
-    """Find identifiable functions of those of the unknowns `names` that are not identifiable."""
+def identifiable_combinations(
+    local: LocalRank, names: Sequence[str], deadline: Deadline = NEVER
+) -> IdentifiableCombinations:
+    """Find identifiable functions of those of the unknowns `names` that are not identifiable.
+
+    What is not found when the `deadline` has passed is missing.
+    """
     place = {name: i for i, name in enumerate(local.names)}
     best = local.best
     chosen = [place[n] for n in names if n in place and not best.determined[place[n]]]
@@ -90,14 +96,14 @@ def identifiable_combinations(local: LocalRank, names: Sequence[str]) -> Identif
         return IdentifiableCombinations((), 0, ())
     freedom = spaces[0].space.rank
     # Unknowns that can change by themselves: no function of them is identifiable.
-    alone = [i for i in range(len(chosen)) if spaces[0].space.determines(i)]
+    alone = [i for i in range(len(chosen)) if spaces[0].space.determined[i]]
     active = [i for i in range(len(chosen)) if i not in alone]
     wanted = len(active) - (freedom - len(alone))
     keys = [local.names[c] for c in chosen]
     found: list[Combination] = []
     gradients = Echelon(len(chosen))
     for candidate in _candidates(spaces, active):
-        if len(found) == wanted:
+        if len(found) == wanted or deadline.passed:
             break
         if all(s.leaves_invariant(candidate) for s in spaces) and gradients.add(
             spaces[0].gradient(candidate)

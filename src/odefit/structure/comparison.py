@@ -13,7 +13,7 @@ from odefit.problem.expressions import TIME
 from odefit.structure.expansion import Expansion, ExpansionPoint, random_complex, time_series
 from odefit.structure.homotopy.monodromy import GenericSolutions
 from odefit.structure.homotopy.tracker import solve
-from odefit.structure.series import COMPLEX
+from odefit.structure.number_fields import COMPLEX
 from odefit.structure.square import SquareSystem
 
 FURTHER_ORDERS = 4

@@ -13,8 +13,10 @@ from odefit.problem.arrays import ComplexArray
 from odefit.problem.errors import InputError
 from odefit.problem.features import integrated_features
 from odefit.problem.problem import Problem
+from odefit.structure.deadline import NEVER, Deadline
 from odefit.structure.expansion import Expansion, ExpansionPoint, expand, random_complex
-from odefit.structure.series import COMPLEX, MODULAR, Residues, TaylorCoefficients
+from odefit.structure.number_fields import COMPLEX, MODULAR, Residues
+from odefit.structure.series import TaylorCoefficients
 from odefit.structure.tape import NotRationalError
 
 MAX_PROJECTION_STEPS = 50
@@ -54,6 +56,11 @@ class DifferentiatedSystem:
     times
         Number of expansions for each experiment, each around a time of its own, where states are
         free.
+    replicates
+        Whether an experiment is expanded whose equations, initial values and outputs are those of
+        an earlier one: for perfect data it adds nothing.
+    deadline
+        The time after which the system is given up, while it is made and whenever it is run.
 
     Attributes
     ----------
@@ -70,34 +77,55 @@ class DifferentiatedSystem:
     NoTaylorSeriesError
         The model has no Taylor series, because of abs, min or max, or the problem has something
         that only integration handles.
+    UnfinishedError
+        The deadline has passed; :meth:`run` and :meth:`run_modular` raise it as well.
     """
 
-    def __init__(self, problem: Problem, free_states: bool, times: int = 1) -> None:
-        unknown_to_series = integrated_features(problem)
+    def __init__(
+        self,
+        problem: Problem,
+        free_states: bool,
+        times: int = 1,
+        deadline: Deadline = NEVER,
+        replicates: bool = True,
+    ) -> None:
+        unknown_to_series = integrated_features(problem, noise=False)
         if unknown_to_series:
             raise NoTaylorSeriesError(problem.name, ", and ".join(unknown_to_series))
         self.problem = problem
         self.free_states = free_states
+        self.deadline = deadline
         self.expansions: list[Expansion] = []
+        seen: set[tuple[object, ...] | None] = set()
         for condition in problem.conditions:
             for number in range(times):
                 label = condition.name if len(problem.conditions) > 1 else ""
                 label += f"#{number + 1}" if times > 1 else ""
                 try:
-                    expansion = expand(problem, condition, free_states, label)
+                    expansion = expand(problem, condition, free_states, label, deadline)
                 except NotRationalError as error:
                     raise NoTaylorSeriesError(problem.name, str(error)) from None
+                if not replicates:
+                    key = expansion.repeats
+                    if key is not None and key in seen:
+                        continue
+                    seen.add(key)
                 self.expansions.append(expansion)
         used = {name: None for expansion in self.expansions for name in expansion.unknowns}
         self.names = list(dict.fromkeys([*(k for k in problem.keys if k in used), *used]))
+        place = {name: i for i, name in enumerate(self.names)}
         self.columns = [
-            np.array([self.names.index(n) for n in expansion.unknowns], dtype=np.intp)
+            np.array([place[n] for n in expansion.unknowns], dtype=np.intp)
             for expansion in self.expansions
         ]
 
     @property
     def sufficient_order(self) -> int:
-        """Order of derivative beyond which no new equations are to be expected."""
+        """Number of orders of derivative after which no new equations are to be expected.
+
+        Around values of states that are generic so many suffice. Around given ones, such as zero,
+        the rank may rest and rise again: then so many orders without a rise are asked for.
+        """
         states = max((len(e.lifting.states) for e in self.expansions), default=0)
         return len(self.names) + 1 + (0 if self.free_states else states)
 
@@ -135,6 +163,7 @@ class DifferentiatedSystem:
         `columns` are the places of these unknowns among those of the expansion. Each step is the
         shortest one.
         """
+        self.deadline.check()
         expansion = self.expansions[k]
         rows = slice(len(expansion.observables), expansion.outputs)
         known, functions = point.known[None], point.functions[None, :, :1]

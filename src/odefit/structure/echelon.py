@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from odefit.structure.series import PRIME, Residues
+from odefit.problem.arrays import BoolArray
+from odefit.structure.number_fields import PRIME, Residues
 
 
 class Echelon:
@@ -55,11 +56,15 @@ class Echelon:
         self.pivots.append(pivot)
         return True
 
-    def determines(self, column: int) -> bool:
-        """Return whether the unit row of `column` is in the span."""
-        unit = np.zeros(self.width, dtype=np.int64)
-        unit[column] = 1
-        return not self._remainder(unit).any()
+    @property
+    def determined(self) -> BoolArray:
+        """Which unit rows are in the span, shape (width,)."""
+        # A row of the span is the sum of the basis rows with its own entries at their pivots: a
+        # unit row in the span is one of the basis rows.
+        result = np.zeros(self.width, dtype=bool)
+        alone = np.count_nonzero(self.rows, axis=1) == 1
+        result[np.array(self.pivots, dtype=np.intp)[alone]] = True
+        return result
 
     def null_space(self) -> Residues:
         """Return a basis of the null space of the rows, shape (width - rank, width)."""

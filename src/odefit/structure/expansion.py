@@ -19,16 +19,10 @@ from odefit.problem.condition import Condition
 from odefit.problem.expressions import TIME
 from odefit.problem.model import Model
 from odefit.problem.problem import Problem
+from odefit.structure.deadline import NEVER, Deadline
 from odefit.structure.lifting import Lifting
-from odefit.structure.series import (
-    COMPLEX,
-    MODULAR,
-    PRIME,
-    Numbers,
-    RationalODE,
-    Scalars,
-    SeriesProgram,
-)
+from odefit.structure.number_fields import COMPLEX, MODULAR, PRIME, Numbers, Scalars
+from odefit.structure.series import RationalODE, SeriesProgram
 from odefit.structure.tape import NotRationalError, Recording, Tape, Term, needed
 
 AT_START = "(start)"
@@ -85,6 +79,29 @@ class Expansion:
     lifting: Lifting
     differentials: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
     states: Mapping[str, str]
+
+    @property
+    def repeats(self) -> tuple[object, ...] | None:
+        """A value that two expansions share if all of their equations are the same.
+
+        It is that of the tape as it is now, so that it is to be asked for before the program
+        runs, which records derivatives. None where inputs are interpolated, which differ.
+        """
+        if self.condition.inputs:
+            return None
+        e = self.program.equations
+        groups = (e.unknowns, e.states, e.rhs, e.initial, e.outputs, e.known, e.functions)
+        return (
+            self.condition.t0,
+            self.unknowns,
+            self.observables,
+            self.constraints,
+            tuple(e.tape.entries),
+            tuple(e.tape.numbers.items()),
+            tuple(e.tape.names.items()),
+            tuple(tuple(t.index for t in group) for group in groups),
+            tuple(self.lifting.constants.items()),
+        )
 
     @property
     def outputs(self) -> int:
@@ -233,7 +250,13 @@ def evaluate_term(tape: Tape, term: Term, values: Mapping[int, complex]) -> comp
     return found[term.index]
 
 
-def expand(problem: Problem, condition: Condition, free_states: bool, label: str) -> Expansion:
+def expand(
+    problem: Problem,
+    condition: Condition,
+    free_states: bool,
+    label: str,
+    deadline: Deadline = NEVER,
+) -> Expansion:
     """Record the equations of one experiment around one time.
 
     Parameters
@@ -244,14 +267,18 @@ def expand(problem: Problem, condition: Condition, free_states: bool, label: str
         Whether the states are unknowns of their own, instead of the problem's initial values.
     label
         Distinguishes the names of such unknowns from those of other expansions.
+    deadline
+        The time after which the expansion is given up.
 
     Raises
     ------
     NotRationalError
         The equations cannot be made rational, or divide by zero.
+    UnfinishedError
+        The deadline has passed.
     """
     tape = Tape()
-    lifting = Lifting(tape, problem.model)
+    lifting = Lifting(tape, problem.model, deadline)
     unknowns: list[Any] = [tape.variable(f"?{key}") for key in problem.keys]
     names = {t.index: key for t, key in zip(unknowns, problem.keys, strict=True)}
     scalars = {
@@ -302,7 +329,7 @@ def expand(problem: Problem, condition: Condition, free_states: bool, label: str
     )
     return Expansion(
         condition,
-        SeriesProgram(equations),
+        SeriesProgram(equations, deadline),
         tuple(names[t.index] for t in used),
         measured,
         len(lifting.constraints),

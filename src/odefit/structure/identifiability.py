@@ -14,11 +14,14 @@ import numpy as np
 
 from odefit.problem.binding import unknowns_of
 from odefit.problem.expressions import Expression
+from odefit.problem.model import Model
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
 from odefit.structure.auxiliary_states import consistent_point, on_principal_branch, unknowns_in
-from odefit.structure.combinations import identifiable_combinations
+from odefit.structure.combinations import IdentifiableCombinations, identifiable_combinations
+from odefit.structure.deadline import Deadline, UnfinishedError
 from odefit.structure.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
+from odefit.structure.exact.count import exact_count
 from odefit.structure.expansion import Expansion
 from odefit.structure.homotopy.distinct import distinct_rows, distinct_values
 from odefit.structure.indistinguishable import find_indistinguishable
@@ -31,18 +34,23 @@ from odefit.structure.structural_identifiability import (
 from odefit.structure.tape import Term
 
 TIME_LIMIT = 120.0
-"""Default of the time limit of the count, in seconds."""
+"""Default of the time limit, in seconds."""
+
+EXACT_SHARE, EXACT_SECONDS = 0.6, 60.0
+"""The share of the time left that the exact count may take, and its seconds where there is no
+limit. Homotopy continuation has the rest: it sometimes ends where the exact count does not."""
 
 PERIODIC_STATES = ("sin(", "cos(")
 """How names of auxiliary states begin that determine their arguments only up to a period."""
 
 
 def structural_identifiability(
-    problem: Problem,
+    problem: Problem | Model,
     *,
     count: bool = True,
     time_limit: float | None = TIME_LIMIT,
     seed: int = 0,
+    report: Callable[[StructuralIdentifiability], None] = lambda found: None,
 ) -> StructuralIdentifiability:
     """Analyse which unknowns of a problem perfect data would determine.
 
@@ -50,18 +58,23 @@ def structural_identifiability(
     ----------
     problem
         The problem. Of its data only which observables are measured in which experiment is used.
+        Or equations alone: one experiment then measures all observables, and all parameters and
+        initial values are unknown.
     count
         Whether to count the solutions, which tells "globally" from "locally".
     time_limit
-        Time limit of the count in seconds; None for none.
+        Time limit in seconds; None for none. Local identifiability is decided first, and then
+        the solutions are counted: what is not decided when the time has passed is called so.
     seed
         Seed of the random points.
+    report
+        Called before the count with what is known by then: local identifiability.
 
     Returns
     -------
     StructuralIdentifiability
-        How far each unknown is identifiable; where the equations have no Taylor series (abs, min,
-        max), the reason why nothing was found.
+        How far each unknown is identifiable, as far as the time sufficed; where the equations
+        have no Taylor series (abs, min, max), the reason why nothing was found.
 
     Examples
     --------
@@ -70,42 +83,59 @@ def structural_identifiability(
     >>> found["p1"].status
     'globally'
     """
+    if isinstance(problem, Model):
+        problem = _measured(problem)
+    deadline = Deadline(time_limit)
     began = time.monotonic()
     try:
-        system = DifferentiatedSystem(problem, free_states=False)
+        system = DifferentiatedSystem(
+            problem, free_states=False, deadline=deadline, replicates=False
+        )
         local = local_rank(system, seed)
     except NoTaylorSeriesError as error:
         return StructuralIdentifiability(problem.name, (), reason=error.reason)
-    combined = identifiable_combinations(local, problem.keys)
-    counted = _SolutionNumbers()
-    if count:
-        deadline = None if time_limit is None else began + time_limit
-        counted = _count(
-            system,
-            local,
-            frozenset(combined.involved),
-            seed,
-            lambda: deadline is not None and time.monotonic() > deadline,
+    except UnfinishedError:
+        return StructuralIdentifiability(
+            problem.name,
+            tuple(UnknownIdentifiability(u.key, "undecided") for u in problem.unknowns),
+            unfinished=True,
+            seconds=time.monotonic() - began,
         )
-    classify = _Classification(problem, system, local, frozenset(combined.involved), counted)
-    return StructuralIdentifiability(
-        problem.name,
-        tuple(classify.unknown(i, u) for i, u in enumerate(problem.unknowns)),
-        counted.solutions if counted.complete else None,
-        counted.given,
-        0 if counted.complete else counted.solutions,
-        tuple(str(c) for c in combined.found),
-        combined.missing,
-        {
-            expansion.condition.name: dict(zip(expansion.observables, orders, strict=True))
-            for expansion, orders in zip(system.expansions, local.best.orders, strict=True)
-        },
-        local.error,
-        counted.miss_probability,
-        tuple(classify.remarks()),
-        "",
-        time.monotonic() - began,
-    )
+    combined = IdentifiableCombinations((), 0, ())
+    if local.best.complete:
+        combined = identifiable_combinations(local, problem.keys, deadline)
+
+    def result(counted: _SolutionNumbers, *, unfinished: bool) -> StructuralIdentifiability:
+        classify = _Classification(problem, system, local, frozenset(combined.involved), counted)
+        return StructuralIdentifiability(
+            problem.name,
+            tuple(classify.unknown(i, u) for i, u in enumerate(problem.unknowns)),
+            counted.solutions if counted.complete else None,
+            counted.given,
+            tuple(str(c) for c in combined.found),
+            combined.missing,
+            {
+                expansion.condition.name: dict(zip(expansion.observables, orders, strict=True))
+                for expansion, orders in zip(system.expansions, local.best.orders, strict=True)
+            },
+            local.error,
+            counted.miss_probability,
+            tuple(classify.remarks()),
+            "",
+            time.monotonic() - began,
+            counted.exact,
+            unfinished,
+        )
+
+    before = result(_SolutionNumbers(), unfinished=not local.best.complete)
+    if not count or before.unfinished:
+        return before
+    report(before)
+    try:
+        counted = _count(system, local, frozenset(combined.involved), seed)
+    except UnfinishedError:
+        counted = _SolutionNumbers()
+    return result(counted, unfinished=not counted.complete and deadline.passed)
 
 
 # The count ------------------------------------------------------------------------------------
@@ -130,6 +160,8 @@ class _SolutionNumbers:
     branches
         Whether solutions in which auxiliary states are not the principal values of their
         functions were left out; None where there are no auxiliary states.
+    exact
+        Whether they were counted exactly, by a Groebner basis modulo a prime.
     """
 
     solutions: int = 0
@@ -138,6 +170,18 @@ class _SolutionNumbers:
     miss_probability: float = 1.0
     given: tuple[str, ...] = ()
     branches: bool | None = None
+    exact: bool = False
+
+
+def _measured(model: Model) -> Problem:
+    """Return a problem in which all of a model is measured, and nothing else is known."""
+    columns = dict.fromkeys(("t", *model.observables, *model.inputs), (0.0, 1.0))
+    return Problem(
+        model,
+        data=columns,
+        parameters={name: {} for name in sorted(model.parameters)},
+        initial={state: {} for state in model.states},
+    )
 
 
 def _count(
@@ -145,7 +189,6 @@ def _count(
     local: LocalRank,
     involved: frozenset[str],
     seed: int,
-    stop: Callable[[], bool],
 ) -> _SolutionNumbers:
     """Count the solutions and the values of unknowns.
 
@@ -155,10 +198,15 @@ def _count(
         The equations, and which unknowns they determine locally.
     involved
         Unknowns that are identifiable in combination with others.
-    seed, stop
-        The arguments of :func:`~odefit.structure.indistinguishable.find_indistinguishable`.
+    seed
+        Seed of the random points.
+
+    Raises
+    ------
+    UnfinishedError
+        The time has passed.
     """
-    square = SquareSystem(system, seed)
+    square = SquareSystem(system, seed, local.best.algebraic_rank)
     keys = [k for k in system.problem.keys if k in system.names]
     place = {name: i for i, name in enumerate(system.names)}
     held = {system.names[i] for i in square.held}
@@ -166,10 +214,27 @@ def _count(
     lifted = _has_auxiliary_states(system)
     if not square.size:
         return _SolutionNumbers(1, {}, True, 0.0, given, None if not lifted else True)
+    left = system.deadline.left
+    exact = exact_count(
+        square,
+        structural=True,
+        time_limit=EXACT_SECONDS if left is None else EXACT_SHARE * left,
+        seed=seed,
+        stop=lambda: system.deadline.passed,
+        names=keys,
+    )
+    if exact is not None and (not lifted or exact.total == 1):
+        values = {**dict.fromkeys(system.names, 1), **exact.values}
+        return _SolutionNumbers(exact.distinct, values, True, 0.0, given, exact=True)
+    system.deadline.check()
     rng = np.random.default_rng([seed, 3])
     base = consistent_point(square, rng) if lifted else None
     point, parameters = base or square.generic_point(rng)
-    found = find_indistinguishable(square, point, parameters, seed, stop)
+    # Multiple solutions, should there be any, are none that a homotopy follows.
+    expected = exact.total if exact is not None and exact.total == exact.dimension else None
+    found = find_indistinguishable(
+        square, point, parameters, seed, lambda: system.deadline.passed, expected
+    )
     solutions = found.solutions
     if base is not None:
         algebraic = frozenset(np.array(system.names)[local.best.algebraic].tolist())
@@ -217,10 +282,15 @@ class _Classification:
         self.place = {name: i for i, name in enumerate(local.names)}
         self.later = _acting_later(problem)
         self.on_noise = acting_on_noise(problem)
+        self.events = any(
+            c.located or any(t > c.t0 for t, _ in c.events) for c in problem.conditions
+        )
 
     def unknown(self, index: int, unknown: Unknown) -> UnknownIdentifiability:
         key, best = unknown.key, self.local.best
         place = self.place.get(key)
+        if place is not None and not best.complete and not best.determined[place]:
+            return UnknownIdentifiability(key, "undecided")
         if place is None or not best.effective[place]:
             if index in self.later:
                 return UnknownIdentifiability(
@@ -228,8 +298,16 @@ class _Classification:
                 )
             if unknown.kind == "noise" or index in self.on_noise:
                 return UnknownIdentifiability(key, "outside", None, "acts on the noise alone")
+            if self.events:
+                return UnknownIdentifiability(
+                    key, "outside", None, "changes no output before the first event"
+                )
             return UnknownIdentifiability(key, "no effect")
         if not best.determined[place]:
+            if self.events:
+                return UnknownIdentifiability(
+                    key, "outside", None, "not determined before the first event"
+                )
             return UnknownIdentifiability(
                 key, "in combination" if key in self.involved else "no effect"
             )
@@ -288,10 +366,11 @@ class _Classification:
             )
         if problem.model.inputs:
             yield "Inputs count as known functions that vary enough."
-        if any(t > c.t0 for c in problem.conditions for t, _ in c.events):
+        if self.events:
             yield (
-                "Only the time before the first event is examined: later data may determine "
-                "more than is said here."
+                "Only the time before the first event is examined here: later data may determine "
+                "more than is said. What the data of all times determine is found numerically, and "
+                "stands in odefit check under 'What the data can determine'."
             )
 
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from odefit.problem.arrays import Array, ComplexArray, IntArray
 from odefit.structure.comparison import OutputComparison
+from odefit.structure.deadline import UnfinishedError
 from odefit.structure.expansion import random_complex
 from odefit.structure.homotopy.distinct import index_of
 from odefit.structure.homotopy.monodromy import MISS_PROBABILITY, miss_probability
@@ -57,6 +58,8 @@ class IndistinguishableSolutions:
         Number of collisions since the last new solution.
     drawn, failed
         Numbers of random solutions, and of paths that did not arrive.
+    expected
+        The number of solutions, if it was known before.
     """
 
     solutions: ComplexArray
@@ -64,15 +67,22 @@ class IndistinguishableSolutions:
     collisions: int
     drawn: int
     failed: int
+    expected: int | None = None
 
     @property
     def miss_probability(self) -> float:
-        """Probability that a solution is missed, as the module's text explains."""
+        """Probability that a solution is missed, as the module's text explains.
+
+        It is 0 if as many are found as were expected, and 1 if there are fewer, or more: then
+        rounding has made solutions out of what is none.
+        """
+        if self.expected is not None:
+            return float(len(self.solutions) != self.expected)
         return miss_probability(len(self.solutions), self.collisions)
 
     @property
     def complete(self) -> bool:
-        """Whether the search ended by itself."""
+        """Whether the search ended by itself, with as many solutions as were expected."""
         return self.miss_probability <= MISS_PROBABILITY
 
 
@@ -104,9 +114,17 @@ def find_indistinguishable(
     while miss_probability(len(search.found), search.collisions) > MISS_PROBABILITY and not stop():
         if expected is not None and len(search.found) >= expected:
             break
-        search.draw(least)
+        try:
+            search.draw(least)
+        except UnfinishedError:
+            break
     return IndistinguishableSolutions(
-        np.array(search.found), parameters, search.collisions, search.drawn, search.failed
+        np.array(search.found),
+        parameters,
+        search.collisions,
+        search.drawn,
+        search.failed,
+        expected,
     )
 
 

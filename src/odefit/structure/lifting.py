@@ -19,6 +19,7 @@ from typing import Any
 from odefit.problem.expressions import NON_SMOOTH, TIME
 from odefit.problem.grammar import named
 from odefit.problem.model import Model
+from odefit.structure.deadline import NEVER, Deadline
 from odefit.structure.tape import NotRationalError, Recording, Tape, Term
 
 MAX_ROOT = 8
@@ -72,6 +73,8 @@ class Lifting:
         The tape.
     model
         The equations.
+    deadline
+        The time after which recording is given up.
 
     Attributes
     ----------
@@ -92,8 +95,9 @@ class Lifting:
         of these.
     """
 
-    def __init__(self, tape: Tape, model: Model) -> None:
+    def __init__(self, tape: Tape, model: Model, deadline: Deadline = NEVER) -> None:
         self.tape = tape
+        self.deadline = deadline
         self.model = model
         self.algebra = Recording(tape, self._lift)
         self.states: dict[str, Term] = {}
@@ -124,6 +128,8 @@ class Lifting:
         ------
         NotRationalError
             The model has abs, min or max, or an equation divides by zero.
+        UnfinishedError
+            The deadline has passed.
         """
         values = dict(scalars)
         for name in (*self.model.states, *self.model.algebraic):
@@ -131,6 +137,7 @@ class Lifting:
         for name in (TIME, *self.model.inputs):
             values[name] = self.function(name)
         for name, expression in self.model.ode.items():
+            self.deadline.check()
             self.rhs[name] = expression.evaluate(values, self.algebra)
         constraints = self.model.constraints(values, self.algebra)
         if constraints:
@@ -168,6 +175,7 @@ class Lifting:
         `rates` are the direction's components by the indices of variables. Known `functions`
         change with their derivatives, and auxiliary states with their differentials.
         """
+        self.deadline.check()
         total = self.tape.number(0)
         for index in sorted(self.tape.depends(term)):
             if index in self._differential:
@@ -336,6 +344,7 @@ class Lifting:
             rows[k], rows[pivot] = rows[pivot], rows[k]
             rows[k] = [entry / rows[k][k] for entry in rows[k]]
             for i in range(size):
+                self.deadline.check()
                 factor = rows[i][k]
                 if i != k and factor.value != 0:
                     pairs = zip(rows[i], rows[k], strict=True)

@@ -1,4 +1,4 @@
-"""Random points modulo the prime that satisfy the algebraic constraints of a model."""
+"""Random points modulo the prime that satisfy the algebraic constraints, and gradients there."""
 
 from __future__ import annotations
 
@@ -6,13 +6,84 @@ import numpy as np
 
 from odefit.structure.differentiated_system import DifferentiatedSystem
 from odefit.structure.expansion import ExpansionPoint
-from odefit.structure.series import PRIME, Residues
+from odefit.structure.number_fields import PRIME, Residues
+from odefit.structure.series import TaylorCoefficients
 
 MAX_POINTS = 20
 """Largest number of random points that are tried."""
 
 ModularExpansionPoint = ExpansionPoint[np.int64]
 """An expansion point over the prime field."""
+
+MAX_RISES = 6
+"""Largest order of derivative, in multiples of the number of orders in which the rank has to rest
+until it counts as the highest: around given initial values it may rise late."""
+
+FIRST_ORDER = 4
+"""Highest derivative that is computed at first; the next ones are twice as high each."""
+
+
+class GrowingSeries:
+    """Gradients of the outputs' Taylor coefficients at a modular point, as high as they are needed.
+
+    Most unknowns show in low derivatives, and the work grows with the square of the order and
+    more: so few orders are computed first, and twice as many whenever they do not suffice.
+
+    Parameters
+    ----------
+    system
+        The equations.
+    values, points
+        The modular point.
+    highest
+        The highest order that is likely to be needed.
+    """
+
+    def __init__(
+        self,
+        system: DifferentiatedSystem,
+        values: Residues,
+        points: list[ModularExpansionPoint],
+        highest: int,
+    ) -> None:
+        self.system = system
+        self.values = values
+        self.points = points
+        self.highest = highest
+        self._taylor: list[TaylorCoefficients[np.int64]] = []
+        self._reached = -1
+
+    def output(self, k: int, order: int, place: int) -> int:
+        """Return a Taylor coefficient of an output of expansion `k`."""
+        self._reach(order)
+        return int(self._taylor[k].outputs[0, order, place])
+
+    def gradient(self, k: int, order: int, place: int) -> Residues:
+        """Return its derivatives by all unknowns of the system, shape (unknowns,).
+
+        Raises
+        ------
+        UnfinishedError
+            The deadline of the system has passed.
+        ZeroDivisionError
+            Something is divided by zero at this point.
+        """
+        self._reach(order)
+        derivatives = self._taylor[k].derivatives
+        assert derivatives is not None
+        row = np.zeros(len(self.system.names), dtype=np.int64)
+        row[self.system.columns[k]] = derivatives[0, order, place]
+        return row
+
+    def _reach(self, order: int) -> None:
+        if order <= self._reached:
+            return
+        highest = max(min(max(FIRST_ORDER, 2 * self._reached), self.highest), order)
+        self._taylor = [
+            self.system.run_modular(k, self.values[None], highest, point)
+            for k, point in enumerate(self.points)
+        ]
+        self._reached = highest
 
 
 def modular_point(

@@ -194,7 +194,7 @@ def _series(problem: Problem, candidates: Sequence[int]) -> Iterator[_SeriesForm
         for name, series in condition.series.items():
             noise = problem.noise.get(name, Noise())
             sd = Form()
-            if series.sds is None and noise.relative is None:
+            if not series.sds_given and noise.relative is None:
                 if noise.spread == "estimate":
                     sd = unknowns[index[noise.unknown(name)]]
                 elif isinstance(noise.spread, Expression):

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.problem.arrays import BoolArray
+from odefit.structure.deadline import UnfinishedError
 from odefit.structure.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
 from odefit.structure.echelon import Echelon
 from odefit.structure.expansion import Expansion
-from odefit.structure.modular_points import modular_point
-from odefit.structure.series import PRIME, Residues
+from odefit.structure.modular_points import MAX_RISES, GrowingSeries, modular_point
+from odefit.structure.number_fields import PRIME, Residues
 from odefit.structure.tape import Term, needed
 
 MIN_POINTS = 2
@@ -55,6 +56,13 @@ class PointRank:
     orders
         For each expansion and each of its observables, the highest order of derivative that
         raised the rank; -1 if none did.
+    algebraic_rank
+        Rank of the equations without those between differentials.
+    complete
+        Whether all derivatives were looked at that may matter. If not, time was short: what is
+        determined is so, and what is not may be determined by higher derivatives.
+    reached
+        The highest order of derivative that was looked at.
     """
 
     values: Residues
@@ -64,6 +72,9 @@ class PointRank:
     effective: BoolArray
     null_space: Residues
     orders: tuple[tuple[int, ...], ...]
+    algebraic_rank: int = 0
+    complete: bool = True
+    reached: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +107,10 @@ class LocalRank:
 
     @property
     def error(self) -> float:
-        """Upper bound of the probability that the generic rank is higher."""
-        return 0.0 if self.proved else min(1.0, self.degree / PRIME) ** len(self.points)
+        """Upper bound of the probability that the rank of the derivatives looked at is higher."""
+        if self.proved or not self.best.complete:
+            return 0.0
+        return min(1.0, self.degree / PRIME) ** len(self.points)
 
 
 def local_rank(system: DifferentiatedSystem, seed: int = 0) -> LocalRank:
@@ -114,6 +127,8 @@ def local_rank(system: DifferentiatedSystem, seed: int = 0) -> LocalRank:
     ------
     NoTaylorSeriesError
         The equations cannot be evaluated at the initial values that are given.
+    UnfinishedError
+        The deadline of the system has passed before any derivative was looked at.
     """
     rng = np.random.default_rng([seed, 2])
     found: list[PointRank] = []
@@ -123,6 +138,12 @@ def local_rank(system: DifferentiatedSystem, seed: int = 0) -> LocalRank:
             found.append(_at_point(system, rng))
         except ZeroDivisionError:
             continue
+        except UnfinishedError:
+            if not found:
+                raise
+            break
+        if not found[-1].complete:
+            break
         rank, lost = found[-1].rank, int((~found[-1].determined).sum())
         if rank == count:
             break
@@ -137,57 +158,102 @@ def local_rank(system: DifferentiatedSystem, seed: int = 0) -> LocalRank:
         )
     highest = max(p.rank for p in found)
     points = tuple(p for p in found if p.rank == highest)
-    return LocalRank(tuple(system.names), points, _degree(system))
+    reached = max(p.reached for p in found)
+    return LocalRank(tuple(system.names), points, _degree(system, reached))
 
 
 def _at_point(system: DifferentiatedSystem, rng: np.random.Generator) -> PointRank:
-    """Return the findings at one random point."""
-    count, order = len(system.names), system.sufficient_order
-    values, points = modular_point(system, rng, order)
-    taylor = [system.run_modular(k, values[None], order, p) for k, p in enumerate(points)]
-    echelon = Echelon(count)
-    effective = np.zeros(count, dtype=bool)
-    orders = [[-1] * len(b.observables) for b in system.expansions]
+    """Return the findings at one random point.
 
-    def wide(k: int, row: Residues) -> Residues:
-        """Return a row of expansion `k` as one of the system."""
-        full = np.zeros(count, dtype=np.int64)
-        full[system.columns[k]] = row
-        return full
+    Raises
+    ------
+    UnfinishedError
+        The deadline of the system has passed before any derivative was looked at.
+    """
+    search = _PointSearch(system, rng)
+    for order in range(MAX_RISES * system.sufficient_order + 1):
+        try:
+            search.add_outputs(order)
+        except UnfinishedError:
+            if not order:
+                raise
+            return search.finding(complete=False)
+        if search.full or order >= search.series.highest:
+            return search.finding(complete=True)
+    return search.finding(complete=False)
 
-    algebraic = Echelon(count)
-    for k, expansion in enumerate(system.expansions):
-        derivatives, outputs = taylor[k].derivatives, taylor[k].outputs
-        assert derivatives is not None
-        for i in range(len(expansion.observables), expansion.outputs):
-            echelon.add(wide(k, derivatives[0, 0, i]))
-            algebraic.add(wide(k, derivatives[0, 0, i]))
-        for place, pairs in expansion.differentials:
-            row = derivatives[0, 0, place].copy()
-            for factor, argument in pairs:
-                row = (row - outputs[0, 0, factor] * derivatives[0, 0, argument]) % PRIME
-            echelon.add(wide(k, row))
-    relations = echelon.null_space()
-    for j in range(order + 1):
+
+class _PointSearch:
+    """Row spaces at one random point, which grow with the orders of derivative.
+
+    Parameters
+    ----------
+    system
+        The equations.
+    rng
+        Draws the point.
+    """
+
+    def __init__(self, system: DifferentiatedSystem, rng: np.random.Generator) -> None:
+        self.system = system
+        self.count = len(system.names)
+        self.reached = -1
+        self.values, points = modular_point(system, rng, MAX_RISES * system.sufficient_order)
+        self.series = GrowingSeries(system, self.values, points, system.sufficient_order)
+        self.all, self.algebraic = Echelon(self.count), Echelon(self.count)
+        self.effective = np.zeros(self.count, dtype=bool)
+        self.orders = [[-1] * len(b.observables) for b in system.expansions]
         for k, expansion in enumerate(system.expansions):
-            derivatives = taylor[k].derivatives
-            assert derivatives is not None
+            self._add_relations(k, expansion)
+        self.relations = self.all.null_space()
+
+    def _add_relations(self, k: int, expansion: Expansion) -> None:
+        """Add constraints, and the equations between differentials."""
+        for i in range(len(expansion.observables), expansion.outputs):
+            row = self.series.gradient(k, 0, i)
+            self.all.add(row)
+            self.algebraic.add(row)
+        for place, pairs in expansion.differentials:
+            row = self.series.gradient(k, 0, place)
+            for factor, argument in pairs:
+                by_argument = self.series.gradient(k, 0, argument)
+                row = (row - self.series.output(k, 0, factor) * by_argument) % PRIME
+            self.all.add(row)
+
+    def add_outputs(self, order: int) -> None:
+        """Add one derivative of every measured output."""
+        for k, expansion in enumerate(self.system.expansions):
             for i in range(len(expansion.observables)):
-                row = wide(k, derivatives[0, j, i])
-                effective |= _acting(row, relations, count)
-                if algebraic.rank < count:
-                    algebraic.add(row)
-                if echelon.rank < count and echelon.add(row):
-                    orders[k][i] = j
-    return PointRank(
-        values,
-        echelon.rank,
-        np.array([echelon.determines(i) for i in range(count)], dtype=bool),
-        np.array([algebraic.determines(i) for i in range(count)], dtype=bool),
-        effective,
-        echelon.null_space(),
-        tuple(tuple(o) for o in orders),
-    )
+                self.system.deadline.check()
+                row = self.series.gradient(k, order, i)
+                self.effective |= _acting(row, self.relations, self.count)
+                rises = self.algebraic.rank < self.count and self.algebraic.add(row)
+                if self.all.rank < self.count and self.all.add(row):
+                    self.orders[k][i] = order
+                    rises = True
+                if rises:
+                    self.series.highest = order + self.system.sufficient_order
+        self.reached = order
+
+    @property
+    def full(self) -> bool:
+        """Whether further derivatives tell nothing more."""
+        return self.all.rank == self.algebraic.rank == self.count
+
+    def finding(self, complete: bool) -> PointRank:
+        """Return what was found, `complete` or not."""
+        return PointRank(
+            self.values,
+            self.all.rank,
+            self.all.determined,
+            self.algebraic.determined,
+            self.effective,
+            self.all.null_space(),
+            tuple(tuple(o) for o in self.orders),
+            self.algebraic.rank,
+            complete,
+            self.reached,
+        )
 
 
 def _acting(row: Residues, relations: Residues, count: int) -> BoolArray:
@@ -202,13 +268,13 @@ def _acting(row: Residues, relations: Residues, count: int) -> BoolArray:
 # The degree of the determinants ---------------------------------------------------------------
 
 
-def _degree(system: DifferentiatedSystem) -> int:
+def _degree(system: DifferentiatedSystem, order: int) -> int:
     """Return an upper bound of the degree of the minors of the equations' Jacobian.
 
-    They are polynomials in all random numbers.
+    They are polynomials in all random numbers; `order` is the highest derivative.
     """
     highest = max((_degree_of_equations(e) for e in system.expansions), default=1)
-    order, count = system.sufficient_order, len(system.names)
+    count = len(system.names)
     # With x' = P/Q, derivative j has the denominator Q^(2j - 1), and its numerator no higher
     # degree; the derivatives by the unknowns double that.
     return count * 2 * (2 * order + 2) * highest

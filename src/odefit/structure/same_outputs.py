@@ -138,6 +138,8 @@ def same_outputs(
 
 def operations(system: DifferentiatedSystem) -> float:
     """Return how many operations on Taylor coefficients the analysis takes, about."""
+    for expansion in system.expansions:
+        expansion.program.prepare()
     entries = sum(len(e.program.equations.tape.entries) for e in system.expansions)
     widest = max((len(c) for c in system.columns), default=0)
     return float(entries) * system.sufficient_order**2 * widest

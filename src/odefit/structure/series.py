@@ -11,107 +11,23 @@ algebraic observability in polynomial time, J. Symbolic Computation 33, 2002.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic
 
 import numpy as np
 import numpy.typing as npt
 
 from odefit.problem.arrays import IntArray
+from odefit.structure.deadline import NEVER, Deadline, UnfinishedError
+from odefit.structure.number_fields import Numbers, Scalars
+from odefit.structure.sparse_jacobian import SparseJacobian
 from odefit.structure.tape import Tape, Term, needed
 
-Scalars = TypeVar("Scalars", np.complex128, np.int64)
-
-Residues = npt.NDArray[np.int64]
-"""An array of residues modulo :data:`PRIME`."""
-
-PRIME = 2_147_483_647
-"""The field of exact computations, 2^31 - 1: products of two residues fit in 64 bits."""
-
-
-class Numbers(Protocol[Scalars]):
-    """A field over which a tape is run, with arrays as its elements."""
-
-    dtype: type[Scalars]
-
-    def exact(self, value: Fraction) -> Any:
-        """Return a rational number as an element of the field."""
-
-    def reduced(self, values: npt.NDArray[Scalars]) -> npt.NDArray[Scalars]:
-        """Return sums and products brought back into the range of the field's elements."""
-
-    def inverse(self, values: npt.NDArray[Scalars]) -> npt.NDArray[Scalars]:
-        """Return the reciprocals of the elements."""
-
-    def product(
-        self, left: npt.NDArray[Scalars], right: npt.NDArray[Scalars]
-    ) -> npt.NDArray[Scalars]:
-        """Return the products of stacks of matrices."""
-
-
-class ComplexNumbers:
-    """The complex numbers in double precision. What is not defined is infinite or NaN."""
-
-    dtype = np.complex128
-
-    def exact(self, value: Fraction) -> complex:
-        return complex(value)
-
-    def reduced(self, values: npt.NDArray[np.complex128]) -> npt.NDArray[np.complex128]:
-        return values
-
-    def inverse(self, values: npt.NDArray[np.complex128]) -> npt.NDArray[np.complex128]:
-        return 1.0 / values
-
-    def product(
-        self, left: npt.NDArray[np.complex128], right: npt.NDArray[np.complex128]
-    ) -> npt.NDArray[np.complex128]:
-        return left @ right
-
-
-class PrimeField:
-    """The residues modulo :data:`PRIME`.
-
-    Raises
-    ------
-    ZeroDivisionError
-        The random point was unlucky, or the model divides by zero; :meth:`inverse` raises it.
-    """
-
-    dtype = np.int64
-
-    def exact(self, value: Fraction) -> int:
-        return value.numerator * pow(value.denominator, -1, PRIME) % PRIME
-
-    def reduced(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return values % PRIME
-
-    def inverse(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        if not np.all(values % PRIME):
-            raise ZeroDivisionError("division by zero in the prime field")
-        result, square, left = np.ones_like(values), values % PRIME, PRIME - 2
-        while left:
-            if left % 2:
-                result = result * square % PRIME
-            square = square * square % PRIME
-            left //= 2
-        return result
-
-    def product(
-        self, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
-        terms = left[..., :, :, None] * right[..., None, :, :] % PRIME
-        return np.asarray(terms.sum(axis=-2) % PRIME)
-
-
-COMPLEX = ComplexNumbers()
-"""The field of numerical computations."""
-
-MODULAR = PrimeField()
-"""The field of exact computations."""
+MAX_BYTES = 2**31
+"""Memory in bytes that the sensitivities of one expansion may take."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,17 +94,31 @@ class SeriesProgram:
     ----------
     equations
         The rational ODE.
+    deadline
+        The time after which preparation and computations are given up.
+
+    Raises
+    ------
+    UnfinishedError
+        That time has passed, or the memory would not suffice; :meth:`run` raises it as well.
     """
 
-    def __init__(self, equations: RationalODE) -> None:
-        e = equations
+    def __init__(self, equations: RationalODE, deadline: Deadline = NEVER) -> None:
+        self.equations = equations
+        self.deadline = deadline
+        self._prepared = False
+
+    def prepare(self) -> None:
+        """Record derivatives, and arrange all operations; :meth:`run` does so the first time."""
+        if self._prepared:
+            return
+        e, deadline = self.equations, self.deadline
         tape = e.tape
-        self.equations = e
-        self._jacobian = _SparseJacobian.of(tape, e.rhs, e.states)
-        self._by_unknowns = _SparseJacobian.of(tape, e.rhs, e.unknowns)
-        self._output_jacobian = _SparseJacobian.of(tape, e.outputs, e.states)
-        self._output_by_unknowns = _SparseJacobian.of(tape, e.outputs, e.unknowns)
-        self._initial_by_unknowns = _SparseJacobian.of(tape, e.initial, e.unknowns)
+        self._jacobian = SparseJacobian.of(tape, e.rhs, e.states, deadline)
+        self._by_unknowns = SparseJacobian.of(tape, e.rhs, e.unknowns, deadline)
+        self._output_jacobian = SparseJacobian.of(tape, e.outputs, e.states, deadline)
+        self._output_by_unknowns = SparseJacobian.of(tape, e.outputs, e.unknowns, deadline)
+        self._initial_by_unknowns = SparseJacobian.of(tape, e.initial, e.unknowns, deadline)
         parts = (
             self._jacobian,
             self._by_unknowns,
@@ -211,6 +141,7 @@ class SeriesProgram:
                 "outputs": e.outputs,
             }.items()
         }
+        self._prepared = True
 
     def _arrange(self, tape: Tape, entries: Sequence[int]) -> None:
         """Give slots to all entries, and group the operations that are done together."""
@@ -295,6 +226,7 @@ class SeriesProgram:
         derivatives
             Whether the derivatives by the unknowns are wanted.
         """
+        self.prepare()
         batch = len(unknowns)
         v = np.zeros((order + 1, self._size, batch), dtype=numbers.dtype)
         for slot, value in self._numbers:
@@ -311,6 +243,7 @@ class SeriesProgram:
         v[0, states] = v[0, self._slots["initial"]]
         inverse: dict[int, Any] = {}
         for j in range(order + 1):
+            self.deadline.check()
             for k, group in enumerate(self._changing):
                 _step(numbers, v, group, j, inverse, k)
             if j < order:
@@ -328,25 +261,28 @@ class SeriesProgram:
         """Return the derivatives of the outputs' coefficients, shape (batch, order + 1, q, n)."""
         _, m, n = self.shape
         batch = v.shape[2]
-        a = self._jacobian.dense(v, self._slot)
-        b = self._by_unknowns.dense(v, self._slot)
-        c = self._output_jacobian.dense(v, self._slot)
+        self._check_memory(v.dtype, batch * (order + 1))
+        jacobian = self._jacobian.series(v, self._slot)
+        by_states = self._output_jacobian.series(v, self._slot)
+        by_unknowns = self._by_unknowns.dense(v, self._slot)
         result = self._output_by_unknowns.dense(v, self._slot)
         x = np.zeros((batch, order + 1, m, n), dtype=numbers.dtype)
         x[:, 0] = self._initial_by_unknowns.dense(v[:1], self._slot)[:, 0]
-
-        def convolved(series: npt.NDArray[Scalars], j: int) -> npt.NDArray[Scalars]:
-            """Return coefficient j of ``series * x``, as one product of long matrices."""
-            reverse = series[:, j::-1].transpose(0, 2, 1, 3).reshape(batch, -1, (j + 1) * m)
-            return numbers.product(reverse, x[:, : j + 1].reshape(batch, (j + 1) * m, n))
-
         for j in range(order):
+            self.deadline.check()
             factor = numbers.exact(Fraction(1, j + 1))
-            total = numbers.reduced(convolved(a, j) + b[:, j])
+            total = numbers.reduced(numbers.convolved(jacobian, x, j) + by_unknowns[:, j])
             x[:, j + 1] = numbers.reduced(total * factor)
         for j in range(order + 1):
-            result[:, j] = numbers.reduced(result[:, j] + convolved(c, j))
+            self.deadline.check()
+            result[:, j] = numbers.reduced(result[:, j] + numbers.convolved(by_states, x, j))
         return result
+
+    def _check_memory(self, dtype: npt.DTypeLike, matrices: int) -> None:
+        """Raise :class:`UnfinishedError` if the sensitivities do not fit in memory."""
+        q, m, n = self.shape
+        if matrices * (2 * m + q) * n * np.dtype(dtype).itemsize > MAX_BYTES:
+            raise UnfinishedError("the sensitivities take more memory than is allowed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,47 +302,6 @@ class TaylorCoefficients(Generic[Scalars]):
     outputs: npt.NDArray[Scalars]
     derivatives: npt.NDArray[Scalars] | None
     states: npt.NDArray[Scalars]
-
-
-@dataclass(frozen=True, eq=False)
-class _SparseJacobian:
-    """A matrix of partial derivatives of which most are zero.
-
-    Attributes
-    ----------
-    shape
-        Numbers of rows and columns.
-    rows, columns
-        Places of the derivatives that are not zero.
-    terms
-        These derivatives.
-    """
-
-    shape: tuple[int, int]
-    rows: IntArray
-    columns: IntArray
-    terms: tuple[Term, ...]
-
-    @classmethod
-    def of(cls, tape: Tape, terms: Sequence[Term], variables: Sequence[Term]) -> _SparseJacobian:
-        found = []
-        for i, term in enumerate(terms):
-            touched = tape.depends(term)
-            for k, variable in enumerate(variables):
-                if variable.index in touched:
-                    found.append((i, k, tape.derivative(term, variable)))
-        rows = np.array([f[0] for f in found], dtype=np.intp)
-        columns = np.array([f[1] for f in found], dtype=np.intp)
-        return cls((len(terms), len(variables)), rows, columns, tuple(f[2] for f in found))
-
-    def dense(self, v: npt.NDArray[Scalars], slot: Mapping[int, int]) -> npt.NDArray[Scalars]:
-        """Return the matrix as Taylor series, shape (batch, orders, rows, columns)."""
-        orders, _, batch = v.shape
-        result = np.zeros((batch, orders, *self.shape), dtype=v.dtype)
-        if self.terms:
-            slots = np.array([slot[t.index] for t in self.terms], dtype=np.intp)
-            result[:, :, self.rows, self.columns] = v[:, slots].transpose(2, 0, 1)
-        return result
 
 
 def _step(

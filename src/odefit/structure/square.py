@@ -21,8 +21,7 @@ from odefit.structure.differentiated_system import DifferentiatedSystem
 from odefit.structure.echelon import Echelon
 from odefit.structure.expansion import ExpansionPoint
 from odefit.structure.homotopy.tracker import solve
-from odefit.structure.modular_points import modular_point
-from odefit.structure.series import Residues
+from odefit.structure.modular_points import MAX_RISES, GrowingSeries, modular_point
 
 GENERIC_CANDIDATES = 6
 """Number of random points of which the best conditioned one is taken as the generic point."""
@@ -56,6 +55,14 @@ class SquareSystem:
         All equations there are.
     seed
         Seed of the random point at which ranks are computed.
+    rank
+        The rank that is known to be the highest, where derivatives need not be followed further;
+        None where it is not known.
+
+    Raises
+    ------
+    UnfinishedError
+        The deadline of the system has passed.
 
     Attributes
     ----------
@@ -68,7 +75,9 @@ class SquareSystem:
         For each unknown of the system, whether all equations together determine it.
     """
 
-    def __init__(self, system: DifferentiatedSystem, seed: int = 0) -> None:
+    def __init__(
+        self, system: DifferentiatedSystem, seed: int = 0, rank: int | None = None
+    ) -> None:
         self.system = system
         rng = np.random.default_rng(seed)
         count = len(system.names)
@@ -78,28 +87,23 @@ class SquareSystem:
         patient = not system.free_states or any(
             e.program.equations.functions for e in system.expansions
         )
-        highest = system.sufficient_order
+        # What is known to be reached is followed as far as that takes.
+        highest = system.sufficient_order * (1 if rank is None else MAX_RISES)
         values, points = modular_point(system, rng, highest)
-        derivatives = [
-            system.run_modular(k, values[None], highest, point).derivatives
-            for k, point in enumerate(points)
-        ]
+        series = GrowingSeries(system, values, points, system.sufficient_order)
         for order in range(highest + 1):
             before = echelon.rank
             for k, expansion in enumerate(system.expansions):
-                gradients = derivatives[k]
-                assert gradients is not None
                 outputs = expansion.outputs if order == 0 else len(expansion.observables)
                 for i in range(outputs):
-                    row: Residues = np.zeros(count, dtype=np.int64)
-                    row[system.columns[k]] = gradients[0, order, i]
-                    if echelon.add(row):
+                    system.deadline.check()
+                    if echelon.add(series.gradient(k, order, i)):
                         self.rows.append(Row(k, order, i))
-            if echelon.rank == count or (echelon.rank == before and not patient):
+            if echelon.rank in (count, rank) or (echelon.rank == before and not patient):
                 break
         self.solved = np.array(sorted(echelon.pivots), dtype=np.intp)
         self.held = np.array([k for k in range(count) if k not in echelon.pivots], dtype=np.intp)
-        self.determined = tuple(echelon.determines(k) for k in range(count))
+        self.determined = tuple(echelon.determined.tolist())
         self._places = [
             [(place, row) for place, row in enumerate(self.rows) if row.expansion == k]
             for k in range(len(system.expansions))
@@ -121,7 +125,7 @@ class SquareSystem:
                 highest[row.output] = max(highest[row.output], row.order)
         return highest
 
-    @property
+    @cached_property
     def order(self) -> int:
         """The highest order of derivative that is used."""
         return max((row.order for row in self.rows), default=0)
@@ -267,7 +271,7 @@ class SquareSystem:
                 continue
             highest = max(row.order for _, row in places)
             e = self.system.expansions[k].program.equations
-            series = parameters[:, functions].reshape(len(points), len(e.functions), -1)
+            series = parameters[:, functions].reshape(len(points), len(e.functions), self.order + 1)
             taylor = self.system.run(k, values, highest, parameters[:, known], series, derivatives)
             at = np.array([place for place, _ in places])
             orders = np.array([row.order for _, row in places])

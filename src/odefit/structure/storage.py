@@ -5,15 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
-import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from odefit.problem.arrays import ComplexArray
+from odefit.structure.cache_entries import (
+    are_solutions,
+    complex_array,
+    count_of,
+    read_entry,
+    seconds_of,
+    write_entry,
+)
 from odefit.structure.exact.count import exact_count
 from odefit.structure.homotopy.monodromy import GenericSolutions, all_solutions
 from odefit.structure.indistinguishable import (
@@ -22,14 +28,11 @@ from odefit.structure.indistinguishable import (
 )
 from odefit.structure.square import SquareSystem
 
-FORMAT = 2
+FORMAT = 3
 """Version of the entries, part of every key: entries of other versions are not found."""
 
 COUNT_TIME_LIMIT = 20.0
 """Largest number of seconds spent on counting the solutions before they are searched for."""
-
-NOT_COUNTED = -1
-"""Number that stands in an entry for a number of solutions that is not known."""
 
 
 def cache_folder() -> Path:
@@ -72,27 +75,26 @@ def stored_solutions(
     square, seed, stop, report
         The arguments of :func:`all_solutions`.
     """
-    path = cache_folder() / f"{key(square, seed)}.npz"
-    try:
-        with path.open("rb") as file, np.load(file) as kept:
-            arrivals, paths, failed, number = (int(v) for v in kept["counts"])
-            return GenericSolutions(
-                kept["solutions"],
-                kept["parameters"],
-                arrivals,
-                paths,
-                failed,
-                float(kept["seconds"]),
-                None if number == NOT_COUNTED else number,
-            )
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile):
-        pass
+    path = cache_folder() / f"{key(square, seed)}.json"
+    kept = read_entry(path)
+    known = None if kept is None else _generic(square, kept)
+    if known is not None:
+        return known
     count = exact_count(square, structural=False, time_limit=COUNT_TIME_LIMIT, seed=seed, stop=stop)
     # Multiple solutions, should there be any, are none that a homotopy follows.
     expected = count.total if count is not None and count.dimension == count.total else None
     found = all_solutions(square, seed, expected=expected, stop=stop, report=report)
     if found.complete:
-        _keep(path, found)
+        write_entry(
+            path,
+            solutions=found.solutions,
+            parameters=found.parameters,
+            arrivals=found.arrivals,
+            paths=found.paths,
+            failed=found.failed,
+            expected=found.expected,
+            seconds=found.seconds,
+        )
     return found
 
 
@@ -111,37 +113,40 @@ def stored_indistinguishable(
     IndistinguishableSolutions or None
         None if not all were found before `stop` said to end.
     """
-    path = cache_folder() / f"{key(square, seed)}-{expected}.npz"
-    try:
-        with path.open("rb") as file, np.load(file) as kept:
-            return IndistinguishableSolutions(kept["solutions"], kept["parameters"], 0, 0, 0)
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile):
-        pass
+    path = cache_folder() / f"{key(square, seed)}-{expected}.json"
+    kept = read_entry(path)
+    known = None if kept is None else _solutions(square, kept)
+    if known is not None and len(known[0]) == expected:
+        return IndistinguishableSolutions(*known, 0, 0, 0)
     point, parameters = square.generic_point(np.random.default_rng([seed, 3]))
     found = find_indistinguishable(square, point, parameters, seed, stop, expected)
     if len(found.solutions) != expected:
         return None
-    _write(path, solutions=found.solutions, parameters=found.parameters)
+    write_entry(path, solutions=found.solutions, parameters=found.parameters)
     return found
 
 
-def _keep(path: Path, found: GenericSolutions) -> None:
-    """Write an entry, unless the folder cannot be written to."""
-    expected = NOT_COUNTED if found.expected is None else found.expected
-    _write(
-        path,
-        solutions=found.solutions,
-        parameters=found.parameters,
-        counts=np.array([found.arrivals, found.paths, found.failed, expected]),
-        seconds=np.array(found.seconds),
-    )
+def _solutions(
+    square: SquareSystem, kept: Mapping[str, Any]
+) -> tuple[ComplexArray, ComplexArray] | None:
+    """Return solutions and parameters of an entry; None if these are no solutions."""
+    solutions = complex_array(kept.get("solutions"), 2)
+    parameters = complex_array(kept.get("parameters"), 1)
+    if solutions is None or parameters is None:
+        return None
+    return (solutions, parameters) if are_solutions(square, solutions, parameters) else None
 
 
-def _write(path: Path, **arrays: npt.NDArray[Any]) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-        Path(file.name).replace(path)  # complete or not there: several processes may write
-    except OSError:
-        return
+def _generic(square: SquareSystem, kept: Mapping[str, Any]) -> GenericSolutions | None:
+    """Return what an entry says; None if it does not say that all solutions were found."""
+    known = _solutions(square, kept)
+    counts = [count_of(kept.get(name)) for name in ("arrivals", "paths", "failed")]
+    seconds, number = seconds_of(kept.get("seconds")), kept.get("expected")
+    expected = None if number is None else count_of(number, 1)
+    if known is None or seconds is None or (expected is None and number is not None):
+        return None
+    arrivals, paths, failed = counts
+    if arrivals is None or paths is None or failed is None:
+        return None
+    found = GenericSolutions(*known, arrivals, paths, failed, seconds, expected)
+    return found if found.complete else None

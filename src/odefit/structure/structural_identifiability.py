@@ -11,7 +11,9 @@ from odefit.problem.packages import require
 if TYPE_CHECKING:
     import pandas as pd
 
-IdentifiabilityStatus = Literal["globally", "locally", "in combination", "no effect", "outside"]
+IdentifiabilityStatus = Literal[
+    "globally", "locally", "in combination", "no effect", "outside", "undecided"
+]
 """How far an unknown is identifiable; see :class:`UnknownIdentifiability`."""
 
 STATUS_WORDS: Mapping[IdentifiabilityStatus, str] = {
@@ -20,6 +22,7 @@ STATUS_WORDS: Mapping[IdentifiabilityStatus, str] = {
     "in combination": "no, only in combination",
     "no effect": "no: changes no output",
     "outside": "not examined",
+    "undecided": "not decided within the time limit",
 }
 
 
@@ -34,7 +37,8 @@ class UnknownIdentifiability:
     status
         ``"globally"`` or ``"locally"`` identifiable (one value, or several); ``"in combination"``
         with others alone; ``"no effect"`` on any output; ``"outside"`` the analysis, because it
-        acts on the noise alone, or only after the first event.
+        acts on the noise alone, or only after the first event; ``"undecided"`` where the time
+        limit ended the analysis before.
     values
         How many values agree with all outputs; None where they are not counted, or infinitely
         many.
@@ -49,8 +53,8 @@ class UnknownIdentifiability:
 
     @property
     def identifiable(self) -> bool | None:
-        """Whether the unknown is locally identifiable; None if it was not examined."""
-        if self.status == "outside":
+        """Whether the unknown is locally identifiable; None if that was not examined or decided."""
+        if self.status in ("outside", "undecided"):
             return None
         return self.status in ("globally", "locally")
 
@@ -79,8 +83,6 @@ class StructuralIdentifiability:
         not counted.
     given
         Unknowns that have to be given a value so that there are finitely many solutions.
-    least
-        Number of solutions found before the time limit, if it ended the count early; else 0.
     combinations
         Functions of the non-identifiable unknowns that are identifiable, at least locally.
     missing
@@ -99,13 +101,16 @@ class StructuralIdentifiability:
         Why no analysis was possible; empty where it was.
     seconds
         Seconds that the analysis took.
+    exact
+        Whether the solutions were counted exactly, modulo a prime, and not numerically.
+    unfinished
+        Whether the time limit ended the analysis early.
     """
 
     problem: str
     unknowns: tuple[UnknownIdentifiability, ...]
     solutions: int | None = None
     given: tuple[str, ...] = ()
-    least: int = 0
     combinations: tuple[str, ...] = ()
     missing: int = 0
     orders: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -114,6 +119,8 @@ class StructuralIdentifiability:
     remarks: tuple[str, ...] = ()
     reason: str = ""
     seconds: float = 0.0
+    exact: bool = False
+    unfinished: bool = False
 
     def __getitem__(self, key: str) -> UnknownIdentifiability:
         """Return how far the unknown of that name is identifiable."""
@@ -129,6 +136,14 @@ class StructuralIdentifiability:
     @property
     def sentence(self) -> str:
         """The findings in one or two sentences."""
+        decided = len(self.named("undecided")) == 0 and any(
+            u.status != "outside" for u in self.unknowns
+        )
+        return f"{self.finding} {self._solutions if decided else ''}".strip()
+
+    @property
+    def finding(self) -> str:
+        """A sentence on the unknowns, without the number of solutions."""
         if self.reason:
             return f"No structural analysis: {self.reason}."
         inside = [u for u in self.unknowns if u.status != "outside"]
@@ -139,12 +154,16 @@ class StructuralIdentifiability:
             "identifiable globally": self.named("globally"),
             "identifiable locally": self.named("locally"),
             "not identifiable": self.named("in combination", "no effect"),
+            "not decided": self.named("undecided"),
         }
         parts = [
             f"{len(keys)} {'is' if len(keys) == 1 else 'are'} {words}"
             for words, keys in groups.items()
             if keys
         ]
+        undecided = groups["not decided"]
+        if len(undecided) == count:
+            return "Nothing was decided within the time limit."
         if len(parts) == 1:
             words = next(w for w, keys in groups.items() if keys)
             who = "The one unknown is" if count == 1 else f"All {count} unknowns are"
@@ -153,7 +172,9 @@ class StructuralIdentifiability:
                 found = f"None of the {count} unknowns is identifiable"
         else:
             found = f"Of {count} unknowns, {_listed(parts)}"
-        return f"{found}. {self._solutions}".strip()
+            if undecided:
+                return f"{found} within the time limit: higher derivatives may determine them."
+        return f"{found}."
 
     @property
     def _solutions(self) -> str:
@@ -163,10 +184,12 @@ class StructuralIdentifiability:
         are = "is" if one else "are"
         given = f", once {values} {_listed(self.given)} {are} given" if self.given else ""
         if self.solutions is None:
-            if not self.least:
-                return "The number of solutions was not counted."
-            found = "1 was" if self.least == 1 else f"{self.least} were"
-            return f"Solutions were not counted to the end: {found} found{given}."
+            if self.unfinished:
+                return (
+                    "Whether other values give the same outputs was not decided within the time "
+                    "limit."
+                )
+            return "The number of solutions was not counted."
         if self.solutions == 1 and not self.named("globally", "locally"):
             return ""
         if self.solutions == 1:
@@ -179,14 +202,25 @@ class StructuralIdentifiability:
         if self.reason or not self.unknowns:
             return ""
         parts = []
-        if self.error:
+        if self.named("undecided"):
+            if self.named("locally"):
+                parts.append(
+                    "That those called so are identifiable locally is proved (ranks modulo a "
+                    "prime)."
+                )
+        elif self.error:
             parts.append(
                 "Ranks are exact, modulo a prime: what is called identifiable or not is wrong "
                 f"with a probability below {_bound(self.error)}."
             )
         else:
             parts.append("That all are identifiable locally is proved (full rank modulo a prime).")
-        if self.solutions is not None:
+        if self.solutions is not None and self.exact:
+            parts.append(
+                "The count is exact, by a Groebner basis at a random point modulo a prime: it is "
+                "the number for almost all values."
+            )
+        elif self.solutions is not None:
             parts.append(
                 "The count is numerical, by homotopy continuation; that a solution is missing "
                 f"has a probability of about {_bound(self.doubt)} or less."
@@ -197,8 +231,9 @@ class StructuralIdentifiability:
     def table(self) -> pd.DataFrame:
         """The findings as a table indexed by key.
 
-        Columns are ``status``, ``identifiable`` (True, False, or None where the structure says
-        nothing), ``values`` (how many; missing where not counted or infinite) and ``remark``.
+        Columns are ``status``, ``identifiable`` (True, False, or missing where the structure says
+        nothing or the time did not suffice), ``values`` (how many; missing where not counted or
+        infinite) and ``remark``.
         """
         require("pandas")
         import pandas as pd
@@ -222,7 +257,7 @@ class StructuralIdentifiability:
             more = f" and {self.missing} more, which are not so simple" if self.missing else ""
             which = "combination" if len(self.combinations) == 1 else "combinations"
             yield f"Identifiable {which}: {', '.join(self.combinations)}{more}."
-        elif self.missing:
+        elif self.missing and self.named("in combination"):
             names = _listed(self.named("in combination"))
             yield f"Of {names} only {self.missing} combinations are identifiable."
         yield from self._order_lines()

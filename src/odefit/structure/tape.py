@@ -70,15 +70,24 @@ class Tape:
         self.numbers: dict[int, Fraction] = {}
         self.names: dict[int, str] = {}
         self._known: dict[Entry | Fraction | str, int] = {}
+        self._integers: dict[int, int] = {}  # fractions are slow to compare
         self._partials: dict[tuple[int, int], int | None] = {}
+        # For each entry the variables it depends on, as bits of an integer: derivatives by the
+        # many others are zero without being looked for.
+        self._variables: list[int] = []
+        self._bits: dict[int, int] = {}
 
     def number(self, value: Fraction | int) -> Term:
         """Return the term of a number."""
-        value = Fraction(value)
-        if value not in self._known:
-            self._known[value] = self._append(Entry("number", 0, 0))
-            self.numbers[self._known[value]] = value
-        return Term(self, self._known[value])
+        if isinstance(value, int) and value in self._integers:
+            return Term(self, self._integers[value])
+        exact = Fraction(value)
+        if exact not in self._known:
+            self._known[exact] = self._append(Entry("number", 0, 0))
+            self.numbers[self._known[exact]] = exact
+        if isinstance(value, int):
+            self._integers[value] = self._known[exact]
+        return Term(self, self._known[exact])
 
     def variable(self, name: str) -> Term:
         """Return the variable of that name."""
@@ -119,6 +128,8 @@ class Tape:
 
     def derivative(self, term: Term, variable: Term) -> Term:
         """Return the partial derivative of `term` by a variable."""
+        if not self._variables[term.index] & self._bits[variable.index]:
+            return self.number(0)
         index = self._partial(term.index, variable.index)
         return self.number(0) if index is None else Term(self, index)
 
@@ -128,7 +139,8 @@ class Tape:
 
     def substitute(self, term: Term, replacements: Mapping[int, Term]) -> Term:
         """Return `term` with variables, given by their indices, replaced by other terms."""
-        if not self.depends(term) & replacements.keys():
+        replaced = sum(self._bits[i] for i in replacements)
+        if not self._variables[term.index] & replaced:
             return term
         found: dict[int, Term] = {}
         for i in needed(self, [term]):
@@ -145,16 +157,27 @@ class Tape:
         return Term(self, self._known[entry])
 
     def _append(self, entry: Entry) -> int:
+        index = len(self.entries)
         self.entries.append(entry)
-        return len(self.entries) - 1
+        if entry.operation == "variable":
+            self._bits[index] = 1 << len(self._bits)
+            self._variables.append(self._bits[index])
+        elif entry.operation == "number":
+            self._variables.append(0)
+        else:
+            self._variables.append(self._variables[entry.left] | self._variables[entry.right])
+        return index
 
     def _partial(self, index: int, variable: int) -> int | None:
         """Return the entry of a partial derivative; None where it is zero."""
-        waiting = [index]
+        waiting, bit = [index], self._bits[variable]
         while waiting:
             i = waiting[-1]
             if (i, variable) in self._partials:
                 waiting.pop()
+                continue
+            if not self._variables[i] & bit:
+                self._partials[i, variable] = None
                 continue
             operation, left, right = self.entries[i]
             if operation in ("number", "variable"):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import odefit
-from mutated_petab import Fingerprint, outcome, unmutated
+from petab_judge import Fingerprint, outcome, unmutated
 from petab_mutations import Expectation, Mutation, Original, mutations, originals, reorder
 
 SUITE = Path(__file__).parents[2] / "data" / "petab" / "suite"

@@ -278,7 +278,9 @@ TERMS = st.recursive(
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(observable=TERMS, sd=TERMS, value=NUMBERS)
 def test_any_formula_is_read_back(observable: str, sd: str, value: float, tmp_path: Path) -> None:

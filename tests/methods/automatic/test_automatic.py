@@ -1,6 +1,5 @@
 """Tests of the automatic method."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from odefit.methods.automatic.routes import MATCHING, MULTIPLE, SHOOTING
 from odefit.methods.checkpoint import ForeignCheckpointError
 from odefit.methods.estimate import Estimate, Route
 from odefit.simulation import Evaluation
+from tests.methods.checkpoints import execute, records
 
 
 def solved(problem: Problem, **settings: object) -> Estimate:
@@ -60,7 +60,8 @@ def test_two_routes_at_one_optimum_as_good_as_the_noise_suffice(decay: Problem) 
     assert found.status is Status.CONVERGED
     assert len(found.starts) == 2
     assert {name for name, r in routes(found).items() if r.hits} == {MATCHING, SHOOTING}
-    assert "as the noise says" in found.message
+    assert "Chi-square is" in found.message
+    assert "more than the noise explains" not in found.message
     assert routes(found)[MULTIPLE].message == "not needed"
 
 
@@ -108,25 +109,25 @@ def test_the_number_of_workers_does_not_matter() -> None:
     assert [r.hits for r in alone.routes] == [r.hits for r in with_two.routes]
 
 
-def test_a_chaotic_system_is_left_to_multiple_shooting() -> None:
+def test_a_chaotic_system_is_fitted_exactly_by_either_way_of_shooting() -> None:
     found = solved(odefit.library.load("henon-heiles"))
     assert found.best is not None
     assert found.best.exact
-    assert routes(found)[SHOOTING].hits <= 1
-    assert routes(found)[MULTIPLE].hits >= 1
+    # Rounding, which differs between processors, decides which of the two arrives first.
+    by_route = routes(found)
+    assert by_route[SHOOTING].hits + by_route[MULTIPLE].hits >= 2
 
 
 def test_what_a_checkpoint_holds_is_not_computed_again(few: Problem, tmp_path: Path) -> None:
     path = tmp_path / "c"
     whole = solved(few, checkpoint=path)
-    lines = path.read_text().splitlines()
-    assert len(lines) == 1 + len(whole.starts)
-    path.write_text("\n".join(lines[:3]) + "\n")
+    stored = records(path, "starts")
+    assert {str(s.index) for s in whole.starts} <= stored.keys()
+    execute(path, "DELETE FROM records WHERE key NOT IN ('0', '1')")
     again = solved(few, checkpoint=path)
     assert [s.cost for s in again.starts] == [s.cost for s in whole.starts]
     assert [r.starts for r in again.routes] == [r.starts for r in whole.routes]
-    stored = [json.loads(line)["seconds"] for line in lines[1:3]]
-    assert [s.seconds for s in again.starts[:2]] == stored
+    assert [s.seconds for s in again.starts[:2]] == [stored[k]["seconds"] for k in "01"]
 
 
 def test_the_checkpoint_of_another_seed_is_refused(few: Problem, tmp_path: Path) -> None:
@@ -149,7 +150,7 @@ def test_a_search_that_is_interrupted_returns_the_best_so_far(few: Problem) -> N
     assert found.status is Status.INTERRUPTED
     assert found.best is not None
     assert done[-1].done == len(found.starts) == 2
-    assert "Ctrl-C ended the search" in found.message
+    assert "The caller ended the search" in found.message
 
 
 def test_no_time_at_all(few: Problem) -> None:

@@ -23,7 +23,7 @@ def found(fit: NoiseFit = AS_NOISE, enough: bool = True, hits: int = 4) -> Evide
 def test_routes_that_agree_and_the_noise() -> None:
     assert message_of(found(), [MATCHING, SHOOTING], Control()) == (
         "integral matching and three of four starts of single shooting end at the same optimum. "
-        "Chi-square is 1536 for 1501 values, as the noise says"
+        "Chi-square is 1536 for 1501 values"
     )
 
 
@@ -49,7 +49,7 @@ def test_a_search_that_was_ended_early_says_by_what() -> None:
     assert "The time limit ended the search" in late
     control = Control()
     control.interrupted.set()
-    assert "Ctrl-C ended the search" in message_of(found(enough=False), [SHOOTING], control)
+    assert "The caller ended the search" in message_of(found(enough=False), [SHOOTING], control)
 
 
 def test_no_usable_start_says_why() -> None:

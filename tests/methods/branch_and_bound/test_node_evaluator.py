@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odefit.methods.branch_and_bound import node_evaluator
+from odefit.methods import workers
+from odefit.methods.branch_and_bound import node_evaluator, tree
 from odefit.methods.branch_and_bound.node_evaluator import NodeEvaluator
 from odefit.methods.branch_and_bound.tree import Node, Tree
 from odefit.methods.control import Control
@@ -41,22 +42,52 @@ def slices(count: int) -> list[Node]:
 def searched(executor: Executor | None) -> tuple[float, int, int]:
     """Lower bound, evaluated and open nodes after two batches of more than one chunk."""
     enclosure = Quartic()
-    with Workers(Control(executor=executor, jobs=1)) as workers:
-        evaluator = NodeEvaluator(enclosure, Quartic, workers)
-        tree = Tree(enclosure, LOWER, UPPER, BEST, 0.999 * BEST, evaluator)
-        tree._open = slices(3 * CHUNK)
-        for turn, _ in enumerate(tree.run(lambda: False)):
+    with Workers(Control(executor=executor, jobs=1)) as own:
+        evaluator = NodeEvaluator(enclosure, Quartic, own)
+        found = Tree(enclosure, LOWER, UPPER, BEST, 0.999 * BEST, evaluator)
+        found._open = slices(3 * CHUNK)
+        for turn, _ in enumerate(found.run(lambda: False)):
             if turn == 1:
                 break
-        return tree.lower_bound, tree.evaluated, tree.open_nodes
+        return found.lower_bound, found.evaluated, found.open_nodes
 
 
 def test_the_bounds_are_the_same_wherever_nodes_are_evaluated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(node_evaluator, "CHUNK_SIZE", CHUNK)
+    monkeypatch.setattr(workers, "installed", lambda _: False)  # what fails is done right here
     here = searched(None)
     assert here[1] > 2 * CHUNK
     with ThreadPoolExecutor(2) as pool:
         assert searched(pool) == here
     assert searched(Broken()) == here
+
+
+class Counting(ThreadPoolExecutor):
+    """Counts what it is given."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.batches = 0
+
+    def submit(self, *arguments: Any, **more: Any) -> Future[Any]:
+        self.batches += 1
+        return super().submit(*arguments, **more)
+
+
+def test_where_many_nodes_are_open_there_is_work_for_many_workers() -> None:
+    enclosure, counts = Quartic(), []
+    for executor in (None, Counting()):
+        control = Control(executor=executor, jobs=1)
+        with Workers(control) as own:
+            evaluator = NodeEvaluator(enclosure, Quartic, own)
+            found = Tree(enclosure, LOWER, UPPER, BEST, 0.999 * BEST, evaluator)
+            found._open = slices(16 * node_evaluator.CHUNK_SIZE)
+            next(found.run(lambda: False))
+        counts.append((found.evaluated, found.open_nodes, found.lower_bound))
+        if executor is not None:
+            assert executor.batches == 8
+            executor.shutdown()
+    assert counts[0] == counts[1]
+    assert counts[0][0] == tree.batch_size(16 * node_evaluator.CHUNK_SIZE)

@@ -46,8 +46,7 @@ def test_boxes_cover_what_is_not_refuted() -> None:
     good = points[objective < target]
     tree = Tree(Quartic(), LOWER, UPPER, 4.0, target)
     for turn, _ in enumerate(tree.run(lambda: False)):
-        state = tree.state()["open"]
-        boxes = np.array(state)
+        boxes = np.array([[node.norm, *node.lower, *node.upper] for node in tree.nodes])
         low, high = boxes[:, 1:3], boxes[:, 3:5]
         inside = (good[:, None] >= low[None]) & (good[:, None] <= high[None])
         owners = np.asarray(np.all(inside, axis=2))
@@ -129,7 +128,9 @@ def test_a_search_that_was_kept_goes_on() -> None:
     for _ in range(4):
         next(steps)
     again = Tree(Quartic(), LOWER, UPPER, BEST, 0.9999 * BEST)
-    again.resume(first.state())
+    again.resume(
+        first.state(), {n.number: np.array([n.norm, *n.lower, *n.upper]) for n in first.nodes}
+    )
     assert again.open_nodes == first.open_nodes
     assert again.lower_bound == first.lower_bound
     finished(again)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import odefit
 from odefit.methods.branch_and_bound.tree import Tree
-from odefit.methods.branch_and_bound.tree_checkpoint import TreeCheckpoint
-from odefit.methods.checkpoint import ForeignCheckpointError
+from odefit.methods.branch_and_bound.tree_checkpoint import SearchState, TreeCheckpoint
+from odefit.methods.checkpoint import Checkpoint
+from odefit.methods.estimate import BoundStep
 from odefit.problem.errors import InputError
 from tests.methods.branch_and_bound.quartic import BEST, LOWER, UPPER, Quartic
+from tests.methods.checkpoints import execute
 from tests.methods.problems import decay
 
 TARGET = 0.999 * BEST
@@ -21,39 +25,58 @@ def tree() -> Tree:
     return Tree(Quartic(), LOWER, UPPER, BEST, TARGET)
 
 
+def kept(path: Path) -> TreeCheckpoint:
+    return TreeCheckpoint(Checkpoint(path, "tree", "work"))
+
+
+def state(batch: int = 3) -> SearchState:
+    steps = (BoundStep("boxes", 2, 0.1, 1 / 3, 0.5), BoundStep("boxes", 3, 0.2, math.inf, 1.5))
+    return SearchState(batch, np.array([0.1, 1 / 3]), 2.0, 0.1, steps, 12.5)
+
+
+def begun(path: Path, turns: int) -> Tree:
+    """A tree that is saved after each of its first turns."""
+    found = tree()
+    with kept(path) as file:
+        for turn, _ in enumerate(found.run(lambda: False)):
+            file.save(found, state(turn))
+            if turn == turns:
+                break
+    return found
+
+
 def test_what_was_left_is_found_again_and_ends_alike(tmp_path: Path) -> None:
     whole = tree()
     for _ in whole.run(lambda: False):
         pass
-    path = tmp_path / "boxes"
-    begun = tree()
-    for turn, _ in enumerate(begun.run(lambda: False)):
-        if turn == 2:
-            break
-    saved = TreeCheckpoint(path, "work")
-    saved.save(begun, now=True)
+    first = begun(tmp_path / "boxes", 2)
     resumed = tree()
-    assert TreeCheckpoint(path, "work").resume(resumed)
-    assert resumed.lower_bound == begun.lower_bound
-    assert (resumed.evaluated, resumed.open_nodes) == (begun.evaluated, begun.open_nodes)
+    assert kept(tmp_path / "boxes").resume(resumed) is not None
+    assert resumed.lower_bound == first.lower_bound
+    assert (resumed.evaluated, resumed.open_nodes) == (first.evaluated, first.open_nodes)
+    for one, other in zip(sorted(resumed.nodes), sorted(first.nodes), strict=True):
+        assert (one.norm, one.number) == (other.norm, other.number)
+        assert one.lower.tobytes() == other.lower.tobytes()
+        assert one.upper.tobytes() == other.upper.tobytes()
     for _ in resumed.run(lambda: False):
         pass
     assert resumed.evaluated == whole.evaluated
     assert resumed.lower_bound == whole.lower_bound == TARGET
 
 
+def test_the_search_comes_back_with_its_tree(tmp_path: Path) -> None:
+    begun(tmp_path / "boxes", 2)
+    found = kept(tmp_path / "boxes").resume(tree())
+    assert found is not None
+    assert found.to_json() == state(2).to_json()
+
+
 def test_a_target_that_was_looked_for_before_is_not_exceeded(tmp_path: Path) -> None:
-    begun = tree()
-    TreeCheckpoint(tmp_path / "boxes", "work").save(begun, now=True)
+    with kept(tmp_path / "boxes") as file:
+        file.save(tree(), state())
     higher = Tree(Quartic(), LOWER, UPPER, 2 * BEST, 1.9 * BEST)
-    assert TreeCheckpoint(tmp_path / "boxes", "work").resume(higher)
+    assert kept(tmp_path / "boxes").resume(higher) is not None
     assert higher.target == TARGET
-
-
-def test_it_is_not_written_at_every_turn(tmp_path: Path) -> None:
-    saved = TreeCheckpoint(tmp_path / "boxes", "work")
-    saved.save(tree())
-    assert not (tmp_path / "boxes").exists()
 
 
 def test_a_fit_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
@@ -70,22 +93,24 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     assert again.assessment.bounds.lower == first.assessment.bounds.lower
 
 
-def test_other_work_and_damage_are_refused(tmp_path: Path) -> None:
+DAMAGES = [
+    "UPDATE records SET value = '[1, 2]' WHERE key = '{node}'",
+    "DELETE FROM records WHERE key = '{node}'",
+    "DELETE FROM records WHERE key = 'state'",
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_tree_of_which_something_is_missing_proves_nothing(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "boxes"
-    TreeCheckpoint(path, "work").save(tree(), now=True)
-    with pytest.raises(ForeignCheckpointError, match="another problem"):
-        TreeCheckpoint(path, "other work")
-    path.write_text(path.read_text().splitlines()[0] + '\n{"target": 1}\n')
-    with pytest.raises(InputError, match="damaged"):
-        TreeCheckpoint(path, "work").resume(tree())
-    path.write_text("a text")
-    with pytest.raises(InputError, match="is no checkpoint"):
-        TreeCheckpoint(path, "work")
-    with pytest.raises(InputError, match="does not exist"):
-        TreeCheckpoint(tmp_path / "nowhere" / "boxes", "work")
+    first = begun(path, 2)
+    number = min(node.number for node in first.nodes)
+    execute(path, damage.format(node=number))
+    with pytest.raises(InputError, match=r"is damaged .*; remove it to begin anew"):
+        kept(path).resume(tree())
 
 
 def test_a_file_that_was_only_begun_begins_anew(tmp_path: Path) -> None:
     path = tmp_path / "boxes"
     path.touch()
-    assert not TreeCheckpoint(path, "work").resume(tree())
+    assert kept(path).resume(tree()) is None

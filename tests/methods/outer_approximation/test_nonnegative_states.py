@@ -29,6 +29,13 @@ def test_an_epidemic_has_a_total_that_bounds_all_states() -> None:
     assert found.totals(0) == pytest.approx([0.9, 1.0, 1.0], rel=1e-6)
 
 
+def test_the_bound_of_a_total_is_not_below_it() -> None:
+    """The linear program that finds it has a tolerance."""
+    found = bounds({"s": "-k*s*i", "i": "k*s*i - m*i", "r": "m*i"}, {"s": 0.9, "i": 0.1, "r": 0.0})
+    assert found.totals(0)[0] > 0.9
+    assert (found.totals(0)[1:] > 1.0).all()
+
+
 def test_an_oscillator_has_neither() -> None:
     found = bounds({"x": "k*y", "y": "-m*x"}, {"x": 1.0, "y": 0.0})
     assert found.nonnegative.tolist() == [False, False]

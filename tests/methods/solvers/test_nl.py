@@ -70,6 +70,14 @@ def test_a_sol_file_is_read() -> None:
     assert read_sol(longer)[1].tolist() == [1.0, 2.5e-3, -7.0]
 
 
+@pytest.mark.parametrize("size", [4, 10, 11, 12, 13, 30])
+def test_the_code_of_a_result_is_found_before_what_follows_it(size: int) -> None:
+    values = "".join(f"{k}.5\n" for k in range(size))
+    counts = f"Options\n3\n1\n1\n0\n{size}\n0\n{size}\n{size}\n"
+    text = f"Couenne\n\n{counts}{values}objno 0 200\nsuffix 0 1 4 0 0\nsstatus\n0 1\n"
+    assert read_sol(text)[2] == 200
+
+
 @pytest.mark.parametrize("text", ["", "Options\n3\n1", SOL[:-4]])
 def test_half_a_sol_file_is_none(text: str) -> None:
     with pytest.raises(ValueError, match=r"not a \.sol file"):

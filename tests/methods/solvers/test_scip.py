@@ -12,7 +12,7 @@ from odefit.discretisation.formulations import Baseline, ExtraTol, Formulation, 
 from odefit.discretisation.instance import Instance
 from odefit.discretisation.scales import data_variation
 from odefit.methods.solvers.nlpsol import Ipopt
-from odefit.methods.solvers.scip import Scip
+from odefit.methods.solvers.scip import Scip, ScipAlgebra
 from odefit.methods.solvers.solver import Limits, Outcome
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
@@ -121,3 +121,11 @@ def test_without_its_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPat
     assert Scip().missing() == 'SCIP is not installed: pip install "odefit[global]"'
     with pytest.raises(InputError, match="pip install"):
         Scip().solve(decay(), Limits(math.inf))
+
+
+@pytest.mark.parametrize(
+    "function", ["exp", "log", "sqrt", "sin", "cos", "tan", "log10", "tanh", "sinh", "cosh"]
+)
+def test_functions_of_known_numbers_have_their_values(function: str) -> None:
+    found = ScipAlgebra().call(function, [0.7])
+    assert found == pytest.approx(getattr(math, function)(0.7), rel=1e-14)

@@ -26,9 +26,9 @@ from tests.problem.sbml.texts import (
 def simulated(text: str, times: list[float]) -> dict[str, list[float]]:
     """Simulate a model of one experiment through odefit."""
     sections = read_sbml(text).mapping()
-    [experiment] = sections.pop("experiment", [{}])
+    [experiment] = sections["experiment"]
     experiment["data"] = {"t": times, next(iter(sections["ode"])): [1.0] * len(times)}
-    problem = odefit.problem.problem_from_mapping({**sections, "experiment": [experiment]})
+    problem = odefit.problem.problem_from_mapping(sections)
     found = odefit.simulate(problem, np.zeros(0), np.array(times))
     assert not isinstance(found, odefit.Failure)
     return {name: list(found.states[name]) for name in sections["ode"]}
@@ -258,6 +258,7 @@ def test_constants_that_events_change_stay_constants() -> None:
     sections = model.mapping()
     assert sections["experiment"] == [
         {
+            "t0": 0.0,
             "constants": {"p": "2*k"},
             "event": [{"when": "t >= 2", "assign": {"k": "p*A", "dose": "7", "p": "0"}}],
         }

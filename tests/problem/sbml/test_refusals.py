@@ -230,3 +230,21 @@ def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "libsbml", None)
     with pytest.raises(odefit.InputError, match=r"pip install odefit\[petab\]"):
         read_sbml(sbml(CELL))
+
+
+@pytest.mark.parametrize(
+    ("attribute", "message"),
+    [
+        ('typ="integer"', r"line \d+: unknown attribute 'typ' of <cn>; did you mean 'type'"),
+        (
+            'xmlns:s="http://www.sbml.org/sbml/level3/version2/core" s:unit="second"',
+            r"line \d+: unknown attribute 'unit' of <cn>; of SBML a number has 'units' alone",
+        ),
+    ],
+)
+def test_attributes_of_numbers_that_nobody_reads_are_refused(attribute: str, message: str) -> None:
+    text = rules(rule("rate", "y", "2*k"))
+    assert "<cn" in text
+    assert read_sbml(text).states["y"] == "2*k"
+    with pytest.raises(odefit.InputError, match=message):
+        read_sbml(text.replace("<cn", f"<cn {attribute} "))

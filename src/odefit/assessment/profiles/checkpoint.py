@@ -1,89 +1,84 @@
-"""Finished sides of profiles on disk, so that they are not traced again after a kill."""
+"""Finished sides of profiles in a checkpoint, so that they are not traced again after a kill."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 
 from odefit.assessment.profiles.parts import End, Side
-from odefit.methods.checkpoint import check_header, header, read_text
+from odefit.methods.checkpoint import Checkpoint
+from odefit.methods.start_checkpoint import numbers
 from odefit.problem.arrays import Array
 
 
 class SideCheckpoint:
-    """A file of finished sides: a header, then one side a line, all as JSON.
+    """The finished sides of the profiles of one fit.
 
     Parameters
     ----------
-    path
-        Path of the file, which is made when the first side is added.
-    identity
-        What the profiles belong to.
-
-    Raises
-    ------
-    InputError
-        The file belongs to other profiles or is no checkpoint, or its directory does not exist.
+    checkpoint
+        Their records.
     """
 
-    def __init__(self, path: Path, identity: str) -> None:
-        self._path, self._identity = path, identity
-        self._sides: dict[tuple[str, int, str], Side] = {}
-        *complete, rest = read_text(path).split("\n")
-        if not complete and header(identity).startswith(rest):
-            path.unlink(missing_ok=True)
-            return
-        check_header(path, complete[0] if complete else "", identity)
-        for line in complete[1:]:
-            self._read(line)
-        if rest:
-            # The process was killed while writing: that side counts as not done.
-            path.write_text("".join(f"{line}\n" for line in complete), encoding="utf-8")
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self._checkpoint = checkpoint
+        self._added: dict[str, Side] = {}
 
     def find(self, key: str, sign: int, vector: Array) -> Side | None:
-        """Return a finished side of the profile of `key` at this optimum."""
-        return self._sides.get((key, sign, _digest(vector)))
+        """Return a finished side of the profile of `key` at this optimum; None if there is none."""
+        name = _name(key, sign, vector)
+        if name in self._added:
+            return self._added[name]
+        record = self._checkpoint.records.get(name)
+        return None if record is None else _from_json(record, len(vector))
 
     def add(self, key: str, sign: int, vector: Array, side: Side) -> None:
-        """Add a finished side to the file."""
-        fresh = not self._path.exists()
-        record: dict[str, Any] = {"key": key, "sign": sign, "of": _digest(vector)}
+        """Keep a finished side, unless its worker died before it had an end."""
+        if side.end == "stopped" or side.vectors.shape[1] != len(vector):
+            return
+        name = _name(key, sign, vector)
+        self._added[name] = side
+        record: dict[str, Any] = {}
         for field in fields(Side):
             value = getattr(side, field.name)
             record[field.name] = value.tolist() if isinstance(value, np.ndarray) else value
-        with self._path.open("a", encoding="utf-8") as file:
-            if fresh:
-                file.write(header(self._identity) + "\n")
-            file.write(json.dumps(record) + "\n")
+        self._checkpoint.put(name, record)
 
-    def _read(self, line: str) -> None:
-        try:
-            record = json.loads(line)
-            of = str(record["key"]), int(record["sign"]), str(record["of"])
-            at = np.array(record["at"], dtype=float)
-            vectors = np.array(record["vectors"], dtype=float).reshape(len(at), -1)
-            if record["end"] not in get_args(End):
-                return
-            self._sides[of] = Side(
-                at,
-                np.array(record["deviances"], dtype=float),
-                np.array(record["slopes"], dtype=float),
-                vectors,
-                float(record["limit"]),
-                record["end"],
-                str(record["reason"]),
-                np.array(record["better"], dtype=float),
-                int(record["evaluations"]),
-                int(record["minimisations"]),
-            )
-        except (KeyError, TypeError, ValueError):
-            return  # a damaged line: the side counts as not done
+    def __enter__(self) -> SideCheckpoint:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._checkpoint.close()
 
 
-def _digest(vector: Array) -> str:
-    return hashlib.sha256(vector.tobytes()).hexdigest()[:16]
+def _from_json(record: Any, n: int) -> Side | None:
+    """Return the side of a record; None where the record is damaged: it counts as not done."""
+    try:
+        at = numbers(record["at"])
+        rows = [numbers(row, n) for row in record["vectors"]]
+        better = numbers(record["better"])
+        if record["end"] not in get_args(End) or len(rows) != len(at) or len(better) not in (0, n):
+            return None
+        return Side(
+            at,
+            numbers(record["deviances"], len(at)),
+            numbers(record["slopes"], len(at)),
+            np.array(rows).reshape(len(at), n),
+            float(record["limit"]),
+            record["end"],
+            str(record["reason"]),
+            better,
+            int(record["evaluations"]),
+            int(record["minimisations"]),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _name(key: str, sign: int, vector: Array) -> str:
+    """Return the key of a record: which side, at which optimum."""
+    digest = hashlib.sha256(vector.tobytes()).hexdigest()[:16]
+    return f"{sign:+d} {digest} {key}"

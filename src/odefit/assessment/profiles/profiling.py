@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import pickle
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -26,16 +25,21 @@ from odefit.assessment.profiles.quantities import Quantity
 from odefit.assessment.profiles.tracing import trace
 from odefit.assessment.profiles.verdicts import assembled
 from odefit.assessment.uncertainty import assess_uncertainty
-from odefit.methods.checkpoint import fingerprint
-from odefit.methods.control import Control, Progress, interruptible
+from odefit.methods.control import Control, Progress
 from odefit.methods.estimate import Status
+from odefit.methods.executors.batch import Work
+from odefit.methods.executors.dispatch import dispatched
 from odefit.methods.polish import POLISH
+from odefit.methods.run_log import LOGGER
 from odefit.methods.scaling import Scaling
-from odefit.methods.workers import Workers, collected, remembered
+from odefit.methods.start_checkpoint import opened
+from odefit.methods.watch import running
+from odefit.methods.workers import Workers
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError, one_of
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.cut_off import cut_off
 from odefit.simulation.other_integrations import able_to_integrate
 
 MAX_ADOPTIONS = 5
@@ -113,18 +117,17 @@ def profile_all(
     tasks = _tasks(problem, keys, expressions)
     forward = able_to_integrate(problem, vector, None)
     first = best = _optimum(forward, vector, level)
-    checkpoint = None
-    if control.checkpoint is not None:
-        identity = fingerprint(problem, {"profiles": level, "vector": vector})
-        checkpoint = SideCheckpoint(control.checkpoint, identity)
+    records = opened(control, "sides of profiles", problem, {"level": level, "vector": vector})
+    checkpoint = None if records is None else SideCheckpoint(records)
     evaluations = minimisations = 0
     sides: dict[_Task, Side] = {}
-    with interruptible(control), Workers(control) as workers:
+    with running(control), Workers(control) as workers, checkpoint or nullcontext():
         for adoption in range(MAX_ADOPTIONS + 1):
             sides = {}
             better = None
             for task, side in _traced(tasks, best, forward, workers, control, checkpoint):
                 sides[task] = side
+                LOGGER.info("profile of %s, side %+d: %s", task.key, task.sign, side.end)
                 evaluations += side.evaluations
                 minimisations += side.minimisations
                 failed = sum(s.end in ("failed", "points") for s in sides.values())
@@ -147,9 +150,11 @@ def profile_all(
     stopped = any(s.end == "stopped" for s in sides.values()) or len(sides) < len(tasks)
     status, message = Status.CONVERGED, "all profiles are complete"
     if control.interrupted.is_set():
-        status, message = Status.INTERRUPTED, "interrupted: not all profiles are complete"
+        status = control.early
+        message = f"interrupted by {control.cause}: not all profiles are complete"
     elif stopped:
         status, message = Status.TIME_LIMIT, "time limit reached: not all profiles are complete"
+    message += "".join(f"; {remark}" for remark in control.remarks)
     evaluation = forward.evaluate(best.vector)
     adopted = best is not first
     if adopted:
@@ -218,58 +223,52 @@ def _traced(
     checkpoint: SideCheckpoint | None,
 ) -> Iterator[tuple[_Task, Side]]:
     """Yield the sides in the order of the tasks, whatever the order in which they finish."""
-    pending: dict[_Task, Future[Side]] = {}
-    queue = list(tasks)
-    try:
+    known: dict[_Task, Side] = {}
+    if checkpoint is not None:
+        found = {t: checkpoint.find(t.key, t.sign, best.vector) for t in tasks}
+        known = {task: side for task, side in found.items() if side is not None}
+    todo = [task for task in tasks if task not in known]
+    work = Work(
+        partial(able_to_integrate, best.problem, best.vector, None), partial(_traced_side, best)
+    )
+    computed = dispatched(
+        todo,
+        lambda task: (work, (task, control.deadline)),
+        lambda task: _side(forward, best, task, control),
+        workers,
+        control,
+        total=len(todo),
+    )
+    with closing(computed):
         for task in tasks:
-            known = (
-                None if checkpoint is None else checkpoint.find(task.key, task.sign, best.vector)
-            )
-            if known is not None:
-                yield task, known
-                continue
-            while queue and len(pending) < workers.slots and not control.should_stop():
-                executor = workers.executor()
-                if executor is None:
-                    break
-                ahead = queue.pop(0)
-                if tasks.index(ahead) >= tasks.index(task) and not (
-                    checkpoint and checkpoint.find(ahead.key, ahead.sign, best.vector)
-                ):
-                    pending[ahead] = executor.submit(_remote, best, ahead, control.deadline)
-            if control.should_stop() and task not in pending:
-                return
-            if task in pending:
-                side = _collected(pending.pop(task), control)
-                if side is None:
+            while task not in known:
+                position, outcome = next(computed, (None, None))
+                if position is None or outcome is None:
                     return
-            else:
-                side = workers.timed(partial(_side, forward, best, task, control))
-            if checkpoint is not None and side.end != "stopped":
-                checkpoint.add(task.key, task.sign, best.vector, side)
-            yield task, side
-    finally:
-        for future in pending.values():
-            future.cancel()
+                error = outcome["error"]
+                side = outcome["value"]
+                if error is not None:
+                    side = _nothing(
+                        len(best.vector), "failed", f"the worker process failed: {error}"
+                    )
+                elif checkpoint is not None:  # a worker that died is no end of a side
+                    checkpoint.add(todo[position].key, todo[position].sign, best.vector, side)
+                known[todo[position]] = side
+            yield task, known[task]
 
 
-def _collected(future: Future[Side], control: Control) -> Side | None:
-    """Return the side of a worker process; None after an interruption."""
-    try:
-        return collected(future, control)
-    except Exception as error:  # noqa: BLE001 - a worker that died is a side that failed
-        return _nothing(0, "failed", f"the worker process failed: {error}")
-
-
-def _remote(best: _Optimum, task: _Task, deadline: float | None) -> Side:
+def _traced_side(best: _Optimum, forward: ForwardMap, task: tuple[_Task, float | None]) -> Side:
     """Trace a side in a worker process, which keeps the compiled model."""
-    key = pickle.dumps((best.problem, best.vector))
-    forward = remembered(key, lambda: able_to_integrate(best.problem, best.vector, None))
-    return _side(forward, best, task, Control(deadline=deadline))
+    return _side(forward, best, task[0], Control(deadline=task[1]))
 
 
 def _side(forward: ForwardMap, best: _Optimum, task: _Task, control: Control) -> Side:
-    """Return one side of a profile."""
+    """Return one side of a profile, which is not to blame for integrations that were cut off."""
+    side = _whole_side(forward, best, task, control)
+    return replace(side, end="stopped") if side.end == "failed" and cut_off().reached else side
+
+
+def _whole_side(forward: ForwardMap, best: _Optimum, task: _Task, control: Control) -> Side:
     n, vector = len(best.vector), best.vector
     evaluation = forward.evaluate(vector)
     if isinstance(evaluation, Failure):

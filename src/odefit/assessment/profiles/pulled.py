@@ -215,7 +215,8 @@ def _least_cost_direction(jacobian: Array, by: Array) -> tuple[Array, float]:
     norms = np.linalg.norm(jacobian, axis=0)
     norms = np.where(norms > 0, norms, 1.0)
     scaled = by / norms
-    _, s, vt = np.linalg.svd(jacobian / norms, full_matrices=True)
+    wide = jacobian.shape[0] < jacobian.shape[1]
+    _, s, vt = np.linalg.svd(jacobian / norms, full_matrices=wide)
     s = np.concatenate([s, np.zeros(vt.shape[0] - len(s))])
     keep = s > RANK_TOLERANCE * max(float(s.max(initial=0.0)), 1e-300)
     parts = vt @ scaled

@@ -270,6 +270,11 @@ class Export:
 
     def _experiment(self, number: int, condition: Condition) -> None:
         name = self._ids[condition.name]
+        if condition.repeated is not None:
+            self.issues.error(
+                f'[[experiment]] "{condition.name}" steady_state',
+                "repeated events before the experiment: PEtab has steady states without them",
+            )
         begin = {n: texts[number] for n, texts in self._changing.items() if not self._shared(n)}
         begin |= {
             state: text
@@ -386,7 +391,7 @@ class Export:
         column = any(s.sds is not None for s in every) or noise.relative is not None
         for i, (row, value) in enumerate(zip(series.rows, series.values, strict=True)):
             own = ""
-            if series.sds is not None:
+            if series.sds is not None and not math.isnan(series.sds[i]):
                 own = repr(float(series.sds[i]))
             elif column and noise.relative is not None:
                 own = repr(float(noise.relative * abs(value)))

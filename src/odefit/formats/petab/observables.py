@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from odefit.formats.petab.description import Description, Measurement, ObservableRow
 from odefit.formats.petab.experiments import plain_name
@@ -28,6 +28,25 @@ Override = tuple[tuple[str, ...], tuple[str, ...]]
 """What replaces the placeholders of an observable, and those of its noise."""
 
 
+class ObservedRow(NamedTuple):
+    """A measurement.
+
+    Attributes
+    ----------
+    experiment, observable
+        The names of its experiment and of its observable in format 1.
+    measurement
+        Its row.
+    sd
+        Its standard deviation, where the data give it.
+    """
+
+    experiment: str
+    observable: str
+    measurement: Measurement
+    sd: float | None
+
+
 @dataclass
 class Observed:
     """Observables, noise and data of format 1.
@@ -39,8 +58,7 @@ class Observed:
     constants
         Constants that an observable needs, by experiment.
     rows
-        For each measurement of PEtab, its experiment, the name of its observable, its value, and
-        its standard deviation where the data give it.
+        The measurements.
     notes
         Sentences: what was translated how.
     """
@@ -48,7 +66,7 @@ class Observed:
     observables: dict[str, str] = field(default_factory=dict)
     noise: dict[str, dict[str, Any]] = field(default_factory=dict)
     constants: dict[str, dict[str, Any]] = field(default_factory=dict)
-    rows: list[tuple[str, str, Measurement, float | None]] = field(default_factory=list)
+    rows: list[ObservedRow] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -133,12 +151,6 @@ class Observables:
             (m.parameters, () if sds is not None else m.noise_parameters) for m in measured
         ]
         replaced = own if sds is None else row.placeholders
-        if len(set(overrides)) == 1:
-            inside = self._texts(replaced, overrides[0])
-            texts = substituted(formula, inside), substituted(noise, inside)
-            self._add(name, row, *texts, sds is not None)
-            self._measure(name, measured, sds)
-            return
         by_experiment: dict[str, set[Override]] = {}
         for m, override in zip(measured, overrides, strict=True):
             by_experiment.setdefault(plain_name(m.experiment), set()).add(override)
@@ -231,7 +243,7 @@ class Observables:
     ) -> None:
         for i, m in enumerate(measured):
             sd = None if sds is None else sds[i]
-            self.found.rows.append((plain_name(m.experiment), name, m, sd))
+            self.found.rows.append(ObservedRow(plain_name(m.experiment), name, m, sd))
 
 
 def _placeholders(row: ObservableRow) -> tuple[str, ...]:

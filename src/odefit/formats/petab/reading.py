@@ -13,7 +13,7 @@ from odefit.formats.petab import version1, version2
 from odefit.formats.petab.description import Description, Measurement
 from odefit.formats.petab.experiments import Experiments
 from odefit.formats.petab.names import PetabNames, names_in, reachable
-from odefit.formats.petab.observables import Observables, Observed
+from odefit.formats.petab.observables import Observables, Observed, ObservedRow
 from odefit.formats.petab.yaml_file import read_files
 from odefit.problem.files import problem_from_mapping
 from odefit.problem.issues import Issues
@@ -47,7 +47,9 @@ class PetabImport:
     version: int
 
 
-def read_petab(path: str | os.PathLike[str], *, nominal: bool = False) -> PetabImport:
+def read_petab(
+    path: str | os.PathLike[str], *, nominal: bool = False, within: Path | None = None
+) -> PetabImport:
     """Read a PEtab problem of version 1 or 2, whose model is in SBML.
 
     Parameters
@@ -56,6 +58,9 @@ def read_petab(path: str | os.PathLike[str], *, nominal: bool = False) -> PetabI
         The YAML file; names of the other files are relative to its folder.
     nominal
         Whether nominal values become guesses. One outside its bounds does not, with a warning.
+    within
+        The folder in which the other files have to be; by default that of the YAML file, and the
+        one above.
 
     Raises
     ------
@@ -65,7 +70,7 @@ def read_petab(path: str | os.PathLike[str], *, nominal: bool = False) -> PetabI
     """
     source = Path(os.fspath(path))
     issues = Issues(source.name)
-    files = read_files(source, issues)
+    files = read_files(source, issues, within)
     describe = version1.describe if files.version == 1 else version2.describe
     description = describe(files, issues)
     issues.raise_errors()
@@ -73,12 +78,16 @@ def read_petab(path: str | os.PathLike[str], *, nominal: bool = False) -> PetabI
     names = PetabNames(description, model, issues)
     _check_parameters(description, names, issues)
     observed = Observables(description, names, issues)()
-    experiments = [Experiments(names, files.version, issues)(e) for e in description.experiments]
+    translated = Experiments(names, files.version, issues)
+    experiments = [translated(e) for e in description.experiments]
+    by_experiment: dict[str, list[ObservedRow]] = {e["name"]: [] for e in experiments}
+    for row in observed.rows:
+        by_experiment[row.experiment].append(row)
     for experiment in experiments:
         own = experiment["constants"]
         for name, value in observed.constants[experiment["name"]].items():
             own[name] = value if isinstance(value, float) else _resolved(value, own)
-        experiment["data"] = _data(experiment["name"], observed)
+        experiment["data"] = _data(by_experiment[experiment["name"]])
     issues.raise_errors()
     mapping = _mapping(description, model, names, observed, experiments, nominal, issues)
     notes = [*description.notes, *model.translated, *observed.notes, *issues.warnings]
@@ -89,8 +98,8 @@ def read_petab(path: str | os.PathLike[str], *, nominal: bool = False) -> PetabI
         if p.estimate and p.nominal is not None
     }
     order = {id(m): i for i, m in enumerate(description.measurements)}
-    rows = sorted(observed.rows, key=lambda row: order[id(row[2])])
-    return PetabImport(problem, mapping, values, [(e, o, m) for e, o, m, _ in rows], files.version)
+    rows = sorted(observed.rows, key=lambda row: order[id(row.measurement)])
+    return PetabImport(problem, mapping, values, [row[:3] for row in rows], files.version)
 
 
 def _resolved(text: str, constants: Mapping[str, Any]) -> Any:
@@ -206,13 +215,11 @@ def _parameters(
     return found
 
 
-def _data(experiment: str, observed: Observed) -> dict[str, list[float | None]]:
+def _data(measured: Sequence[ObservedRow]) -> dict[str, list[float | None]]:
     """Return the columns of an experiment; replicates are in rows of their own."""
     counts: dict[tuple[str, float], int] = {}
     rows: dict[tuple[float, int], dict[str, float]] = {}
-    for name, observable, measurement, sd in observed.rows:
-        if name != experiment:
-            continue
+    for _, observable, measurement, sd in measured:
         key = observable, measurement.time
         number = counts[key] = counts.get(key, -1) + 1
         row = rows.setdefault((measurement.time, number), {})

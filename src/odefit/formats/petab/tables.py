@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from odefit.problem.errors import closest, shown
+from odefit.problem.file_access import read_text
 from odefit.problem.issues import Issues
-from odefit.problem.table import read_text
 
 EMPTY = frozenset({"", "nan", "na", "n/a", "null", "none"})
 """Cells that say nothing, in any case of letters: pandas, by which others read PEtab, takes them

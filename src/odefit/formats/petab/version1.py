@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -17,24 +16,37 @@ from odefit.formats.petab.description import (
     Period,
 )
 from odefit.formats.petab.prior_families import prior_of_version_1
-from odefit.formats.petab.tables import Row, Table, as_list
+from odefit.formats.petab.rows import (
+    aliases,
+    all_rows,
+    bounds,
+    check_known,
+    check_measured,
+    column_notes,
+    measurement,
+    nominal_value,
+    unique,
+)
+from odefit.formats.petab.tables import Table
 from odefit.formats.petab.yaml_file import PetabFiles
-from odefit.problem.errors import did_you_mean, one_of, shown
+from odefit.problem.errors import one_of, shown
 from odefit.problem.issues import Issues
 
-PARAMETER_COLUMNS = (
-    "parameterId", "parameterName", "parameterScale", "lowerBound", "upperBound", "nominalValue",
-    "estimate", "initializationPriorType", "initializationPriorParameters", "objectivePriorType",
-    "objectivePriorParameters",
-)  # fmt: skip
-OBSERVABLE_COLUMNS = (
-    "observableId", "observableName", "observableFormula", "observableTransformation",
-    "noiseFormula", "noiseDistribution",
-)  # fmt: skip
-MEASUREMENT_COLUMNS = (
-    "observableId", "preequilibrationConditionId", "simulationConditionId", "measurement", "time",
-    "observableParameters", "noiseParameters", "datasetId", "replicateId",
-)  # fmt: skip
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "parameter": (
+        "parameterId", "parameterName", "parameterScale", "lowerBound", "upperBound",
+        "nominalValue", "estimate", "initializationPriorType", "initializationPriorParameters",
+        "objectivePriorType", "objectivePriorParameters",
+    ),
+    "observable": (
+        "observableId", "observableName", "observableFormula", "observableTransformation",
+        "noiseFormula", "noiseDistribution",
+    ),
+    "measurement": (
+        "observableId", "preequilibrationConditionId", "simulationConditionId", "measurement",
+        "time", "observableParameters", "noiseParameters", "datasetId", "replicateId",
+    ),
+}  # fmt: skip
 
 _PLACEHOLDER = r"\b{}Parameter([0-9]+)_{}\b"
 
@@ -49,17 +61,7 @@ def describe(files: PetabFiles, issues: Issues) -> Description:
     issues
         The list to which mistakes are added.
     """
-    notes = list(files.notes)
-    for kind, known in (
-        ("parameter", PARAMETER_COLUMNS),
-        ("observable", OBSERVABLE_COLUMNS),
-        ("measurement", MEASUREMENT_COLUMNS),
-    ):
-        for table in files.tables[kind]:
-            table.check_near_misses(known, issues)
-            notes += [
-                f"The column '{c}' of {table.label} is not read." for c in table.unused(known)
-            ]
+    notes = [*files.notes, *column_notes(files, COLUMNS, issues)]
     parameters = _parameters(files.tables["parameter"], notes, issues)
     observables = _observables(files.tables["observable"], issues)
     conditions = _conditions(files.tables["condition"], issues)
@@ -81,56 +83,6 @@ def describe(files: PetabFiles, issues: Issues) -> Description:
         aliases(files.tables["mapping"], issues),
         tuple(notes),
     )
-
-
-def aliases(tables: Sequence[Table], issues: Issues) -> dict[str, str]:
-    """Return the names in the tables for ids of the model, from the mapping tables."""
-    required = ("petabEntityId", "modelEntityId")
-    rows = [row for table in tables if table.require(required, issues) for row in table]
-    named = unique(rows, "petabEntityId", issues)
-    return {n: row.get("modelEntityId") for n, row in named.items() if row.get("modelEntityId")}
-
-
-def unique(rows: Sequence[Row], column: str, issues: Issues) -> dict[str, Row]:
-    """Return rows by the id in `column`, with ids that are empty or occur twice reported."""
-    found: dict[str, Row] = {}
-    for row in rows:
-        name = row.text(column, issues)
-        if not name:
-            continue
-        if name in found:
-            issues.error(
-                row.place, f"{column} {shown(name)} occurs twice, first in {found[name].place}"
-            )
-        found.setdefault(name, row)
-    return found
-
-
-def all_rows(tables: Sequence[Table], required: Sequence[str], issues: Issues) -> list[Row]:
-    """Return the rows of several tables, of those that have the required columns."""
-    return [row for table in tables if table.require(required, issues) for row in table]
-
-
-def bounds(row: Row, estimate: bool, issues: Issues) -> tuple[float, float]:
-    """Return lower and upper bound; an empty cell is no bound."""
-    lower = row.number("lowerBound", issues, infinite=True, missing=-math.inf)
-    upper = row.number("upperBound", issues, infinite=True, missing=math.inf)
-    if lower is None or upper is None:
-        return -math.inf, math.inf
-    if estimate and lower > upper:
-        issues.error(row.place, f"lowerBound {lower:g} is above upperBound {upper:g}")
-    return lower, upper
-
-
-def nominal_value(row: Row, estimate: bool, issues: Issues) -> float | None:
-    """Return the nominal value; a parameter that is not estimated must have one."""
-    if not row.get("nominalValue"):
-        if not estimate:
-            issues.error(
-                row.place, "nominalValue is empty, but the parameter is not estimated; give one"
-            )
-        return None
-    return row.number("nominalValue", issues)
 
 
 def _parameters(
@@ -160,7 +112,7 @@ def _parameters(
             notes.append(
                 f"The initialisation prior of {name} is not read; starts are drawn within bounds."
             )
-        prior = prior_of_version_1(row, scale, (lower, upper), issues) if estimate else None
+        prior = prior_of_version_1(row, scale, issues) if estimate else None
         found.append(
             ParameterRow(
                 name,
@@ -244,41 +196,20 @@ def _measurements(
     measurements = []
     for row in rows:
         observable = row.text("observableId", issues)
-        if observable and observable not in observables:
-            issues.error(
-                row.place,
-                f"there is no observable {shown(observable)} in the observable table"
-                f"{did_you_mean(observable, observables)}",
-            )
+        check_known(row, "observable", observable, observables, issues)
         pair = row.get("preequilibrationConditionId"), row.text("simulationConditionId", issues)
         for name in pair:
-            if name and name not in conditions:
-                issues.error(
-                    row.place,
-                    f"there is no condition {shown(name)} in the condition table"
-                    f"{did_you_mean(name, conditions)}",
-                )
+            check_known(row, "condition", name, conditions, issues)
         if pair not in pairs:
             alone = len(before.get(pair[1], ())) == 1
             pairs[pair] = pair[1] if alone else f"{pair[1]} after {pair[0] or 'nothing'}"
         time = row.number("time", issues, infinite=True)
         if time is not None and time < 0:
             issues.error(row.place, f"time: measurements begin at time 0, got {time:g}")
-        value = row.number("measurement", issues)
-        if time is not None and value is not None:
-            measurements.append(
-                Measurement(
-                    observable,
-                    pairs[pair],
-                    time,
-                    value,
-                    as_list(row.get("observableParameters")),
-                    as_list(row.get("noiseParameters")),
-                    row.place,
-                )
-            )
-    if not rows and not issues.errors:
-        issues.error(tables[0].label, "the table has no measurement")
+        measured = measurement(row, observable, pairs[pair], time, issues)
+        if measured is not None:
+            measurements.append(measured)
+    check_measured(rows, tables, issues)
     experiments = []
     for (steady, main), name in pairs.items():
         if main not in conditions or (steady and steady not in conditions):

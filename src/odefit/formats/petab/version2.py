@@ -15,10 +15,20 @@ from odefit.formats.petab.description import (
     Period,
 )
 from odefit.formats.petab.prior_families import prior_of_version_2
+from odefit.formats.petab.rows import (
+    aliases,
+    all_rows,
+    bounds,
+    check_known,
+    check_measured,
+    column_notes,
+    measurement,
+    nominal_value,
+    unique,
+)
 from odefit.formats.petab.tables import Table, as_list
-from odefit.formats.petab.version1 import aliases, all_rows, bounds, nominal_value, unique
 from odefit.formats.petab.yaml_file import PetabFiles
-from odefit.problem.errors import did_you_mean, one_of, shown
+from odefit.problem.errors import one_of, shown
 from odefit.problem.issues import Issues
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -55,13 +65,7 @@ def describe(files: PetabFiles, issues: Issues) -> Description:
     issues
         The list to which mistakes are added.
     """
-    notes = list(files.notes)
-    for kind, known in COLUMNS.items():
-        for table in files.tables[kind]:
-            table.check_near_misses(known, issues)
-            notes += [
-                f"The column '{c}' of {table.label} is not read." for c in table.unused(known)
-            ]
+    notes = [*files.notes, *column_notes(files, COLUMNS, issues)]
     observables = _observables(files.tables["observable"], issues)
     conditions = _conditions(files.tables["condition"], issues)
     experiments = _experiments(files.tables["experiment"], conditions, issues)
@@ -175,12 +179,8 @@ def _experiments(
         condition = row.get("conditionId")
         if not condition:
             continue
+        check_known(row, "condition", condition, conditions, issues)
         if condition not in conditions:
-            issues.error(
-                row.place,
-                f"there is no condition {shown(condition)} in the condition table"
-                f"{did_you_mean(condition, conditions)}",
-            )
             continue
         for target, value in conditions[condition].assign.items():
             if target in own:
@@ -198,36 +198,14 @@ def _measurements(
     found = []
     for row in all_rows(tables, ("observableId", "experimentId", "time", "measurement"), issues):
         observable, experiment = row.text("observableId", issues), row.get("experimentId")
-        if observable and observable not in observables:
-            issues.error(
-                row.place,
-                f"there is no observable {shown(observable)} in the observable table"
-                f"{did_you_mean(observable, observables)}",
-            )
-        if experiment and experiment not in experiments:
-            issues.error(
-                row.place,
-                f"there is no experiment {shown(experiment)} in the experiment table"
-                f"{did_you_mean(experiment, experiments)}",
-            )
+        check_known(row, "observable", observable, observables, issues)
+        check_known(row, "experiment", experiment, experiments, issues)
         time = row.number("time", issues, infinite=True)
         if time == STEADY:
             issues.error(row.place, "time: there are no measurements at -inf")
             continue
-        value = row.number("measurement", issues)
-        if time is None or value is None:
-            continue
-        found.append(
-            Measurement(
-                observable,
-                experiment or NO_EXPERIMENT,
-                time,
-                value,
-                as_list(row.get("observableParameters")),
-                as_list(row.get("noiseParameters")),
-                row.place,
-            )
-        )
-    if not found and not issues.errors:
-        issues.error(tables[0].label, "the table has no measurement")
+        measured = measurement(row, observable, experiment or NO_EXPERIMENT, time, issues)
+        if measured is not None:
+            found.append(measured)
+    check_measured(found, tables, issues)
     return tuple(found)

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from odefit.formats.petab.tables import Table, read_tsv
 from odefit.problem.errors import InputError, one_of, shown
+from odefit.problem.file_access import NamedFiles, read_text
 from odefit.problem.issues import Issues
 from odefit.problem.packages import require
-from odefit.problem.table import read_text
 
 MAX_YAML_LENGTH = 1_000_000
 """Characters of the YAML file: it lists files, and has no reason to be longer."""
@@ -44,7 +44,7 @@ class PetabFiles:
     notes: tuple[str, ...]
 
 
-def read_files(path: Path, issues: Issues) -> PetabFiles:
+def read_files(path: Path, issues: Issues, within: Path | None = None) -> PetabFiles:
     """Return the tables that a YAML file names.
 
     Parameters
@@ -53,6 +53,9 @@ def read_files(path: Path, issues: Issues) -> PetabFiles:
         The YAML file; names of tables are relative to its folder.
     issues
         The list to which mistakes in the tables are added.
+    within
+        The folder in which the files have to be; by default that of the YAML file, and the one
+        above.
 
     Raises
     ------
@@ -69,19 +72,17 @@ def read_files(path: Path, issues: Issues) -> PetabFiles:
             found, model = _files_of_version_2(raw, notes)
     except InputError as error:
         raise InputError([f"{path}: {message}" for message in error.messages]) from None
-    folder = path.parent
+    files = NamedFiles(path.parent, within, above=True)
     tables: dict[str, tuple[Table, ...]] = {}
     for kind in KINDS:
-        read = [read_tsv(folder / name, name, issues) for name in found.get(kind, ())]
+        paths = [(name, files.path(name, f"{kind} file", issues)) for name in found.get(kind, ())]
+        read = [read_tsv(at, name, issues) for name, at in paths if at is not None]
         tables[kind] = tuple(table for table in read if table is not None)
+    model_path = files.path(model, "model", issues)
     issues.raise_errors()
+    assert model_path is not None  # or there was an error
     name = raw.get("problem_id") or path.stem
-    return PetabFiles(version, str(name), tables, (folder / model, model), tuple(notes))
-
-
-def looks_like_petab(raw: object) -> bool:
-    """Whether the content of a YAML file is that of a PEtab problem."""
-    return isinstance(raw, Mapping) and "format_version" in raw
+    return PetabFiles(version, str(name), tables, (model_path, model), tuple(notes))
 
 
 def _parsed(path: Path) -> Mapping[str, Any]:
@@ -234,11 +235,6 @@ def _names(value: object, place: str) -> list[str]:
     for name in names:
         if not isinstance(name, str) or not name.strip():
             raise InputError(f"{place}: expected names of files, got {shown(name)}")
-        if "://" in name:
-            raise InputError(
-                f"{place}: {shown(name)} is an address; odefit reads files of this machine alone, "
-                "so load it down"
-            )
     return list(names)
 
 

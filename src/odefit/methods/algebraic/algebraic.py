@@ -26,7 +26,7 @@ from odefit.methods.multi_start import MultiStart
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.smoothing import AAA, Chebyshev, GaussianProcess, Smoother, noise_level
 from odefit.problem.arrays import Array
-from odefit.problem.errors import InputError
+from odefit.problem.errors import InputError, counted
 from odefit.problem.features import refuse_integrated_features
 from odefit.problem.option_checks import whole
 from odefit.problem.problem import Problem
@@ -161,7 +161,7 @@ class _Run:
         candidates: list[EvaluatedCandidate] = []
         ends: list[Start] = []
         for done, differentiations in enumerate(self.rounds, 1):
-            if self.control.should_stop() and ends:
+            if self.control.should_stop() and (ends or self.control.cut_off.reached):
                 break
             self._report("solving the polynomial system")
             attempts = 1 if len(differentiations) == 1 else 2
@@ -314,7 +314,7 @@ class _Run:
 
     def _status(self, best: Start | None) -> Status:
         if self.control.interrupted.is_set():
-            return Status.INTERRUPTED
+            return self.control.early
         if best is None:
             return Status.TIME_LIMIT if self.control.out_of_time else Status.FAILED
         if self.control.out_of_time:
@@ -337,7 +337,7 @@ class _Run:
             self.control.report(progress)
 
     def _solutions_so_far(self, count: int) -> None:
-        self._report(f"preparing the equations: {count} solutions so far")
+        self._report(f"preparing the equations: {counted(count, 'solution')} so far")
 
 
 def _noisy(problem: Problem) -> bool:

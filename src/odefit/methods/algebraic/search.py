@@ -104,8 +104,9 @@ class Search:
         most = -1 if not self.times else 0 if self.nearby is None else len(self.nearby.solutions)
         path_ends = solutions_at(self.preparation, parameters, self.rng, attempts=attempts)
         square, count = self.preparation.square, self.preparation.times_per_experiment
+        control = self.trajectories.control
         for estimate, at, ends in zip(estimates, parameters, path_ends, strict=True):
-            if self.trajectories.control.should_stop() and found:
+            if control.should_stop() and (found or control.cut_off.reached):
                 break
             times = estimate.times[::count]
             if len(ends.points) > most:
@@ -138,6 +139,8 @@ class Search:
         suffix: str = "",
     ) -> EvaluatedCandidate | None:
         """Return the candidate of a solution; None where its trajectory fails."""
+        if self.trajectories.control.cut_off.reached:
+            return None
         origin = differentiation.name + suffix
         made = candidate(self.preparation.at_one_time, values, times, origin)
         evaluation = None if made is None else self.trajectories.evaluated(made.vector)

@@ -9,6 +9,7 @@ import numpy as np
 
 from odefit.methods.algebraic.preparation import Preparation
 from odefit.problem.arrays import Array, ComplexArray, IntArray
+from odefit.simulation.cut_off import cut_off
 from odefit.structure.homotopy.parameter_homotopy import ParameterHomotopy
 from odefit.structure.homotopy.tracker import PathStatus, TrackerOptions, refine_ends, track
 from odefit.structure.square import SquareSystem
@@ -134,7 +135,12 @@ def solutions_at(
         end = np.repeat(parameters[unfinished], count, axis=0)
         gamma = np.exp(1j * rng.uniform(-0.6 * np.pi, 0.6 * np.pi, len(unfinished)))
         homotopy = LogarithmicHomotopy(preparation.square, begin, end, np.repeat(gamma, count))
-        tracked = track(homotopy, starts, FIRST_TRACKING if attempt == 0 else FURTHER_TRACKING)
+        tracked = track(
+            homotopy,
+            starts,
+            FIRST_TRACKING if attempt == 0 else FURTHER_TRACKING,
+            lambda: cut_off().reached,
+        )
         ends, regular = refine_ends(homotopy, tracked.ends)
         arrived = tracked.reached & regular
         for i, k in enumerate(unfinished):

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
+from odefit.methods.checkpoint import Checkpoint
 from odefit.methods.control import Control
 from odefit.methods.estimate import Completeness, Start, Status
+from odefit.methods.start_checkpoint import natural, start_from_json, start_to_json
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
+
+KEY = "algebraic"
+"""The key of what was found in a checkpoint."""
 
 MAX_SECONDS = 60.0
 """Largest number of seconds that the algebraic method may take."""
@@ -46,14 +52,33 @@ class AlgebraicRoute:
         self.message = ""
         self._completeness: Completeness | None = None
 
-    def solve(self, control: Control, first: int) -> list[Start]:
-        """Solve the polynomial system; return the ends, numbered from `first` on."""
-        from odefit.methods.algebraic import Algebraic
+    def solve(self, control: Control, first: int, kept: Checkpoint | None = None) -> list[Start]:
+        """Solve the polynomial system; return the ends.
 
+        Parameters
+        ----------
+        control
+            Limits of the fit.
+        first
+            The number of the first end.
+        kept
+            Where the ends are kept, and found again.
+        """
         self.done = True
         if len(self.problem.unknowns) > MAX_UNKNOWNS:
             self.message = "not taken: it would take long with so many unknowns"
             return []
+        if kept is None:
+            return self._solve(control, first)
+        if KEY not in kept.records or not self._resume(kept.records[KEY]):
+            self._solve(control, first)
+            if not control.should_stop():
+                kept.put(KEY, self._to_json())
+        return self.starts
+
+    def _solve(self, control: Control, first: int) -> list[Start]:
+        from odefit.methods.algebraic import Algebraic
+
         began = time.perf_counter()
         now = time.time()
         seconds = MAX_SECONDS
@@ -73,7 +98,54 @@ class AlgebraicRoute:
         self._completeness = found.completeness
         return self.starts
 
+    def _to_json(self) -> dict[str, Any]:
+        """Return what was found as a JSON value."""
+        whole = None if self._completeness is None else asdict(self._completeness)
+        return {
+            "starts": [start_to_json(start) for start in self.starts],
+            "seconds": self.seconds,
+            "message": self.message,
+            "completeness": whole,
+        }
+
+    def _resume(self, record: Any) -> bool:
+        """Take what was found before; return False where the record is damaged."""
+        unknowns = len(self.problem.unknowns)
+        try:
+            starts = [start_from_json(start, unknowns) for start in record["starts"]]
+            seconds, whole = float(record["seconds"]), record["completeness"]
+            completeness = None if whole is None else _completeness_from_json(whole)
+            message = str(record["message"])
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
+            return False
+        if None in starts:
+            return False
+        self.starts = [start for start in starts if start is not None]
+        self.seconds, self.message, self._completeness = seconds, message, completeness
+        return True
+
     def completeness_of(self, best: Start | None) -> Completeness | None:
         """Return the number of solutions like `best`, if this route found it."""
         mine = any(s is best for s in self.starts)
         return self._completeness if mine else None
+
+
+def _completeness_from_json(record: Any) -> Completeness:
+    """Return the completeness whose fields are given.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        They are no such fields.
+    """
+    return Completeness(
+        natural(record["possible"]),
+        natural(record["found"]),
+        str(record["sentence"]),
+        record["known"] is True,
+        natural(record["real"]),
+        natural(record["lost"]),
+        float(record["doubt"]),
+        record["coincide"] is True,
+        tuple({str(k): float(v) for k, v in one.items()} for one in record["outside"]),
+    )

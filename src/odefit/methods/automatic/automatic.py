@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -21,7 +22,6 @@ from odefit.methods.automatic.routes import (
     SearchRoute,
     search_routes,
 )
-from odefit.methods.checkpoint import Checkpoint, fingerprint
 from odefit.methods.control import Control, Progress, interruptible
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Route, Start, Status
@@ -29,7 +29,9 @@ from odefit.methods.fit_measure import FitMeasure
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.outliers import suspected_outliers
 from odefit.methods.rescue import stopped
+from odefit.methods.run_log import log_start
 from odefit.methods.single_shooting import SingleShooting
+from odefit.methods.start_checkpoint import StartCheckpoint
 from odefit.methods.start_pool import Task, run_starts
 from odefit.methods.starts import guess, sample
 from odefit.methods.workers import Workers
@@ -103,8 +105,11 @@ class Automatic:
     ----------
     starts
         Number of starts, all routes together; None for as many as the evidence asks for.
-    hits, certain_hits, doubtful_hits, chance
-        See above.
+    hits, certain_hits, doubtful_hits
+        Number of starts that have to reach the lowest cost: usually, where it cannot be beaten, and
+        where it does not explain the data.
+    chance
+        Largest probability that the next start finds a better answer.
     most
         The largest number of starts, all routes together.
 
@@ -143,15 +148,24 @@ class Automatic:
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
         """Return the estimate, which depends on the seed, never on the number of workers."""
-        with interruptible(control), Workers(control) as workers:
-            return _Run(self, problem, control, workers).estimate()
+        own = asdict(self)
+        del own["starts"]  # more starts of the same kind go on from fewer
+        options = {"method": own, "seed": control.seed}
+        checkpoint = StartCheckpoint.of(control, "starts", problem, options)
+        with interruptible(control), Workers(control) as workers, checkpoint or nullcontext():
+            return _Run(self, problem, control, workers, checkpoint).estimate()
 
 
 class _Run:
     """One estimation by the automatic method."""
 
     def __init__(
-        self, method: Automatic, problem: Problem, control: Control, workers: Workers
+        self,
+        method: Automatic,
+        problem: Problem,
+        control: Control,
+        workers: Workers,
+        checkpoint: StartCheckpoint | None,
     ) -> None:
         self.method, self.problem, self.control, self.workers = method, problem, control, workers
         self.forward = MultiStart().forward(problem)
@@ -166,12 +180,7 @@ class _Run:
         self._judged: tuple[Start, NoiseFit] | None = None
         self._next_look = OUTLIERS_AFTER
         self._weighed: tuple[Start | None, Evidence] | None = None
-        self.checkpoint: Checkpoint | None = None
-        if control.checkpoint is not None:
-            own = asdict(method)
-            del own["starts"]  # more starts of the same kind go on from fewer
-            options = {"method": own, "seed": control.seed}
-            self.checkpoint = Checkpoint(control.checkpoint, fingerprint(problem, options))
+        self.checkpoint = checkpoint
 
     @property
     def _most(self) -> int:
@@ -184,7 +193,8 @@ class _Run:
         enough = False
         while not enough and len(self.ends) < self._most and not self.control.should_stop():
             if self._wants_algebra():
-                self._add_all(self.algebraic.solve(self.control, len(self.ends)))
+                records = None if self.checkpoint is None else self.checkpoint.checkpoint
+                self._add_all(self.algebraic.solve(self.control, len(self.ends), records))
                 enough = self._enough()
                 continue
             batch = self._plan()
@@ -192,6 +202,7 @@ class _Run:
                 break
             for start in self._in_order(batch):
                 self.ends.append(start)
+                log_start(next(r.name for r in self.routes if start in r.starts), start)
                 self._sharpen()
                 self._report()
                 if enough := self._enough():
@@ -264,7 +275,11 @@ class _Run:
         fit = self._judge(best)
         if fit.explained is not False or not fit.relative < MAX_INTEGRATION_ERROR:
             return
-        end = SHARPENING.run(self.accurate, best.index, best.vector, self._limited())
+        key = f"sharper {best.index}"
+        end = None if self.checkpoint is None else self.checkpoint.find(key)
+        if end is None:
+            end = SHARPENING.run(self.accurate, best.index, best.vector, self._limited())
+            self._kept(end, key)
         if end.cost < SHARPENED * self.accurate.cost(best.vector):
             total = best.evaluations + end.evaluations
             sharper = replace(end, start=best.start, evaluations=total)
@@ -299,7 +314,8 @@ class _Run:
         first = len(self.ends)
         stored = self.checkpoint.starts if self.checkpoint is not None else {}
         todo = [k for k in range(len(batch)) if first + k not in stored]
-        computed = run_starts(self._tasks(batch, todo), self.forward, self.workers, self.control)
+        tasks = self._tasks(batch, todo)
+        computed = run_starts(tasks, self.forward, self.workers, self.control, len(todo))
         waiting = {k: stored[first + k] for k in range(len(batch)) if first + k in stored}
         for k, (route, _) in enumerate(batch):
             while k not in waiting:
@@ -325,11 +341,14 @@ class _Run:
         now = time.time()
         return replace(self.control, deadline=now + TIME_SHARE * max(deadline - now, 0.0))
 
-    def _kept(self, end: Start) -> Start:
-        """Store a start that was finished, and return it."""
-        cut = end.status in (Status.TIME_LIMIT, Status.INTERRUPTED)
+    def _kept(self, end: Start, key: str | None = None) -> Start:
+        """Store a start that was finished, if need be under a key of its own, and return it."""
+        cut = end.status.cut_short
         if self.checkpoint is not None and not (cut or self.control.should_stop()):
-            self.checkpoint.add(end)
+            if key is None:
+                self.checkpoint.add(end)
+            else:
+                self.checkpoint.put(key, end)
         return end
 
     def _wants_algebra(self) -> bool:

@@ -124,12 +124,12 @@ class Evidence:
         """Return how the fit ended."""
         if self.best is None:
             if control.interrupted.is_set():
-                return Status.INTERRUPTED
+                return control.early
             return Status.TIME_LIMIT if control.out_of_time else Status.FAILED
         if self.converged and (enough or self.fit.explained):
             return Status.CONVERGED
         if control.interrupted.is_set():
-            return Status.INTERRUPTED
+            return control.early
         if control.out_of_time:
             return Status.TIME_LIMIT
         return Status.CONVERGED if self.converged else Status.NOT_CONVERGED

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.control import Control
-from odefit.methods.estimate import Route
+from odefit.methods.estimate import NO_START, Route
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 """Small numbers in words."""
@@ -53,18 +53,18 @@ def message_of(evidence: Evidence, routes: Sequence[Route], control: Control) ->
     elif evidence.fit.sentence:
         said.append(evidence.fit.sentence)
     if not evidence.enough and control.should_stop():
-        cause = "Ctrl-C" if control.interrupted.is_set() else "the time limit"
-        said.append(f"{cause} ended the search before the evidence was complete")
+        said.append(f"{control.cause} ended the search before the evidence was complete")
     return ". ".join(s[0].upper() + s[1:] if i else s for i, s in enumerate(said))
 
 
 def _nothing(evidence: Evidence, routes: Sequence[Route], control: Control) -> str:
     if not evidence.count:
-        return "stopped before the first start was finished"
+        return NO_START
     reasons = Counter(r.message for r in routes if r.starts)
     listed = "; ".join(reason for reason, _ in reasons.most_common(3))
+    all_of = "the only start" if evidence.count == 1 else f"all {evidence.count} starts"
     return (
-        f"all {evidence.count} starts failed: {listed}. Give narrower bounds or a guess near which "
+        f"{all_of} failed: {listed}. Give narrower bounds or a guess near which "
         "the model can be integrated"
     )
 

@@ -12,6 +12,7 @@ from odefit.methods.estimate import Start
 from odefit.problem.algebras import NUMPY
 from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition, Series
+from odefit.problem.errors import counted
 from odefit.problem.noise import Noise
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.trajectory import Trajectory
@@ -88,10 +89,12 @@ class NoiseFit:
         """
         said = []
         if self.values:
-            as_noise = self.chi_square <= most_chi_square(self.values)
+            # A chi-square below this limit is no more than the search asks for: whether it is
+            # what the noise says, the assessment finds with the test that it names.
+            excess = self.chi_square > most_chi_square(self.values)
             said.append(
-                f"chi-square is {self.chi_square:.4g} for {self.values} values"
-                + (", as the noise says" if as_noise else ", more than the noise explains")
+                f"chi-square is {self.chi_square:.4g} for {counted(self.values, 'value')}"
+                + (", more than the noise explains" if excess else "")
             )
         if not math.isnan(self.ratio):
             if self.ratio <= MAX_RATIO:
@@ -235,7 +238,7 @@ def slow_excess(parts: Sequence[Array]) -> float:
 
 
 def _is_given(noise: Noise, series: Series) -> bool:
-    known = series.sds is not None or noise.relative is not None
+    known = series.sds_given or noise.relative is not None
     return known or noise.distribution == "poisson" or isinstance(noise.spread, float)
 
 

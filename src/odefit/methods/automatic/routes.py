@@ -14,7 +14,6 @@ from odefit.methods.estimate import Start, Status
 from odefit.methods.incremental_shooting import IncrementalShooting
 from odefit.methods.multi_start import MultiStart
 from odefit.problem.errors import InputError
-from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
 
 SHOOTING, MATCHING, MULTIPLE, TRANSCRIPTION = (
@@ -60,15 +59,6 @@ class Guarded:
     """
 
     search: MultiStart
-
-    @property
-    def method(self) -> object:
-        """The local method of the search."""
-        return self.search.method
-
-    def forward(self, problem: Problem) -> ForwardMap:
-        """Return the forward map of the search."""
-        return self.search.forward(problem)
 
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
         """Return the end of start number `index`."""

@@ -149,7 +149,9 @@ class BranchAndBound:
         with interruptible(bounded.control):
             local = self._local_search(bounded)
             gaps = self.gap, self.absolute_gap
-            search = Search(bounded, enclosure, make, local, *gaps, repr(self))
+            # A longer time goes on from a shorter one.
+            options = repr({k: v for k, v in vars(self).items() if k != "seconds"})
+            search = Search(bounded, enclosure, make, local, *gaps, options)
             search.run()
         return Estimate(
             _starts(bounded, search, local),

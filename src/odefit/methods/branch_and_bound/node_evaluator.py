@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from concurrent.futures import wait as wait_for
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,14 +12,14 @@ import numpy as np
 from odefit.enclosure.monomials import Monomials
 from odefit.enclosure.residuals import Residuals
 from odefit.methods.branch_and_bound.node_bounds import NodeBounder, NodeBounds
-from odefit.methods.workers import Workers, remembered
+from odefit.methods.control import Control
+from odefit.methods.executors.batch import Work
+from odefit.methods.executors.dispatch import dispatched
+from odefit.methods.workers import Workers
 from odefit.problem.arrays import Array
 
 CHUNK_SIZE = 256
 """Number of nodes that are evaluated together: enough for operations on arrays to pay."""
-
-POLL_SECONDS = 0.2
-"""Seconds between two checks whether to stop, while workers compute."""
 
 
 class ResidualEnclosure(Protocol):
@@ -102,6 +100,8 @@ class NodeEvaluator:
         Makes the enclosure in a worker process; without it, all is computed in this process.
     workers
         The worker processes.
+    control
+        When to stop.
     """
 
     def __init__(
@@ -109,9 +109,11 @@ class NodeEvaluator:
         enclosure: ResidualEnclosure,
         make: Callable[[], ResidualEnclosure] | None = None,
         workers: Workers | None = None,
+        control: Control | None = None,
     ) -> None:
         self._enclosure, self._workers = enclosure, workers
-        self._task = None if make is None else pickle.dumps(make)
+        self._work = None if make is None else Work(make, _evaluate_remotely)
+        self._control = control or Control()
 
     def __call__(
         self, lower: Array, upper: Array, radius: float, stop: Callable[[], bool]
@@ -125,32 +127,46 @@ class NodeEvaluator:
         radius
             Residual norm above which a point is of no interest.
         """
-        chunks = [
-            (lower[i : i + CHUNK_SIZE], upper[i : i + CHUNK_SIZE])
-            for i in range(0, len(lower), CHUNK_SIZE)
-        ]
-        task, executor = self._task, None
-        if self._workers is not None and task is not None:
-            executor = self._workers.executor()
-        if executor is None or task is None or len(chunks) == 1:
+        count = -(-len(lower) // CHUNK_SIZE)
+        chunks = list(zip(np.array_split(lower, count), np.array_split(upper, count), strict=True))
+        if self._workers is None or self._work is None or len(chunks) == 1:
             for number, chunk in enumerate(chunks):
                 if number and stop():
                     return
                 yield self._here(*chunk, radius)
             return
-        pending = [executor.submit(_evaluate_remotely, task, *chunk, radius) for chunk in chunks]
-        try:
-            # In the order of the chunks, whichever is done first.
-            for future, chunk in zip(pending, chunks, strict=True):
-                if not _finished(future, stop):
-                    return
-                if future.exception() is None:
-                    yield future.result()
-                else:  # its worker died: the chunk is evaluated here
-                    yield evaluate_nodes(self._enclosure, *chunk, radius)
-        finally:
-            for future in pending:
-                future.cancel()
+        yield from self._shared(self._workers, self._work, chunks, radius)
+
+    def _shared(
+        self,
+        workers: Workers,
+        work: Work,
+        chunks: list[tuple[Array, Array]],
+        radius: float,
+    ) -> Iterator[NodeEvaluation]:
+        """Yield the evaluations of chunks by workers, in their order, whichever is done first."""
+        done = dispatched(
+            chunks,
+            lambda chunk: (work, (*chunk, radius)),
+            lambda chunk: evaluate_nodes(self._enclosure, *chunk, radius),
+            workers,
+            self._control,
+            total=len(chunks),
+            largest=1,
+        )
+        waiting: dict[int, NodeEvaluation] = {}
+        with closing(done):
+            for number in range(len(chunks)):
+                while number not in waiting:
+                    position, outcome = next(done, (None, None))
+                    if position is None or outcome is None:
+                        return
+                    if outcome["error"] is not None:  # the workers died: it is evaluated here
+                        outcome["value"] = evaluate_nodes(
+                            self._enclosure, *chunks[position], radius
+                        )
+                    waiting[position] = outcome["value"]
+                yield waiting.pop(number)
 
     def _here(self, lower: Array, upper: Array, radius: float) -> NodeEvaluation:
         """Evaluate a chunk in this process."""
@@ -161,16 +177,8 @@ class NodeEvaluator:
         return work() if self._workers is None else self._workers.timed(work)
 
 
-def _finished(future: Future[NodeEvaluation], stop: Callable[[], bool]) -> bool:
-    """Wait for a worker; return False if `stop` says so before."""
-    while not future.done():
-        wait_for([future], timeout=POLL_SECONDS)
-        if stop():
-            return False
-    return True
-
-
-def _evaluate_remotely(task: bytes, lower: Array, upper: Array, radius: float) -> NodeEvaluation:
+def _evaluate_remotely(
+    enclosure: ResidualEnclosure, task: tuple[Array, Array, float]
+) -> NodeEvaluation:
     """Evaluate a chunk in a worker process."""
-    enclosure: ResidualEnclosure = remembered(task, lambda: pickle.loads(task)())
-    return evaluate_nodes(enclosure, lower, upper, radius)
+    return evaluate_nodes(enclosure, *task)

@@ -13,14 +13,15 @@ from odefit.enclosure.residuals import standard_deviations
 from odefit.methods.bounded_problem import BoundedProblem
 from odefit.methods.branch_and_bound.node_evaluator import NodeEvaluator, ResidualEnclosure
 from odefit.methods.branch_and_bound.tree import Tree
-from odefit.methods.branch_and_bound.tree_checkpoint import TreeCheckpoint
+from odefit.methods.branch_and_bound.tree_checkpoint import SearchState, TreeCheckpoint
 from odefit.methods.branch_and_bound.upper_bound import local_minimum, objective_at
-from odefit.methods.checkpoint import fingerprint
 from odefit.methods.control import Progress
 from odefit.methods.estimate import Agreement, BoundStep, Certificate, Start, Status
 from odefit.methods.solvers.solver import Answer
+from odefit.methods.start_checkpoint import opened
 from odefit.methods.workers import Workers
 from odefit.problem.arrays import Array
+from odefit.problem.errors import counted
 from odefit.problem.problem import Problem
 
 LOG_RATIO = 1.1
@@ -99,6 +100,7 @@ class Search:
         self._gap, self._options = gap, options
         self._negligible = absolute_gap * variation(self._problem)
         self._history: list[BoundStep] = []
+        self._before = 0.0
         self.incumbent: Array | None = None
         self.local_answer: Answer | None = None
         self.upper_bound = math.inf
@@ -117,8 +119,10 @@ class Search:
         lower, upper = self._problem.lower, self._problem.upper
         vector = np.clip(point, lower, upper)
         found = objective_at(self._enclosure, vector)
-        if found > self._negligible:  # else, with data without noise, nothing is much below
-            stop: Callable[[], bool] = self._control.should_stop
+        stop: Callable[[], bool] = self._control.should_stop
+        # With data without noise nothing is much below what is negligible.
+        hurried = self._control.interrupted.is_set() and math.isfinite(found)
+        if found > self._negligible and not hurried:
             vector, found = local_minimum(self._enclosure, point, lower, upper, stop)
         if found >= self.upper_bound:
             return False
@@ -143,27 +147,34 @@ class Search:
         if self.closed or math.isinf(self.upper_bound):
             return
         with Workers(self._control) as workers:
-            self._run_tree(NodeEvaluator(self._enclosure, self._make, workers))
+            self._run_tree(NodeEvaluator(self._enclosure, self._make, workers, self._control))
 
     def _run_tree(self, evaluator: NodeEvaluator) -> None:
         box = self._problem.lower, self._problem.upper
         tree = Tree(self._enclosure, *box, self.upper_bound, self._target, evaluator)
-        checkpoint = self._checkpoint()
-        if checkpoint is not None and checkpoint.resume(tree):
-            self._update_bounds(tree)
-            self._log("resumed", 1, tree.open_nodes, always=True)
-        batch = 0
-        for batch, _ in enumerate(tree.run(self._control.should_stop), start=1):
+        options = {"method": self._options, "scope": self._enclosure.scope}
+        records = opened(self._control, "tree of branch and bound", self._problem, options)
+        if records is None:
+            self._divide(tree, None)
+            return
+        with TreeCheckpoint(records) as checkpoint:
+            self._divide(tree, checkpoint)
+
+    def _divide(self, tree: Tree, checkpoint: TreeCheckpoint | None) -> None:
+        """Run the tree to its end, from where the checkpoint has it."""
+        batch = 0 if checkpoint is None else self._resume(tree, checkpoint)
+        for _ in tree.run(self._control.should_stop):
+            batch += 1
             if tree.candidate is not None:
                 if self._improve(tree.candidate):
                     tree.update_incumbent(self.upper_bound, self._target)
                 tree.candidate = None
             self._update_bounds(tree)
             self._log("boxes", batch, tree.open_nodes)
-            if checkpoint is not None:
-                checkpoint.save(tree)
+            if checkpoint is not None and checkpoint.due:
+                checkpoint.save(tree, self._state(batch))
         if checkpoint is not None:
-            checkpoint.save(tree, now=True)
+            checkpoint.save(tree, self._state(batch))
         self._update_bounds(tree)
         self._log("boxes", batch, tree.open_nodes, always=True)
 
@@ -172,23 +183,42 @@ class Search:
         self.lower_bound = max(self.lower_bound, min(tree.lower_bound, self.upper_bound))
         self.evaluated = tree.evaluated
 
-    def _checkpoint(self) -> TreeCheckpoint | None:
-        """Return the file for the open nodes, if the fit has one."""
-        path = self._control.checkpoint
-        if path is None:
-            return None
-        options = {"method": self._options, "scope": self._enclosure.scope}
-        return TreeCheckpoint(path, fingerprint(self._problem, options))
+    def _state(self, batch: int) -> SearchState:
+        """Return what a checkpoint has to hold beside the tree."""
+        assert self.incumbent is not None, "a tree is searched below an incumbent"
+        bounds = self.upper_bound, self.lower_bound
+        return SearchState(batch, self.incumbent, *bounds, tuple(self._history), self._seconds)
+
+    def _resume(self, tree: Tree, checkpoint: TreeCheckpoint) -> int:
+        """Go on from a checkpoint; return the number of the last batch, 0 if it holds no tree."""
+        state = checkpoint.resume(tree)
+        if state is None:
+            return 0
+        if state.upper < self.upper_bound:
+            self.local_answer = None
+            self.incumbent, self.upper_bound = state.incumbent, state.upper
+        tree.update_incumbent(self.upper_bound, self._target)
+        self.lower_bound = max(self.lower_bound, min(state.lower, self.upper_bound))
+        self._history, self._before = list(state.history), state.seconds
+        self._update_bounds(tree)
+        self._log("resumed", 1, tree.open_nodes, always=True)
+        return state.batch
+
+    @property
+    def _seconds(self) -> float:
+        """Seconds since the search began, those before a kill included."""
+        return self._before + time.perf_counter() - self._began
 
     def _log(self, stage: str, iteration: int, open_nodes: int = 0, always: bool = False) -> None:
-        seconds = time.perf_counter() - self._began
+        seconds = self._seconds
         step = BoundStep(stage, iteration, self.lower_bound, self.upper_bound, seconds)
         before = self._history[-1] if self._history else None
         moved = before is None or before.lower < step.lower or before.upper > step.upper
         if always or before is None or (moved and seconds >= LOG_RATIO * before.seconds):
             self._history.append(step)
         if self._control.report is not None:
-            said = f"{self.evaluated} boxes, {open_nodes} left: {step.lower:.5g} <= optimum"
+            boxes = counted(self.evaluated, "box", "boxes")
+            said = f"{boxes}, {open_nodes} left: {step.lower:.5g} <= optimum"
             if math.isfinite(step.gap):
                 said += f" <= {step.upper:.5g} (gap {step.gap:.2%})"
             self._control.report(Progress(0, 0, self.upper_bound, 0, said))
@@ -201,7 +231,7 @@ class Search:
         if self.closed:
             return Status.CONVERGED
         if self._control.interrupted.is_set():
-            return Status.INTERRUPTED
+            return self._control.early
         if self._control.out_of_time:
             return Status.TIME_LIMIT
         return Status.NOT_CONVERGED
@@ -212,7 +242,7 @@ class Search:
         if self.incumbent is None:
             return "no values of the unknowns were found at which the residuals can be enclosed"
         said = "the bounds have met" if self.closed else "the bounds have not met"
-        return f"{said} after {self.evaluated} boxes"
+        return f"{said} after {counted(self.evaluated, 'box', 'boxes')}"
 
     @property
     def certificate(self) -> Certificate | None:

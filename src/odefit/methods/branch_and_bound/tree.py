@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,13 @@ from odefit.problem.arrays import Array
 
 BATCH_SIZE = 2 * CHUNK_SIZE
 """Number of nodes that are taken at once, the most promising ones: two chunks, for two workers."""
+
+MAX_BATCH_SIZE = 32 * CHUNK_SIZE
+"""Largest number of nodes that are taken at once, where many are open: for many workers."""
+
+BATCH_SHARE = 0.5
+"""Share of the open nodes up to which a batch is larger than :data:`BATCH_SIZE`. Where nothing
+better is found, all of them have to be evaluated anyway; where it is, these were too many."""
 
 CONTRACTION_RATIO = 0.6
 """A box whose width in some direction falls below this share is evaluated again, undivided."""
@@ -128,24 +135,47 @@ class Tree:
         least = min(least, self._least_undivided)
         return max(min(self.target, least**2 * (1 - ROOT_ROUNDING)), self._enclosure.lower_bound)
 
+    @property
+    def dimension(self) -> int:
+        """Number of unknowns n."""
+        return len(self._scale)
+
+    @property
+    def nodes(self) -> Sequence[Node]:
+        """The open nodes, in no order."""
+        return self._open
+
     def state(self) -> dict[str, Any]:
-        """Return all that :meth:`resume` needs, as numbers in lists."""
+        """Return all that :meth:`resume` needs beside the :attr:`nodes`, as plain numbers."""
         return {
             "target": self.target,
             "boxes": self.evaluated,
             "closed": self._least_undivided,
-            "open": [[b.norm, *b.lower.tolist(), *b.upper.tolist()] for b in sorted(self._open)],
+            "created": self._created,
         }
 
-    def resume(self, state: Mapping[str, Any]) -> None:
-        """Continue a search whose :meth:`state` was saved."""
-        n = len(self._scale)
+    def resume(self, state: Mapping[str, Any], nodes: Mapping[int, Array]) -> None:
+        """Continue a search whose :meth:`state` was saved.
+
+        Parameters
+        ----------
+        nodes
+            The open nodes by number: the norm, then the lower and the upper corner.
+
+        Raises
+        ------
+        ValueError
+            They are none of this search.
+        """
+        n, found = len(self._scale), []
+        for number, values in nodes.items():
+            if values.shape != (1 + 2 * n,) or not np.isfinite(values).all():
+                raise ValueError(f"node {number} has other numbers")
+            found.append(Node(float(values[0]), number, values[1 : n + 1], values[n + 1 :]))
         self.target = min(self.target, float(state["target"]))
         self.evaluated, self._least_undivided = int(state["boxes"]), float(state["closed"])
-        rows = [np.array(row, dtype=float) for row in state["open"]]
-        self._open = [Node(float(r[0]), i, r[1 : n + 1], r[n + 1 :]) for i, r in enumerate(rows)]
+        self._open, self._created = found, int(state["created"])
         heapq.heapify(self._open)
-        self._created = len(self._open)
 
     def update_incumbent(self, upper_bound: float, target: float) -> None:
         """Search below a better incumbent from now on."""
@@ -154,7 +184,7 @@ class Tree:
     def run(self, stop: Callable[[], bool]) -> Iterator[None]:
         """Evaluate one batch of nodes after the other, until none is open or `stop` says so."""
         while self._open and not stop():
-            batch = [heapq.heappop(self._open) for _ in range(min(BATCH_SIZE, len(self._open)))]
+            batch = [heapq.heappop(self._open) for _ in range(batch_size(len(self._open)))]
             # Rounded upwards: a node is fathomed if its norm is not below.
             radius = math.sqrt(self.target) * (1 + ROOT_ROUNDING) if self.target > 0 else 0.0
             waiting = [node for node in batch if node.norm < radius]
@@ -267,6 +297,18 @@ class Tree:
         """Open a node."""
         heapq.heappush(self._open, Node(norm, self._created, lower, upper))
         self._created += 1
+
+
+def batch_size(count: int) -> int:
+    """Return how many of the open nodes are taken at once; the workers do not matter.
+
+    Examples
+    --------
+    >>> batch_size(300), batch_size(1000), batch_size(4000), batch_size(10**6)
+    (300, 512, 2000, 8192)
+    """
+    many = min(int(BATCH_SHARE * count), MAX_BATCH_SIZE)
+    return min(count, max(BATCH_SIZE, many))
 
 
 def _contracted(bounds: NodeBounds, lower: Array, upper: Array) -> tuple[Array, Array]:

@@ -1,68 +1,124 @@
-"""The open nodes of a tree on disk: a search that was killed continues where it was."""
+"""The open nodes of a tree in a checkpoint: a search that was killed continues where it was."""
 
 from __future__ import annotations
 
-import json
-import time
-from pathlib import Path
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
 
-from odefit.methods.branch_and_bound.tree import Tree
-from odefit.methods.checkpoint import check_header, header, read_text
+from odefit.methods.branch_and_bound.tree import Node, Tree
+from odefit.methods.checkpoint import Checkpoint
+from odefit.methods.estimate import BoundStep
+from odefit.methods.start_checkpoint import natural, numbers, step_from_json, step_to_json
+from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 
-SAVE_INTERVAL = 10.0
-"""Least number of seconds between two savings."""
+STATE = "state"
+"""The key of all that is no node."""
 
-SAVE_RATIO = 20.0
-"""Least ratio of the time between two savings to the time that the last one took."""
+
+@dataclass(frozen=True, eq=False)
+class SearchState:
+    """What a search has found so far, beside its tree.
+
+    Attributes
+    ----------
+    batch
+        The number of batches of nodes.
+    incumbent
+        The best point, shape (n,).
+    upper, lower
+        The bounds of the objective.
+    history
+        The log of the bounds.
+    seconds
+        The time that it has taken.
+    """
+
+    batch: int
+    incumbent: Array
+    upper: float
+    lower: float
+    history: tuple[BoundStep, ...]
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the state as a JSON value."""
+        steps = [step_to_json(step) for step in self.history]
+        return asdict(self) | {"incumbent": self.incumbent.tolist(), "history": steps}
+
+    @classmethod
+    def from_json(cls, record: Any, unknowns: int) -> SearchState:
+        """Return the state in a record.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            The record is damaged.
+        """
+        return cls(
+            natural(record["batch"]),
+            numbers(record["incumbent"], unknowns),
+            float(record["upper"]),
+            float(record["lower"]),
+            tuple(step_from_json(step) for step in record["history"]),
+            float(record["seconds"]),
+        )
 
 
 class TreeCheckpoint:
-    """A file with the open nodes of one search.
+    """The open nodes of one search, each a record of its own, with the state of the search.
 
     Parameters
     ----------
-    path
-        Path of the file.
-    identity
-        :func:`~odefit.methods.checkpoint.fingerprint` of the search.
-
-    Raises
-    ------
-    ForeignCheckpointError
-        The file belongs to another search.
-    InputError
-        The file is no checkpoint, or its directory does not exist.
+    checkpoint
+        Their records.
     """
 
-    def __init__(self, path: Path, identity: str) -> None:
-        self._path, self._identity = path, identity
-        self._next = time.monotonic() + SAVE_INTERVAL
-        self._lines = read_text(path).splitlines()
-        if self._lines:
-            check_header(path, self._lines[0], identity)
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self._checkpoint = checkpoint
 
-    def resume(self, tree: Tree) -> bool:
-        """Let `tree` continue from the file; return False if the file has no tree yet."""
-        if len(self._lines) < 2:
-            return False
+    def resume(self, tree: Tree) -> SearchState | None:
+        """Let `tree` continue from the file; return the state of its search, None without one.
+
+        Raises
+        ------
+        InputError
+            A record is damaged. What is left of the nodes would prove too much.
+        """
+        records = self._checkpoint.records
+        if not records:
+            return None
         try:
-            tree.resume(json.loads(self._lines[1]))
-        except (ValueError, KeyError, TypeError, IndexError) as error:
+            record = records[STATE]
+            state = SearchState.from_json(record["search"], tree.dimension)
+            nodes = {int(k): numbers(row) for k, row in records.items() if k != STATE}
+            if len(nodes) != record["open"]:
+                raise ValueError(f"{record['open']} open nodes were expected, found {len(nodes)}")
+            tree.resume(record["tree"], nodes)
+        except (ValueError, KeyError, TypeError, IndexError, OverflowError) as error:
             raise InputError(
-                f"{self._path}: is damaged ({error}); remove it to begin anew"
+                f"{self._checkpoint.path}: is damaged ({error}); remove it to begin anew"
             ) from error
-        return True
+        return state
 
-    def save(self, tree: Tree, now: bool = False) -> None:
-        """Save the open nodes of `tree` if the last saving is long ago, or if `now` is true."""
-        began = time.monotonic()
-        if not now and began < self._next:
-            return
-        text = f"{header(self._identity)}\n{json.dumps(tree.state())}\n"
-        # A file that is half written when the process is killed must not replace a whole one.
-        beside = self._path.with_name(self._path.name + ".new")
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(self._path)
-        ended = time.monotonic()
-        self._next = ended + max(SAVE_INTERVAL, SAVE_RATIO * (ended - began))
+    @property
+    def due(self) -> bool:
+        """Whether saving now takes little beside the time since the last saving."""
+        return self._checkpoint.due
+
+    def save(self, tree: Tree, search: SearchState) -> None:
+        """Save the open nodes of `tree` and the state of its search."""
+        rows = {str(node.number): partial(_row, node) for node in tree.nodes}
+        head = {"tree": tree.state(), "open": len(rows), "search": search.to_json()}
+        self._checkpoint.save({STATE: head}, rows)
+
+    def __enter__(self) -> TreeCheckpoint:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._checkpoint.close()
+
+
+def _row(node: Node) -> list[float]:
+    return [node.norm, *node.lower.tolist(), *node.upper.tolist()]

@@ -24,7 +24,7 @@ from odefit.methods.trust_region import Tolerances
 from odefit.problem.algebras import NUMPY
 from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.binding import bound_value
-from odefit.problem.errors import InputError
+from odefit.problem.errors import InputError, counted
 from odefit.problem.expressions import Expression
 from odefit.problem.features import refuse_integrated_features
 from odefit.problem.problem import Problem
@@ -362,11 +362,12 @@ class Matching:
         if not np.isfinite(cost):
             return "the equations cannot be evaluated on the smoothed data"
         if not self._separable:
-            message = f"matched by nonlinear least squares ({len(nonlinear)} unknowns)"
+            message = f"matched by nonlinear least squares ({counted(len(nonlinear), 'unknown')})"
         elif not linear:
             message = "no unknown enters linearly: matched by nonlinear least squares"
         else:
-            message = f"matched: {len(linear)} unknowns in closed form, {len(nonlinear)} by search"
+            closed = f"{counted(len(linear), 'unknown')} in closed form"
+            message = f"matched: {closed}, {len(nonlinear)} by search"
         if singular:
             message += f"; the smoothed data do not tell apart {', '.join(singular)}"
         if self._left_out:

@@ -109,8 +109,16 @@ class Search:
         The lower bound.
     history
         The bounds after every step.
-    began
-        When the search began, by :func:`time.monotonic`.
+    began, before
+        When the search began, by :func:`time.monotonic`, and what it had taken before a kill.
+    keep
+        Called at the end of each step, to keep the state.
+    rounds, contracted
+        Number of rounds of contraction, and whether they have come to their end.
+    partition, masters
+        Pieces of the next master problem, None before the first, and the number of those solved.
+    memory
+        Bytes that the solver's process may use; 0 for no limit.
     """
 
     options: SearchOptions
@@ -127,6 +135,13 @@ class Search:
     lower: float = -math.inf
     history: list[BoundStep] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
+    before: float = 0.0
+    keep: Callable[[Search], None] | None = None
+    rounds: int = 0
+    contracted: bool = False
+    partition: Partition | None = None
+    masters: int = 0
+    memory: int = 0
 
     def __post_init__(self) -> None:
         planes = HyperPlanes.uniform(len(self.form.residuals), self.options.hyperplanes)
@@ -168,24 +183,36 @@ class Search:
 
     def run(self) -> None:
         """Search until the bounds have met, or until a stop."""
-        self._log("local", 1)
+        if not self.history:
+            self._log("local", 1)
         if self.closed:
             return
         try:
-            self.low, self.high = self.tightening.fbbt.tighten(
-                self.low, self.high, self._refutable_cutoff()
-            )
-            self._contract()
+            if not self.rounds:
+                self.low, self.high = self.tightening.fbbt.tighten(
+                    self.low, self.high, self._refutable_cutoff()
+                )
+            if not self.contracted:
+                self._contract()
             if not self.closed and not self.stop():
                 self._iterate()
         except Infeasible:
             self.lower = max(self.lower, self._refuting)
             self._log("nothing left", 1)
 
+    @property
+    def seconds(self) -> float:
+        """Seconds since the search began, those before a kill included."""
+        return self.before + time.monotonic() - self.began
+
+    def _keep(self) -> None:
+        """Keep the state at the end of a step, unless that was cut short."""
+        if self.keep is not None and not self.stop():
+            self.keep(self)
+
     def _log(self, stage: str, iteration: int) -> None:
         """Add the bounds to the history."""
-        seconds = time.monotonic() - self.began
-        step = BoundStep(stage, iteration, min(self.lower, self.upper), self.upper, seconds)
+        step = BoundStep(stage, iteration, min(self.lower, self.upper), self.upper, self.seconds)
         self.history.append(step)
         if self.report is not None:
             self.report(step)
@@ -212,7 +239,7 @@ class Search:
     def _contract(self) -> None:
         """Contract the bounds before the first master problem, until little moves."""
         own = self.form.parameters
-        for number in range(1, self.options.contractions + 1):
+        for number in range(self.rounds + 1, self.options.contractions + 1):
             cutoff = self._refutable_cutoff()
             width, lower = (self.high - self.low)[own], self.lower
             if number == 1:
@@ -226,33 +253,23 @@ class Search:
             if self.closed or self.stop():
                 return
             moved = np.any((self.high - self.low)[own] < (1 - STALLED_CONTRACTION) * width)
-            if not moved and self.lower - lower <= STALLED_CONTRACTION * abs(self.cutoff - lower):
+            risen = self.lower - lower > STALLED_CONTRACTION * abs(self.cutoff - lower)
+            self.rounds, self.contracted = number, not (moved or risen)
+            self._keep()
+            if self.contracted:
                 return
 
     def _iterate(self) -> None:
         """Solve master and slave problems in turn (steps 2 to 4)."""
         form, options, planes = self.form, self.options, self.tightening.planes
         gap = MILP_GAP_SHARE * options.tolerance
-        variables = variables_to_partition(form, self.low, self.high)
-        partition = uniform_partition(self.low, self.high, variables, options.pieces)
-        self._check_size(partition)
-        with SolverProcess(options.milp) as process:
-            cuts = strengthening_cuts(
-                form,
-                (self.low, self.high),
-                planes,
-                partition,
-                options.cuts,
-                self.cutoff,
-                process,
-                gap,
-                DECOMPOSITION_SHARE * self.remaining(),
-                self.stop,
-            )
-            if cuts:
-                self.tightening.cuts = cuts
-                self._log("groups", len(cuts))
-            for number in range(1, options.iterations + 1):
+        with SolverProcess(options.milp, self.memory) as process:
+            if self.partition is None:
+                self.partition = self._first_partition(process, gap)
+                self.contracted = True
+                self._keep()
+            for number in range(self.masters + 1, options.iterations + 1):
+                partition, cuts = self.partition, self.tightening.cuts
                 cutoff = self._refutable_cutoff()
                 program = master_problem(form, self.low, self.high, planes, partition, cutoff, cuts)
                 seconds = min(max(MASTER_SHARE * self.remaining(), 1.0), self.remaining())
@@ -273,6 +290,31 @@ class Search:
                 if options.recontract:
                     self._tighten(self._refutable_cutoff())
                     partition = restricted(partition, self.low, self.high)
+                self.partition, self.masters = partition, number
+                self._keep()
+
+    def _first_partition(self, process: SolverProcess, gap: float) -> Partition:
+        """Return the pieces of the first master problem, and find the cuts by groups."""
+        form, options = self.form, self.options
+        variables = variables_to_partition(form, self.low, self.high)
+        partition = uniform_partition(self.low, self.high, variables, options.pieces)
+        self._check_size(partition)
+        cuts = strengthening_cuts(
+            form,
+            (self.low, self.high),
+            self.tightening.planes,
+            partition,
+            options.cuts,
+            self.cutoff,
+            process,
+            gap,
+            DECOMPOSITION_SHARE * self.remaining(),
+            self.stop,
+        )
+        if cuts:
+            self.tightening.cuts = cuts
+            self._log("groups", len(cuts))
+        return partition
 
     def _check_size(self, partition: Partition) -> None:
         """Refuse a master problem that no solver would come to an end with.

@@ -62,6 +62,10 @@ class BoundTightening:
         Lower bounds of parts of the objective.
     remaining
         Seconds that are left, for a linear program too.
+    turn
+        Place of the variable with which the next round of OBBT begins.
+    probes
+        Part of the range that the next probe has, by parameter and whether it is at the upper end.
     """
 
     form: StandardForm
@@ -70,9 +74,9 @@ class BoundTightening:
     stop: Callable[[], bool]
     cuts: Sequence[StrengtheningCut] = ()
     remaining: Callable[[], float] = lambda: math.inf
-    _next: int = 0
+    turn: int = 0
+    probes: dict[tuple[int, bool], float] = field(default_factory=dict)
     _done: int = 0
-    _probes: dict[tuple[int, bool], float] = field(default_factory=dict)
 
     def relaxation_bound(
         self, low: Array, high: Array, cutoff: float
@@ -135,11 +139,11 @@ class BoundTightening:
         others = sorted(set(self.form.factors.tolist()) - set(own))
         if not others:
             return low, high
-        self._next %= len(others)
-        turn = others[self._next :] + others[: self._next]
+        self.turn %= len(others)
+        turn = others[self.turn :] + others[: self.turn]
         self._done = 0
         low, high = self._obbt_of(low, high, cutoff, turn, time.monotonic() + seconds)
-        self._next += self._done
+        self.turn += self._done
         return low, high
 
     def _obbt_of(
@@ -194,7 +198,7 @@ class BoundTightening:
 
     def _probe_end(self, low: Array, high: Array, k: int, upper: bool, cutoff: float) -> bool:
         """Probe one end and return whether it was cut off; `low` and `high` are changed."""
-        part = self._probes.get((k, upper), LARGEST_PROBE)
+        part = self.probes.get((k, upper), LARGEST_PROBE)
         at = split_point(float(low[k]), float(high[k]), 1.0 - part if upper else part)
         if not low[k] < at < high[k]:
             return False
@@ -208,9 +212,9 @@ class BoundTightening:
                 )
         except Infeasible:
             (high if upper else low)[k] = at
-            self._probes[k, upper] = min(1.5 * part, LARGEST_PROBE)
+            self.probes[k, upper] = min(1.5 * part, LARGEST_PROBE)
             return True
-        self._probes[k, upper] = max(0.5 * part, SMALLEST_PROBE)
+        self.probes[k, upper] = max(0.5 * part, SMALLEST_PROBE)
         # What is left of the probed part still says where it ends.
         if upper:
             high[k] = min(high[k], inner_high[k])

@@ -216,10 +216,13 @@ class SolverProcess:
     ----------
     solver
         The solver.
+    memory
+        Bytes that the process may use; 0 for no limit.
     """
 
-    def __init__(self, solver: MixedIntegerSolver) -> None:
+    def __init__(self, solver: MixedIntegerSolver, memory: int = 0) -> None:
         self._solver = solver
+        self._memory = memory
         self._child: Child | None = None
 
     def close(self) -> None:
@@ -271,7 +274,7 @@ class SolverProcess:
 
     def _ask(self, program: MixedIntegerProgram, stop: Callable[[], bool]) -> MixedIntegerOptimum:
         if self._child is None:
-            self._child = Child()
+            self._child = Child(self._memory)
         self._child.call(self._solver.solve, program)
         message = self._child.wait(time.monotonic() + program.seconds + GRACE_PERIOD, stop)
         if message.kind == "returned":

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, fields
+from functools import partial
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from odefit.methods.estimate import BoundStep, Certificate, Estimate, Start, Sta
 from odefit.methods.outer_approximation.algorithm import Search, SearchOptions
 from odefit.methods.outer_approximation.fbbt import FBBT, Infeasible
 from odefit.methods.outer_approximation.mixed_integer import MixedIntegerSolver, milp_solver
+from odefit.methods.outer_approximation.search_checkpoint import resume_search, save_search
 from odefit.methods.outer_approximation.slave_problem import SlaveProblem
 from odefit.methods.outer_approximation.standard_form import standard_form
 from odefit.methods.outer_approximation.state_bounds import StateBounds, require_finite
@@ -32,7 +34,8 @@ from odefit.methods.solvers.agreement import measure_agreement
 from odefit.methods.solvers.local_search import LocalSearch, as_start
 from odefit.methods.solvers.mesh_search import mesh_search
 from odefit.methods.solvers.solver import Answer, Outcome, make_answer
-from odefit.problem.errors import InputError
+from odefit.methods.start_checkpoint import opened
+from odefit.problem.errors import InputError, counted
 from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
 from odefit.simulation.engines import EngineName
@@ -175,7 +178,8 @@ class OuterApproximation:
     @property
     def name(self) -> str:
         """The method's name in results."""
-        return f"OuterApproximation({self.elements} elements, {self.points} points)"
+        elements, points = counted(self.elements, "element"), counted(self.points, "point")
+        return f"OuterApproximation({elements}, {points})"
 
     @property
     def milp_solver(self) -> MixedIntegerSolver:
@@ -209,7 +213,14 @@ class OuterApproximation:
             local_answer, true_start = mesh_search(local, forward, d, limited, starts=self.starts)
             states = self._state_bounds(bounded, d, local_answer)
             search = self._search(bounded, d, local_answer)
-            search.run()
+            # A longer time or more iterations go on from less.
+            own = {k: v for k, v in vars(self).items() if k not in ("seconds", "iterations")}
+            options = {"method": repr(own), "seed": control.seed}
+            with opened(control, "outer approximation", problem, options) or nullcontext() as kept:
+                if kept is not None:
+                    resume_search(kept, search, d)
+                    search.keep = partial(save_search, kept)
+                search.run()
             start = bounded.bounds.mean(axis=1)
             if local_answer is None:
                 start = np.zeros(len(start))
@@ -292,6 +303,7 @@ class OuterApproximation:
             lambda: bounded.seconds_left,
             _progress(bounded.control),
             incumbent,
+            memory=bounded.control.memory or 0,
         )
 
 
@@ -324,7 +336,7 @@ def _status(search: Search, control: Control) -> Status:
     if search.closed:
         return Status.CONVERGED
     if control.interrupted.is_set():
-        return Status.INTERRUPTED
+        return control.early
     if control.out_of_time:
         return Status.TIME_LIMIT
     return Status.NOT_CONVERGED if search.incumbent is not None else Status.FAILED

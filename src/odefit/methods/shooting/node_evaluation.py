@@ -180,8 +180,9 @@ def reduced_to_unknowns(
     jacobian = (u / s).T / problem.unit
     left = np.where(np.abs(step.coordinates) > ROUNDING_STEP * problem.unit, step.coordinates, 0.0)
     residuals = -(jacobian @ left)
-    evaluation = at.evaluation
-    return replace(evaluation, residuals=residuals, jacobian=jacobian / slope)
+    # The Fisher information has columns of the nodes. Where noise is not normal, the condensed
+    # Gauss-Newton matrix stands for it, which tends to it with more measurements.
+    return replace(at.evaluation, residuals=residuals, jacobian=jacobian / slope, expected=None)
 
 
 def determined_directions(problem: LinearProblem, unknowns: int) -> int:

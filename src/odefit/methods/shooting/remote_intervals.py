@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 
 import numpy as np
 
-from odefit.methods.workers import remembered
+from odefit.methods.executors.batch import remembered
 from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap

@@ -33,8 +33,8 @@ WINDOW_MARGIN = 1.2
 class LocalPolynomial(SeriesSmoother):
     """Fit a polynomial of low degree at each time, by least squares with decreasing weights.
 
-    Weights are tricube, (1 - |u|^3)^3 of the distance u in bandwidths; where a bandwidth holds too
-    few points, the window is wider. J. Fan and I. Gijbels, Local Polynomial Modelling and Its
+    Weights are tricube, `(1 - |u|^3)^3` of the distance u in bandwidths; where a bandwidth holds
+    too few points, the window is wider. J. Fan and I. Gijbels, Local Polynomial Modelling and Its
     Applications (Chapman & Hall, 1996).
 
     Attributes

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
@@ -20,10 +21,12 @@ from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Start, Status
 from odefit.methods.multi_start import MultiStart
+from odefit.methods.solvers.answer_checkpoint import answer_from_json, answer_to_json
 from odefit.methods.solvers.local_search import POLISHING, LocalSearch
 from odefit.methods.solvers.nlpsol import WARM_START_IPOPT, Ipopt
 from odefit.methods.solvers.reduced_space import ReducedSpace
 from odefit.methods.solvers.solver import LEAST_SECONDS, Answer, Limits, Outcome, make_answer
+from odefit.methods.start_checkpoint import opened, start_from_json, start_to_json
 from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap
 
@@ -39,6 +42,9 @@ TRANSCRIPTION_STARTS = 5
 
 NLP_SHARE = 0.1
 """Share of the time for the nonlinear program, from the local minima that these starts find."""
+
+FOUND = "found"
+"""The key of what a search has found in a checkpoint."""
 
 MAX_MINIMA = 6
 """Local minima of each search, those of lowest cost, from which the mesh is searched."""
@@ -74,7 +80,33 @@ def mesh_search(
         As those of :class:`MultiStart`; `first` is that of the discretised problem alone.
     """
     search = MultiStart(local, starts=starts, screening=screening, first=first)
-    return _Search(local, search, forward, d, control).run()
+    options = {"search": asdict(search), "seed": control.seed}
+    checkpoint = opened(control, "answer on the mesh", forward.problem, options)
+    if checkpoint is None:
+        return _Search(local, search, forward, d, control).run()
+    with checkpoint:
+        known = _from_json(checkpoint.records.get(FOUND), d)
+        if known is not None:
+            return known
+        answer, true = found = _Search(local, search, forward, d, control).run()
+        if not control.should_stop():
+            ends = None if true is None else start_to_json(true)
+            on_mesh = None if answer is None else answer_to_json(answer)
+            checkpoint.put(FOUND, {"mesh": on_mesh, "true": ends})
+        return found
+
+
+def _from_json(record: Any, d: Discretisation) -> tuple[Answer | None, Start | None] | None:
+    """Return what a search has found; None where the record is damaged or not there."""
+    unknowns = len(d.problem.unknowns)
+    try:
+        on_mesh, end = record["mesh"], record["true"]
+        shape = d.points, len(d.variables)
+        answer = None if on_mesh is None else answer_from_json(on_mesh, shape, unknowns)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+    true = None if end is None else start_from_json(end, unknowns)
+    return None if end is not None and true is None else (answer, true)
 
 
 class _Search:
@@ -106,7 +138,7 @@ class _Search:
         one = replace(POLISHING, engine=self._local.engine)
         starts = self._search.starts
         shooting = replace(self._search, method=one, first=None)
-        found = shooting.solve(problem, self._limited(SHOOTING_SHARE))
+        found = shooting.solve(problem, self._limited(SHOOTING_SHARE, "shooting"))
         self._follow(found.starts, true=True)
         # The evidence says that starts seldom end anywhere better: no other search is needed.
         conclusive = starts is None and found.status is Status.CONVERGED
@@ -117,15 +149,16 @@ class _Search:
             search = replace(
                 self._search, method=local, starts=starts if polish else TRANSCRIPTION_STARTS
             )
-            ends = search.solve(problem, self._limited(TRANSCRIPTION_SHARE)).starts
+            part = "mesh, then trajectories" if polish else "mesh"
+            ends = search.solve(problem, self._limited(TRANSCRIPTION_SHARE, part)).starts
             self._follow(ends, true=polish)
         if self._best is None and self._true is not None:
             self._best = self._unsolved(self._true.vector)
         return self._best, self._true
 
-    def _limited(self, share: float) -> Control:
+    def _limited(self, share: float, part: str) -> Control:
         deadline = min(time.time() + share * self._seconds, self._deadline)
-        return replace(self._control, checkpoint=None, deadline=deadline)
+        return replace(self._control.for_part(part), deadline=deadline)
 
     def _follow(self, ends: Sequence[Start], true: bool) -> None:
         """Search the mesh from ends of lowest cost, one of each local minimum."""

@@ -80,7 +80,9 @@ class GlobalSearch:
             absolute_gap = self.absolute_gap * data_variation(d)
             limits = Limits(self._seconds(control), 1, self.gap, absolute_gap)
             report = self._report(control)
-            answer = solve_isolated(solver, instance, limits, report, control.interrupted)
+            answer = solve_isolated(
+                solver, instance, limits, report, _End(control), memory=control.memory or 0
+            )
             if answer.unknowns is None and warm is not None:
                 answer = replace(
                     warm,
@@ -138,13 +140,23 @@ class GlobalSearch:
         return report
 
 
+@dataclass(frozen=True)
+class _End:
+    """Whether the solver's process is ended: also where it does not stop by itself in time."""
+
+    control: Control
+
+    def is_set(self) -> bool:
+        return self.control.interrupted.is_set() or self.control.cut_off.reached
+
+
 def _status(answer: Answer, control: Control) -> Status:
     if answer.unknowns is None:
         return Status.FAILED
     if answer.outcome is Outcome.SOLVED:
         return Status.CONVERGED
     if control.interrupted.is_set():
-        return Status.INTERRUPTED
+        return control.early
     if control.out_of_time:
         return Status.TIME_LIMIT
     return Status.NOT_CONVERGED

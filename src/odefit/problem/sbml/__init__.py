@@ -1,5 +1,6 @@
 """SBML models and formulas of PEtab as expressions."""
 
+from odefit.problem.sbml.antimony import read_antimony
 from odefit.problem.sbml.formulas import condition_text, formula_text
 from odefit.problem.sbml.math_trees import expression_text
 from odefit.problem.sbml.sbml_model import SbmlModel, Start
@@ -14,6 +15,7 @@ __all__ = [
     "condition_text",
     "expression_text",
     "formula_text",
+    "read_antimony",
     "read_sbml",
     "substituted",
 ]

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from odefit.problem.errors import InputError, shown
+from odefit.problem.errors import InputError, did_you_mean, shown
+from odefit.problem.file_access import read_text
 from odefit.problem.issues import Issues
 from odefit.problem.packages import require
-from odefit.problem.table import read_text
 
 MAX_DEPTH = 1500
 """Elements are nested no deeper: libsbml calls itself for each level, and ends in a crash."""
@@ -21,6 +21,14 @@ MAX_SIZE = 100_000_000
 
 MAX_MESSAGES = 20
 """So many of libsbml's messages are passed on; the rest are consequences, as a rule."""
+
+MATHML = "http://www.w3.org/1998/Math/MathML"
+"""The namespace of MathML."""
+
+NUMBER_ATTRIBUTES = (
+    "type", "base", "encoding", "definitionURL", "id", "class", "style", "xref", "other",
+)  # fmt: skip
+"""Attributes that MathML 2 has for a number."""
 
 _DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
 
@@ -67,8 +75,8 @@ def _check_xml(text: str, source: str) -> None:
         raise InputError(f"{source}: the file is empty; an SBML file starts with <?xml or <sbml")
     if len(text) > MAX_SIZE:
         raise InputError(f"{source}: longer than {MAX_SIZE} characters")
-    scan = _Scan()
     parser = expat.ParserCreate(encoding="utf-8", namespace_separator=" ")
+    scan = _Scan(parser)
     parser.StartElementHandler = scan.start
     parser.EndElementHandler = scan.end
     parser.StartDoctypeDeclHandler = scan.doctype
@@ -91,12 +99,15 @@ class _RefusedError(Exception):
 class _Scan:
     """Handlers of the first look at a document."""
 
-    def __init__(self) -> None:
+    def __init__(self, parser: expat.XMLParserType) -> None:
+        self.parser = parser
         self.depth = 0
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if self.depth == 0:
             self._root(name, attributes)
+        if name == f"{MATHML} cn":
+            self._number(attributes)
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise _RefusedError(f"elements are nested deeper than {MAX_DEPTH} levels")
@@ -120,6 +131,21 @@ class _Scan:
                 raise _RefusedError(
                     f"it needs the SBML package {shown(known[1] if known else package)}, which "
                     "changes the meaning of a model and is not read"
+                )
+
+    def _number(self, attributes: dict[str, str]) -> None:
+        """Refuse attributes of a number that libsbml would pass over in silence."""
+        for key in attributes:
+            namespace, _, what = key.rpartition(" ")
+            if not namespace and what not in NUMBER_ATTRIBUTES:
+                raise _RefusedError(
+                    f"line {self.parser.CurrentLineNumber}: unknown attribute {shown(what)} of <cn>"
+                    f"{did_you_mean(what, NUMBER_ATTRIBUTES)}"
+                )
+            if "sbml.org/sbml/" in namespace and what != "units":
+                raise _RefusedError(
+                    f"line {self.parser.CurrentLineNumber}: unknown attribute {shown(what)} of "
+                    "<cn>; of SBML a number has 'units' alone"
                 )
 
 

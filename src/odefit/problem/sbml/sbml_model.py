@@ -148,8 +148,8 @@ class SbmlModel:
             ``format``, ``name``, ``time_unit``, ``ode``, ``constants``, ``parameters``,
             ``initial``, and ``algebraic`` and ``experiment`` where the model has such. Computed
             constants are written out, so that they follow what is estimated. The one experiment
-            has the events, and lacks ``data``. Constants and states without a value are
-            parameters.
+            begins at time 0, has the events, and lacks ``data``. Constants and states without a
+            value are parameters.
 
         Raises
         ------
@@ -186,10 +186,11 @@ class SbmlModel:
         if self.algebraic:
             found["algebraic"] = _written(self.algebraic, written)
         held = {n: t for n, t in start.computed.items() if n in self._changed()}
+        experiment: dict[str, Any] = {"t0": 0.0}  # where time begins in SBML
         if held or self.events:
-            found["experiment"] = [
-                {"constants": held, "event": [_event(e, written) for e in self.events]}
-            ]
+            experiment["constants"] = held
+            experiment["event"] = [_event(e, written) for e in self.events]
+        found["experiment"] = [experiment]
         return found
 
     def _changed(self) -> set[str]:

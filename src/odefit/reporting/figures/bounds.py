@@ -8,10 +8,12 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from odefit.methods.estimate import BoundStep
 from odefit.problem.arrays import Array
 from odefit.reporting.figures import style
+from odefit.reporting.figures.canvas import SCREEN, Canvas
 from odefit.result_data import ResultData
 
 LOG_TIME_RATIO = 30.0
@@ -24,20 +26,20 @@ SCOPE_WIDTH, SCOPE_LINES = 66, 2
 """Largest number of characters in a line, and of lines, of the scope."""
 
 
-def plot_bounds(result: ResultData) -> style.Plot:
+def plot_bounds(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
     """Draw the bounds and, below, their relative gap, where the method keeps a log."""
     bounds = result.assessment.bounds
     if bounds is None:
-        return style.empty("no lower bound was computed")
+        return canvas.empty("no lower bound was computed")
     if not bounds.history:
-        return style.empty("the method keeps no log of its bounds")
+        return canvas.empty("the method keeps no log of its bounds")
     times, lower, upper = series(bounds.history)
     with np.errstate(all="ignore"):
         gaps = 100.0 * (upper - lower) / np.abs(upper)
     gaps = np.where(np.isfinite(gaps) & (gaps > 0), gaps, np.nan)
     with_gaps = bool(np.isfinite(gaps).any())
     with style.plain_style():
-        figure = style.new_figure(4.6, 3.9 if with_gaps else 2.8)
+        figure = canvas.sheet(4.6, 3.9 if with_gaps else 2.8)
         panels = figure.subplots(
             1 + with_gaps, 1, sharex=True, squeeze=False, height_ratios=[1.6, 1][: 1 + with_gaps]
         )[:, 0]
@@ -50,9 +52,6 @@ def plot_bounds(result: ResultData) -> style.Plot:
             panels[1].set_yscale("log")
             panels[1].set_ylabel("gap, %")
             style.dress(panels[1], log_x=logarithmic, log_y=True)
-            panels[1].yaxis.set_major_formatter(plainly)
-        if logarithmic:
-            panels[-1].xaxis.set_major_formatter(plainly)
         panels[-1].set_xlabel("seconds")
         figure.suptitle(
             _caption(bounds.scope),
@@ -61,12 +60,7 @@ def plot_bounds(result: ResultData) -> style.Plot:
             parse_math=False,
             ha="center",
         )
-    return figure
-
-
-def plainly(value: float, _: object) -> str:
-    """Return the label of a tick without powers of ten."""
-    return f"{value:g}"
+        return canvas.finish(figure)
 
 
 def series(history: Sequence[BoundStep]) -> tuple[Array, Array, Array]:

@@ -6,34 +6,35 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
 
 from odefit.problem.arrays import Array
 from odefit.reporting.figures import style
+from odefit.reporting.figures.canvas import SCREEN, Canvas
 from odefit.result_data import ResultData
 
 MAX_NUMBERED_UNKNOWNS = 12
 """Number of unknowns above which the cells are too small for numbers."""
 
 
-def plot_correlation(result: ResultData) -> style.Plot:
+def plot_correlation(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
     """Draw a matrix of coloured cells; those of unknowns without standard error are left empty."""
     uncertainty = result.uncertainty
     if uncertainty is None:
-        return style.empty("no correlation: the uncertainty was not computed")
+        return canvas.empty("no correlation: the uncertainty was not computed")
     keys = uncertainty.keys
     count = len(keys)
     if count < 2:
-        return style.empty("no correlation: there are fewer than two unknowns")
+        return canvas.empty("no correlation: there are fewer than two unknowns")
     matrix = np.asarray(uncertainty.correlation, dtype=float)
     if not np.isfinite(matrix).any():
-        return style.empty("no correlation: no unknown has a standard error")
+        return canvas.empty("no correlation: no unknown has a standard error")
     numbers = count <= MAX_NUMBERED_UNKNOWNS
     cell = 0.42 if numbers else max(0.16, 5.2 / count)
     side = cell * count
     colours = matplotlib.colormaps["RdBu_r"].resampled(41)  # few enough to be drawn as cells
     with style.plain_style():
-        figure = style.new_figure(max(side + 1.5, 3.4), side + 1.0)
-        axes = figure.add_subplot()
+        axes = canvas.axes(max(side + 1.5, 3.4), side + 1.0, by_width=1.0)
         edges = np.arange(count + 1) - 0.5
         mesh = axes.pcolormesh(
             edges,
@@ -58,12 +59,12 @@ def plot_correlation(result: ResultData) -> style.Plot:
             spine.set_visible(False)
         if numbers:
             _write_numbers(axes, matrix)
-        bar = figure.colorbar(mesh, ax=axes, shrink=0.8, aspect=14, pad=0.03)
+        bar = axes.figure.colorbar(mesh, ax=axes, shrink=0.8, aspect=14, pad=0.03)
         bar.solids.set_rasterized(False)  # type: ignore[union-attr]  # a picture would not scale
         bar.set_ticks([-1, -0.5, 0, 0.5, 1])
         bar.ax.tick_params(labelsize=8.0, labelcolor=style.INK, color=style.MUTED)
         bar.outline.set_visible(False)
-    return figure
+        return canvas.finish(axes)
 
 
 def _write_numbers(axes: Axes, matrix: Array) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from odefit.assessment.prediction import Band
 from odefit.problem.arrays import Array
 from odefit.problem.option_checks import check_level
 from odefit.reporting.curves import Curve, fit_curves
 from odefit.reporting.figures import style
+from odefit.reporting.figures.canvas import SCREEN, Canvas
 from odefit.reporting.predictions import BandKind, band_source, validation_series
 from odefit.result_data import ResultData
 
@@ -22,6 +23,12 @@ PANEL_SIZE = (3.1, 2.25)
 
 MAX_PANELS = 120
 """Largest number of panels that a screen or a printer can show in one figure."""
+
+MANY_EVENTS = 20
+"""Number of events from which each is a short mark at the bottom, not a line across the panel."""
+
+MARK_LENGTH = 0.03
+"""Length of such a mark, as a fraction of the panel's height."""
 
 
 def plot_fit(
@@ -32,7 +39,8 @@ def plot_fit(
     band: BandKind | None = None,
     level: float = 0.95,
     validation: Any = None,
-) -> style.Plot:
+    canvas: Canvas = SCREEN,
+) -> Figure:
     """Draw all panels in one figure, those of one experiment in a row where that is possible.
 
     Parameters
@@ -47,6 +55,8 @@ def plot_fit(
         Where bands come from, and their level.
     validation
         Measurements that were not fitted, see :meth:`odefit.Result.plot_fit`.
+    canvas
+        Where to draw, and how wide.
 
     Raises
     ------
@@ -64,24 +74,23 @@ def plot_fit(
         if observables is None or c.observable in observables
     ]
     if not curves:
-        return style.empty("nothing of this was measured")
+        return canvas.empty("nothing of this was measured")
     left_out = len(curves) - MAX_PANELS
     shown = curves[:MAX_PANELS]
-    columns = column_count(shown)
-    rows = math.ceil(len(shown) / columns)
     several = len({c.experiment for c in shown}) > 1
     with style.plain_style():
-        figure = style.new_figure(
-            PANEL_SIZE[0] * columns, PANEL_SIZE[1] * rows + (0.3 if left_out > 0 else 0)
+        rows = canvas.panels(
+            len(shown), column_count(shown), PANEL_SIZE, more=0.3 if left_out > 0 else 0.0
         )
-        for index, curve in enumerate(shown):
-            axes = figure.add_subplot(rows, columns, index + 1)
+        panels = [axes for row in rows for axes in row]
+        for axes, curve in zip(panels, shown, strict=True):
             draw_panel(axes, curve, several)
-            if index < len(shown) - columns:
-                axes.set_xlabel("")
+        style.label_outside(rows)
         if left_out > 0:
-            figure.suptitle(f"the first {MAX_PANELS} of {len(curves)} panels", fontsize=9.0)
-    return figure
+            panels[0].figure.suptitle(
+                f"the first {MAX_PANELS} of {len(curves)} panels", fontsize=9.0
+            )
+        return canvas.finish(panels[0])
 
 
 def column_count(curves: Sequence[Curve]) -> int:
@@ -126,9 +135,12 @@ def draw_panel(axes: Axes, curve: Curve, several: bool) -> None:
     shown = [*curve.times, *curve.model_times]
     if curve.validation is not None:
         shown += [*curve.validation[0]]
-    for time in curve.events:
-        if min(shown) <= time <= max(shown):
+    events = [time for time in curve.events if min(shown) <= time <= max(shown)]
+    for time in events:
+        if len(events) < MANY_EVENTS:
             axes.axvline(time, color=style.MUTED, linewidth=0.7, linestyle=(0, (3, 3)), zorder=1)
+        else:
+            axes.axvline(time, ymax=MARK_LENGTH, color=style.MUTED, linewidth=0.7, zorder=1)
     if curve.band is not None:
         _draw_band(axes, curve.band, curve.infinity is not None)
     _draw_model(axes, curve)

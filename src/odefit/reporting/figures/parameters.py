@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from matplotlib.figure import Figure
+
 from odefit.reporting.figures import style
+from odefit.reporting.figures.canvas import SCREEN, Canvas
 from odefit.reporting.parameters import Row, interval_level, parameter_rows
 from odefit.result_data import ResultData
 
@@ -16,7 +19,7 @@ MAX_PERCENT = 100.0
 """Distance from the estimate, in per cent, beyond which an interval ends in an arrow."""
 
 
-def plot_parameters(result: ResultData) -> style.Plot:
+def plot_parameters(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
     """Draw a line for each unknown: its interval in per cent of the estimate.
 
     Parameters of very different sizes can so share one axis. Where there is no interval, the
@@ -24,14 +27,13 @@ def plot_parameters(result: ResultData) -> style.Plot:
     """
     rows = [row for row in parameter_rows(result) if row.estimated]
     if not rows or not result.solutions:
-        return style.empty(
+        return canvas.empty(
             "no estimates: no solution was found" if rows else "nothing was estimated"
         )
     level = interval_level(result)
     reach = _reach(rows)
     with style.plain_style():
-        figure = style.new_figure(4.6, 0.9 + 0.27 * len(rows))
-        axes = figure.add_subplot()
+        axes = canvas.axes(4.6, 0.9 + 0.27 * len(rows), by_width=0.2)
         axes.set_xlim(-reach, reach)
         axes.set_ylim(len(rows) - 0.4, -0.6)
         style.dress(axes)
@@ -45,7 +47,7 @@ def plot_parameters(result: ResultData) -> style.Plot:
         axes.spines["left"].set_visible(False)
         _draw_values(axes, rows)
         axes.set_xlabel(f"{level} confidence interval, % of the estimate")
-    return figure
+        return canvas.finish(axes)
 
 
 def relative_interval(row: Row) -> tuple[float, float] | None:

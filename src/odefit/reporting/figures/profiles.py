@@ -7,11 +7,16 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from scipy.interpolate import CubicHermiteSpline
 
 from odefit.assessment.profiles import Profile, ProfilesData
 from odefit.problem.arrays import Array
 from odefit.reporting.figures import style
+from odefit.reporting.figures.canvas import SCREEN, Canvas
+
+PANEL_SIZE = (2.75, 2.15)
+"""Width and height of a panel, in inches."""
 
 COLUMNS = 3
 """Largest number of panels side by side."""
@@ -23,7 +28,9 @@ SHOWN = 1.3
 """Largest deviance that is drawn, relative to the limit."""
 
 
-def plot_profiles(data: ProfilesData, keys: Sequence[str] | None = None) -> style.Plot:
+def plot_profiles(
+    data: ProfilesData, keys: Sequence[str] | None = None, canvas: Canvas = SCREEN
+) -> Figure:
     """Draw the deviance against each quantity, its limit, the ends of the interval.
 
     Parameters
@@ -32,22 +39,20 @@ def plot_profiles(data: ProfilesData, keys: Sequence[str] | None = None) -> styl
         The profiles.
     keys
         Those to draw; None for all.
+    canvas
+        Where to draw, and how wide.
     """
     shown = [p for p in data.profiles if keys is None or p.key in keys]
     if not shown:
-        return style.empty("no profile is complete")
-    columns = min(COLUMNS, len(shown))
-    rows = math.ceil(len(shown) / columns)
+        return canvas.empty("no profile is complete")
     with style.plain_style():
-        figure = style.new_figure(2.6 * columns + 0.4, 2.0 * rows + 0.3)
-        grid = figure.subplots(rows, columns, squeeze=False)
-        for axes in grid.flat[len(shown) :]:
-            axes.set_axis_off()
-        for axes, profile in zip(grid.flat, shown, strict=False):
+        rows = canvas.panels(len(shown), min(COLUMNS, len(shown)), PANEL_SIZE)
+        panels = [axes for row in rows for axes in row]
+        for axes, profile in zip(panels, shown, strict=True):
             _panel(axes, profile, data.limit)
-        for row in grid:
+        for row in rows:
             row[0].set_ylabel("deviance")
-    return figure
+        return canvas.finish(panels[0])
 
 
 def _panel(axes: Axes, profile: Profile, limit: float) -> None:
@@ -86,7 +91,7 @@ def _panel(axes: Axes, profile: Profile, limit: float) -> None:
         if math.isfinite(end):
             axes.axvline(end, color=style.MODEL, linewidth=0.7)
     axes.set_ylim(-0.05 * limit, SHOWN * limit)
-    axes.set_xlabel(profile.key)
+    axes.set_xlabel(style.plain(style.shorten(profile.key)), parse_math=False)
     style.dress(axes, log_x=wide)
 
 

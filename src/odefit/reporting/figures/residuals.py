@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from odefit.problem.arrays import Array
 from odefit.reporting.curves import place_of_infinity, placed
 from odefit.reporting.figures import style
+from odefit.reporting.figures.canvas import SCREEN, Canvas
 from odefit.reporting.sentences import weighted
 from odefit.result_data import ResultData
 from odefit.simulation import Failure, residual_table
@@ -68,24 +69,19 @@ def by_observable(residuals: Sequence[Residuals]) -> dict[str, list[Residuals]]:
     return groups
 
 
-def plot_residuals(result: ResultData) -> style.Plot:
+def plot_residuals(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
     """Draw one panel for each observable, all experiments together."""
     groups = by_observable(residuals_of(result))
     if not groups:
-        return style.empty("no residuals: no solution was found that can be simulated")
-    columns = min(len(groups), 3)
-    rows = math.ceil(len(groups) / columns)
+        return canvas.empty("no residuals: no solution was found that can be simulated")
     in_sds = weighted(result.problem)
     with style.plain_style():
-        figure = style.new_figure(PANEL_SIZE[0] * columns, PANEL_SIZE[1] * rows)
-        for index, (observable, entries) in enumerate(groups.items()):
-            axes = figure.add_subplot(rows, columns, index + 1)
+        rows = canvas.panels(len(groups), min(len(groups), 3), PANEL_SIZE)
+        panels = [axes for row in rows for axes in row]
+        for axes, (observable, entries) in zip(panels, groups.items(), strict=True):
             draw_panel(axes, observable, entries, result.problem.time_unit, in_sds)
-            if index % columns:
-                axes.set_ylabel("")
-            if index < len(groups) - columns:
-                axes.set_xlabel("")
-    return figure
+        style.label_outside(rows)
+        return canvas.finish(panels[0])
 
 
 def panel_figure(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 
 from odefit.problem.arrays import Array
@@ -14,6 +14,7 @@ from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.reporting.curves import Curve, ends, spreads_over_decades, standard_deviations
 from odefit.reporting.figures import style
+from odefit.reporting.figures.canvas import Canvas, Width
 from odefit.reporting.figures.fit import MAX_PANELS, draw_panel
 from odefit.simulation import Simulation
 
@@ -31,8 +32,13 @@ MAX_SINGLE_COLUMN_PANELS = 3
 
 
 def plot_shooting(
-    history: History, iteration: int = -1, experiment: str | None = None
-) -> style.Plot:
+    history: History,
+    iteration: int = -1,
+    experiment: str | None = None,
+    *,
+    width: Width | None = None,
+    figure: Figure | SubFigure | None = None,
+) -> Figure:
     """Draw the trajectory of an iteration, discontinuous at its shooting nodes, with the data.
 
     Every observable has a panel, and so has every state that is not itself an observable; those
@@ -46,11 +52,16 @@ def plot_shooting(
         The number of the iteration: 0 is the start of Gauss-Newton, -1 the last.
     experiment
         The name of the experiment; None for the first.
+    width
+        The width of the figure: "single" or "double" (columns of a journal), "8.5 cm", or inches;
+        None for one that suits a screen.
+    figure
+        A matplotlib figure, or a part of one, in which to draw; None for a new one.
 
     Raises
     ------
     InputError
-        There is no such iteration or experiment.
+        There is no such iteration or experiment, or no such width.
 
     Examples
     --------
@@ -62,6 +73,7 @@ def plot_shooting(
     >>> [axes.get_title(loc="left") for axes in figure.axes]
     ['x', 'y', 'px', 'py']
     """
+    canvas = Canvas(width, figure)
     problem = history.problem
     condition = problem.condition(experiment)
     count = len(history.iterations)
@@ -73,28 +85,27 @@ def plot_shooting(
     try:
         path = history.trajectory(iteration, condition.name)
     except RuntimeError as error:
-        return style.empty(str(error))
+        return canvas.empty(str(error))
     curves = _curves(history, iteration, condition, path)
     nodes = history.shooting.node_times[problem.conditions.index(condition)]
     # Where a node is, the trajectory has two entries: the gap, and the beginning of an interval.
     begins = np.searchsorted(path.times, nodes, side="right") - 1
     shown = curves[:MAX_PANELS]
     columns = 1 if len(shown) <= MAX_SINGLE_COLUMN_PANELS else 2
-    rows = math.ceil(len(shown) / columns)
-    width, height = WIDE_PANEL_SIZE if columns == 1 else NARROW_PANEL_SIZE
+    size = WIDE_PANEL_SIZE if columns == 1 else NARROW_PANEL_SIZE
     with style.plain_style():
-        figure = style.new_figure(width * columns, height * rows + 0.55)
-        for index, curve in enumerate(shown):
-            axes = figure.add_subplot(rows, columns, index + 1)
+        rows = canvas.panels(len(shown), columns, size, more=0.55)
+        panels = [axes for row in rows for axes in row]
+        for axes, curve in zip(panels, shown, strict=True):
             _draw_nodes(axes, nodes, curve.model[begins])
             draw_panel(axes, curve, several=False)
-            if index < len(shown) - columns:
-                axes.set_xlabel("")
-        figure.suptitle(
+        style.label_outside(rows)
+        sheet = panels[0].figure
+        sheet.suptitle(
             _title(history, iteration, condition), fontsize=9.5, color=style.INK, parse_math=False
         )
-        _explain(figure)
-    return figure
+        _explain(sheet)
+        return canvas.finish(sheet)
 
 
 def _curves(
@@ -159,7 +170,7 @@ def _title(history: History, iteration: int, condition: Condition) -> str:
     return style.plain(f"{style.shorten(condition.name, 24)} · {said}" if several else said)
 
 
-def _explain(figure: style.Plot) -> None:
+def _explain(figure: Figure | SubFigure) -> None:
     """Add a legend below all panels."""
     line = Line2D([], [], color=style.MODEL, linewidth=1.4, label="trajectory")
     node = Line2D(

@@ -5,30 +5,31 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from odefit.reporting.figures import style
+from odefit.reporting.figures.canvas import SCREEN, Canvas
 from odefit.result_data import ResultData
 
 
-def plot_starts(result: ResultData) -> style.Plot:
+def plot_starts(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
     """Draw how well each start fits, the best first; failed starts are counted, not drawn."""
     if not result.starts:
-        return style.empty("no starts are recorded")
+        return canvas.empty("no starts are recorded")
     ends = [(result.value_of(s), s) for s in result.starts]
     ended = sorted(
         ((value, s) for value, s in ends if math.isfinite(value)), key=lambda end: end[0]
     )
     lost = len(result.starts) - len(ended)
     if not ended:
-        return style.empty(f"all {lost} starts failed")
+        return canvas.empty(f"all {lost} starts failed")
     values = np.array([value for value, _ in ended])
     ranks = np.arange(1, len(ended) + 1)
     converged = np.array([s.status.value == "converged" for _, s in ended])
     logarithmic = bool(values[0] > 0 and values[-1] > 30 * values[0])
     with style.plain_style():
-        figure = style.new_figure(4.6, 2.7)
-        axes = figure.add_subplot()
+        axes = canvas.axes(4.6, 2.7)
         if logarithmic:
             axes.set_yscale("log")
         axes.plot(ranks, values, color=style.MUTED, linewidth=0.7, zorder=2)
@@ -60,5 +61,5 @@ def plot_starts(result: ResultData) -> style.Plot:
         style.dress(axes, log_y=logarithmic)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
         if not converged.all():
-            axes.legend(frameon=False, fontsize=8.0, loc="upper left")
-    return figure
+            axes.legend(frameon=False, fontsize=8.0, loc="best")
+        return canvas.finish(axes)

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import IO, Any
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
+
+from odefit.reporting.figures.ticks import set_ticks
 
 # The report gives each of these colours another value on dark screens (svg.py, report.css).
 INK = "#1f2937"
 MUTED = "#64748b"
 GRID = "#e2e8f0"
-MODEL = "#1d4ed8"
-DATA = "#b45309"
-BAD = "#b91c1c"
+# Blue, vermillion and purple are M. Okabe and K. Ito's, which the colour-blind tell apart (Color
+# Universal Design, 2002).
+MODEL = "#0072b2"
+DATA = "#d55e00"
+BAD = "#a8326e"
+
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#1f2937")
+"""Colours of several lines in one figure, in this order."""
 
 SMALL_FONT = 8.0
 """Size of tick labels, in points."""
+
+SAVED_DPI = 300
+"""Pixels to an inch of figures that are written as pictures, as journals ask."""
 
 _RC: Any = {
     "font.family": "sans-serif",
@@ -52,7 +61,9 @@ _RC: Any = {
     "ytick.major.width": 0.7,
     "grid.color": GRID,
     "grid.linewidth": 0.6,
-    "svg.fonttype": "path",  # glyphs as outlines: nothing shifts where fonts differ
+    "svg.fonttype": "none",  # texts stay texts, which an editor of figures can change
+    "pdf.fonttype": 42,  # fonts embedded as TrueType, as journals ask
+    "ps.fonttype": 42,
     "svg.hashsalt": "odefit",  # ids that do not change from run to run
     "path.simplify": True,
 }
@@ -61,11 +72,37 @@ _RC: Any = {
 class Plot(Figure):
     """A figure that notebooks show although pyplot does not know it."""
 
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """Write the figure to a file, with fonts embedded and texts as text.
+
+        Parameters
+        ----------
+        fname
+            A path, whose ending tells the format (``.pdf``, ``.svg``, ``.png``), or a file.
+        options
+            Those of :meth:`matplotlib.figure.Figure.savefig`.
+        """
+        with plain_style():
+            super().savefig(fname, **{"dpi": SAVED_DPI, **options})
+
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
-        with plain_style():
-            self.savefig(buffer, format="png", dpi=144)
+        self.savefig(buffer, format="png", dpi=144)
         return buffer.getvalue()
+
+
+def save_outlines(figure: Figure, stream: IO[bytes], **options: Any) -> None:
+    """Write a figure as SVG with texts as outlines: nothing shifts where fonts differ.
+
+    Parameters
+    ----------
+    figure, stream
+        The figure, and the file that it is written to.
+    options
+        Those of :meth:`matplotlib.figure.Figure.savefig`.
+    """
+    with plain_style(), matplotlib.rc_context({"svg.fonttype": "path"}):
+        Figure.savefig(figure, stream, format="svg", **options)
 
 
 @contextmanager
@@ -101,19 +138,26 @@ def panel_axes(width: float, height: float, left: float = 0.58) -> tuple[Plot, A
 def dress(axes: Axes, *, log_x: bool = False, log_y: bool = False) -> None:
     """Set grid and ticks; to be called after the data are drawn."""
     axes.grid(visible=True, color=GRID, linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
     for axis, logarithmic in ((axes.xaxis, log_x), (axes.yaxis, log_y)):
-        if logarithmic:
-            axis.set_major_locator(LogLocator(numticks=6))
-            axis.set_minor_formatter(NullFormatter())
-        else:
-            axis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]))
-            formatter = ScalarFormatter(useOffset=False, useMathText=True)
-            formatter.set_powerlimits((-3, 5))
-            axis.set_major_formatter(formatter)
+        set_ticks(axis, logarithmic=logarithmic)
         axis.get_offset_text().set_fontsize(SMALL_FONT)
     axes.yaxis.set_offset_position("right")  # at the left it would push the title out
     axes.tick_params(colors=MUTED, labelcolor=INK, labelsize=SMALL_FONT, width=0.7, which="major")
     axes.tick_params(colors=MUTED, width=0.5, which="minor")
+
+
+def label_outside(rows: Sequence[Sequence[Axes]]) -> None:
+    """Leave labels of axes to the first panel of a row and the last of a column.
+
+    Panels of a figure that have no other below them keep their label of time.
+    """
+    panels = [axes for row in rows for axes in row]
+    for row in rows:
+        for axes in row[1:]:
+            axes.set_ylabel("")
+    for axes in panels[: -len(rows[0])]:
+        axes.set_xlabel("")
 
 
 def mark_infinity(axes: Axes, place: float) -> None:
@@ -146,16 +190,6 @@ def say(axes: Axes, message: str) -> None:
         wrap=True,
         parse_math=False,
     )
-
-
-def empty(message: str, width: float = 4.6, height: float = 1.6) -> Plot:
-    """Return a figure that says why there is nothing to see."""
-    with plain_style():
-        figure = new_figure(width, height)
-        axes = figure.add_subplot()
-        axes.set_axis_off()
-        say(axes, message)
-    return figure
 
 
 @lru_cache(maxsize=1)

@@ -16,6 +16,7 @@ from odefit.simulation.bdf.elimination import elimination, minimum_degree
 from odefit.simulation.bdf.equations import Equations, ScalarTerms
 from odefit.simulation.bdf.programs import program
 from odefit.simulation.casadi_algebra import CasadiAlgebra
+from odefit.simulation.cut_off import REASON, cut_off
 from odefit.simulation.engine import (
     ABSOLUTE_OVER_RELATIVE,
     EngineFailure,
@@ -40,6 +41,7 @@ REASONS = {
     "without bound",
     integration.TOO_STEEP: "the solution becomes too steep, grows without bound or has a jump",
     integration.UNDEFINED: "the right-hand side is not defined at the start",
+    integration.CUT_OFF: REASON,
 }
 """What the end of an integration means for a model."""
 
@@ -163,6 +165,7 @@ class BdfEngine:
                 atol,
                 self._tolerance,
                 max_steps - steps,
+                cut_off().flag,
                 out,
                 out_sensitivities,
             )

@@ -7,6 +7,7 @@ has to change this file as well, or to delete what is kept.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from odefit.problem.arrays import Array
 from odefit.simulation.bdf.compiling import compiled
@@ -31,7 +32,10 @@ from odefit.simulation.bdf.sensitivities import (
     sensitivity_weights,
 )
 
-FINISHED, TOO_MANY_STEPS, NO_CONVERGENCE, TOO_STEEP, UNDEFINED = range(5)
+Flag = npt.NDArray[np.uint8]
+"""A number that is looked at while another thread may set it."""
+
+FINISHED, TOO_MANY_STEPS, NO_CONVERGENCE, TOO_STEEP, UNDEFINED, CUT_OFF = range(6)
 """How an integration can end."""
 
 MAX_ITERATIONS = 4
@@ -184,6 +188,7 @@ def integrate(
     atol: Array,
     rtol: float,
     max_steps: int,
+    ended: Flag,
     out: Array,
     out_sensitivities: Array,
 ) -> tuple[int, float, int, float]:
@@ -209,6 +214,8 @@ def integrate(
         Absolute tolerances, shape (n,), and the relative one.
     max_steps
         Number of steps that may be tried.
+    ended
+        One number that another thread sets to end the integration, shape (1,).
     out
         States at the times, shape (k, n).
     out_sensitivities
@@ -279,6 +286,8 @@ def integrate(
     while True:
         if tried >= max_steps:
             return TOO_MANY_STEPS, t, tried, h
+        if ended[0] != 0:
+            return CUT_OFF, t, tried, h
         if h < 1e-15 * abs(t) or h < 1e-25 * end:
             return TOO_STEEP if rejected else NO_CONVERGENCE, t, tried, h
         if t + 1.0001 * factor * h >= end and t + factor * h != end:

@@ -11,13 +11,13 @@ Pogudin and C. Yap, Global identifiability of differential models, Comm. Pure Ap
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.structure.deadline import Deadline, UnfinishedError
 from odefit.structure.differentiated_system import DifferentiatedSystem
-from odefit.structure.exact.deadline import Deadline, UnfinishedError
 from odefit.structure.exact.elimination import without_linear
 from odefit.structure.exact.f4 import groebner_basis
 from odefit.structure.exact.monomials import Packing
@@ -33,7 +33,7 @@ from odefit.structure.exact.quotient import NotZeroDimensionalError, Quotient
 from odefit.structure.exact.symbolic_series import SymbolicSeries, Variables
 from odefit.structure.exact.univariate import distinct_roots
 from odefit.structure.modular_points import ModularExpansionPoint, modular_point
-from odefit.structure.series import PRIME, Residues
+from odefit.structure.number_fields import PRIME, Residues
 from odefit.structure.square import Row, SquareSystem
 
 MAX_POINTS = 5
@@ -56,6 +56,8 @@ class ExactCount:
         Number of distinct solutions, complex ones included, in all unknowns that are solved for.
     values
         For each unknown that is solved for, its number of distinct values.
+    distinct
+        Number of solutions that differ in the unknowns asked for.
     dimension
         Number of solutions counted with their multiplicities. It is `total` if no solution is
         multiple, as it should be at a generic point.
@@ -64,6 +66,7 @@ class ExactCount:
     total: int
     values: Mapping[str, int]
     dimension: int
+    distinct: int
 
 
 def exact_count(
@@ -73,6 +76,7 @@ def exact_count(
     time_limit: float | None = None,
     seed: int = 0,
     stop: Callable[[], bool] = lambda: False,
+    names: Collection[str] = (),
 ) -> ExactCount | None:
     """Count the solutions of a square system, or of all equations.
 
@@ -95,6 +99,9 @@ def exact_count(
         Seed of the random point.
     stop
         Called now and then; the count is given up when it returns True.
+    names
+        Unknowns: how many solutions differ in them is counted, too. Those that are held are the
+        same in all solutions.
 
     Returns
     -------
@@ -106,15 +113,18 @@ def exact_count(
     rows = _rows(square, structural)
     try:
         equations, depth = _equations(square, rows, seed, deadline)
-        counted = _counted(equations, depth, square.solved.tolist(), seed, deadline)
+        solved = square.solved.tolist()
+        together = [c for c in solved if square.system.names[c] in names]
+        counted = _counted(equations, depth, solved, together, seed, deadline)
     except (UnfinishedError, NotZeroDimensionalError, ZeroDivisionError):
         return None
-    total, dimension, values = counted
+    total, dimension, values, distinct = counted
     names = square.system.names
     return ExactCount(
         total,
         {names[c]: n for c, n in values.items()},
         dimension,
+        distinct,
     )
 
 
@@ -206,10 +216,14 @@ def _counted(
     equations: Sequence[Polynomial],
     depth: Sequence[int],
     wanted: Sequence[int],
+    together: Sequence[int],
     seed: int,
     deadline: Deadline,
-) -> tuple[int, int, dict[int, int]]:
-    """Count the solutions, these with multiplicities, and the values of the `wanted` variables."""
+) -> tuple[int, int, dict[int, int], int]:
+    """Count the solutions, these with multiplicities, and the values of the `wanted` variables.
+
+    The last number is that of the solutions that differ in the variables `together`.
+    """
     eliminated = without_linear(equations, depth, deadline)
     used = set().union(*(variables(f) for f in eliminated.equations))
     forms = {v: eliminated.forms.get(v, variable(v)) for v in wanted}
@@ -218,7 +232,7 @@ def _counted(
     # The greatest variables are those that are wanted least.
     order = sorted(used, key=lambda v: (-depth[v], v))
     if not order:
-        return 1, 1, dict.fromkeys(wanted, 1)
+        return 1, 1, dict.fromkeys(wanted, 1), 1
     packing = Packing(len(order))
     terms = [_packed(f, order, packing) for f in eliminated.equations]
     quotient = Quotient(groebner_basis(terms, packing, deadline), packing, deadline)
@@ -226,11 +240,23 @@ def _counted(
     generic = {i: rng.randrange(1, PRIME) for i in range(len(order))}
     total = distinct_roots(quotient.minimal_polynomial(generic))
     place = {v: i for i, v in enumerate(order)}
+
+    def values_of(linear: dict[int, int]) -> int:
+        """Return the number of values of a linear form."""
+        return distinct_roots(quotient.minimal_polynomial(linear)) if any(linear.values()) else 1
+
     values = {}
     for v, f in forms.items():
-        linear = {place[m[0][0]]: c for m, c in f.items() if m}
-        values[v] = distinct_roots(quotient.minimal_polynomial(linear)) if linear else 1
-    return total, quotient.dimension, values
+        values[v] = values_of({place[m[0][0]]: c for m, c in f.items() if m})
+    # A random combination takes as many values as there are solutions that differ in its terms.
+    combined: dict[int, int] = {}
+    for v in together if total > 1 else ():
+        weight = rng.randrange(1, PRIME)
+        for m, c in forms[v].items():
+            if m:
+                i = place[m[0][0]]
+                combined[i] = (combined.get(i, 0) + weight * c) % PRIME
+    return total, quotient.dimension, values, values_of(combined)
 
 
 def _packed(f: Polynomial, used: Sequence[int], packing: Packing) -> dict[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from odefit.structure.exact.deadline import Deadline
+from odefit.structure.deadline import Deadline
 from odefit.structure.exact.polynomials import (
     Polynomial,
     add,
@@ -15,7 +15,7 @@ from odefit.structure.exact.polynomials import (
     variable,
     variables,
 )
-from odefit.structure.series import PRIME
+from odefit.structure.number_fields import PRIME
 
 
 @dataclass(frozen=True, eq=False)

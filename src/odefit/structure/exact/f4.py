@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.structure.exact.deadline import Deadline
+from odefit.structure.deadline import Deadline
 from odefit.structure.exact.matrices import SparseRow, echelon, reduced_by
 from odefit.structure.exact.monomials import Packing
-from odefit.structure.series import PRIME, Residues
+from odefit.structure.number_fields import PRIME, Residues
 
 Terms = Mapping[int, int]
 """A polynomial: its coefficients by packed monomials."""

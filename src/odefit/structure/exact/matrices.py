@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from odefit.problem.arrays import IntArray
-from odefit.structure.exact.deadline import Deadline, UnfinishedError
-from odefit.structure.series import PRIME, Residues
+from odefit.structure.deadline import Deadline, UnfinishedError
+from odefit.structure.number_fields import PRIME, Residues
 
 SparseRow = tuple[IntArray, Residues]
 """Columns, and the residues there."""

@@ -6,7 +6,7 @@ at any time; a polynomial maps monomials to residues that are not zero.
 
 from __future__ import annotations
 
-from odefit.structure.series import PRIME
+from odefit.structure.number_fields import PRIME
 
 Monomial = tuple[tuple[int, int], ...]
 """The sorted pairs (variable, exponent) of a monomial."""

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from odefit.structure.deadline import Deadline, UnfinishedError
 from odefit.structure.echelon import Echelon
-from odefit.structure.exact.deadline import Deadline, UnfinishedError
 from odefit.structure.exact.f4 import Element
 from odefit.structure.exact.monomials import Packing
-from odefit.structure.series import PRIME, Residues
+from odefit.structure.number_fields import PRIME, Residues
 
 MAX_DIMENSION = 3000
 """Largest dimension of the quotient ring."""

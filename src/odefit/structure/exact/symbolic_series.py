@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from odefit.structure.exact.deadline import Deadline
+from odefit.structure.deadline import Deadline
 from odefit.structure.exact.polynomials import (
     ONE,
     Polynomial,
@@ -23,7 +23,8 @@ from odefit.structure.exact.polynomials import (
     scale,
     variable,
 )
-from odefit.structure.series import MODULAR, PRIME, RationalODE
+from odefit.structure.number_fields import MODULAR, PRIME
+from odefit.structure.series import RationalODE
 
 Place = tuple[int, int]
 """An entry of the tape, and the order of a Taylor coefficient of it."""

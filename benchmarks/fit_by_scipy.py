@@ -1,0 +1,385 @@
+"""A problem in format 1 simulated, judged and fitted with SciPy alone: part of `differential.py`.
+
+Nothing here comes from odefit. The problem is the plain mapping of the format, data in place; its
+expressions are read by Python's own parser, trajectories come from ``odeint``, likelihoods from
+``scipy.stats``, the optimum from ``least_squares``. What is known: states, algebraic variables
+that stand alone on the left ("z - (...)"), inputs, events at known times, several experiments,
+unknowns of one experiment; no noise model, normal and log-normal noise with standard deviations
+that are given, relative, estimated or expressions, Student's t, Poisson counts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.integrate import ODEintWarning, odeint
+from scipy.interpolate import CubicSpline
+from scipy.optimize import least_squares
+
+Array = NDArray[np.float64]
+Values = Mapping[str, float]
+
+RELATIVE, ABSOLUTE = 1e-11, 1e-13
+"""Tolerances of the integration."""
+
+SMALLEST_SD = 1e-4
+"""Of its value at the start: below it an estimated standard deviation cannot fall here."""
+
+STUDENT_DEGREES = 4.0
+
+FUNCTIONS = {
+    "exp": math.exp,
+    "log": math.log,
+    "sqrt": math.sqrt,
+    "sin": math.sin,
+    "cos": math.cos,
+    "tanh": math.tanh,
+    "abs": abs,
+    "min": min,
+    "max": max,
+}
+
+
+def compiled(text: str) -> CodeType:
+    """An expression, by Python's own parser; the texts are those of our own grammar."""
+    return compile(text.replace("^", "**").strip(), text, "eval")
+
+
+def value(code: CodeType, names: Mapping[str, Any]) -> float:
+    """The value of an expression."""
+    return float(eval(code, {"__builtins__": {}}, {**FUNCTIONS, **names}))  # noqa: S307
+
+
+def expression(given: float | str) -> CodeType:
+    """The expression that a number or a text is."""
+    return compiled(given if isinstance(given, str) else repr(float(given)))
+
+
+class Input:
+    """A known function of time between the values of a column."""
+
+    def __init__(self, pairs: Sequence[tuple[float, float]], kind: str) -> None:
+        table = np.array(sorted(pairs), float)
+        self.knots, self._values = table[:, 0], table[:, 1]
+        self._kind = kind
+        self._spline = None
+        if kind == "cubic" and len(self.knots) > 1:
+            self._spline = CubicSpline(self.knots, self._values)
+
+    def __call__(self, t: float, inside: float) -> float:
+        """The value at `t`; of steps that of the piece that has the time `inside`."""
+        if self._kind == "constant":
+            k = int(np.searchsorted(self.knots, inside, side="right")) - 1
+            return float(self._values[max(k, 0)])
+        if self._spline is not None:
+            return float(self._spline(min(max(t, self.knots[0]), self.knots[-1])))
+        return float(np.interp(t, self.knots, self._values))
+
+
+@dataclass(frozen=True)
+class Series:
+    """What was measured of one observable: rows of the sorted times, and values."""
+
+    rows: NDArray[np.intp]
+    values: Array
+
+
+class Run:
+    """One experiment."""
+
+    def __init__(self, table: Mapping[str, Any], mapping: Mapping[str, Any], number: int) -> None:
+        data = table["data"]
+        self.name = str(table.get("name", f"experiment {number}"))
+        columns = {
+            name: [(t, v) for t, v in zip(data["t"], data[name], strict=True) if v is not None]
+            for name in data
+            if name != "t"
+        }
+        inputs = mapping.get("inputs", {})
+        self.inputs = {
+            name: Input(columns[name], field.get("interpolation", "linear"))
+            for name, field in inputs.items()
+        }
+        self.t0 = float(table.get("t0", min(data["t"])))
+        measured = {k: v for k, v in columns.items() if k not in inputs and v}
+        self.times = np.unique([t for pairs in measured.values() for t, _ in pairs])
+        self.series = {
+            name: Series(
+                np.searchsorted(self.times, [t for t, _ in pairs]),
+                np.array([v for _, v in pairs], float),
+            )
+            for name, pairs in measured.items()
+        }
+        initial = {**mapping["initial"], **table.get("initial", {})}
+        self.initial = {
+            k: None if isinstance(v, Mapping) else expression(v) for k, v in initial.items()
+        }
+        constants = {**mapping.get("constants", {}), **table.get("constants", {})}
+        self.constants = {k: expression(v) for k, v in constants.items()}
+        self.events = sorted(
+            (
+                (float(t), {k: expression(v) for k, v in event["assign"].items()})
+                for event in table.get("event", ())
+                for t in event.get("times", (event.get("time"),))
+            ),
+            key=lambda pair: pair[0],
+        )
+
+
+class ByHand:
+    """A problem, from the mapping of its format.
+
+    `switches` are times at which comparisons of `t` in the equations change: no step of the
+    integration crosses them.
+    """
+
+    def __init__(self, mapping: Mapping[str, Any], switches: Sequence[float] = ()) -> None:
+        self.mapping = mapping
+        self.switches = tuple(switches)
+        self.states = tuple(mapping["ode"])
+        # "z - (...)": what is subtracted is the variable.
+        self._algebraic = {
+            name: compiled(text.removeprefix(f"{name} - "))
+            for name, text in mapping.get("algebraic", {}).items()
+        }
+        sides = ", ".join(f"({v})" for v in mapping["ode"].values())
+        arguments = ", ".join(("t", *self.states, *mapping.get("inputs", {})))
+        auxiliary = ", ".join(self._algebraic)
+        given = ", ".join(
+            f"({text.removeprefix(f'{name} - ')})"
+            for name, text in mapping.get("algebraic", {}).items()
+        )
+        self._slopes = compiled(f"lambda {arguments}: (lambda {auxiliary}: [{sides}])({given})")
+        seen = mapping.get("observables") or {name: name for name in self.states}
+        self.observables = {name: expression(v) for name, v in seen.items()}
+        self.noise: Mapping[str, Mapping[str, Any]] = mapping.get("noise", {})
+        self.runs = [Run(e, mapping, k + 1) for k, e in enumerate(mapping["experiment"])]
+        self._spreads = {
+            name: compiled(f"{name}_sd" if field["sd"] == "estimate" else field["sd"])
+            for name, field in self.noise.items()
+            if isinstance(field.get("sd"), str)
+        }
+        fixed = {k: v["fixed"] for k, v in mapping["parameters"].items() if "fixed" in v}
+        self._fixed = {k: float(v) for k, v in fixed.items()}
+
+    @property
+    def likelihood(self) -> bool:
+        """Whether noise is given; without it the cost is the sum of squares."""
+        return bool(self.noise)
+
+    def _names(self, run: Run, values: Values) -> dict[str, Any]:
+        """Parameters and constants of an experiment by name."""
+        end = f"[{run.name}]"
+        names: dict[str, Any] = {**self._fixed}
+        names.update({k: v for k, v in values.items() if not k.endswith("]")})
+        names.update({k.removesuffix(end): v for k, v in values.items() if k.endswith(end)})
+        names.update({k: value(code, names) for k, code in run.constants.items()})
+        return names
+
+    def predicted(self, run: Run, values: Values) -> dict[str, Array]:
+        """Everything that has a name at the times of an experiment, each of shape (times,).
+
+        Raises
+        ------
+        ArithmeticError
+            The trajectory cannot be integrated.
+        """
+        names = self._names(run, values)
+        x = np.array(
+            [names[s] if run.initial[s] is None else value(run.initial[s], names)  # type: ignore[arg-type]
+             for s in self.states]
+        )  # fmt: skip
+        end = max(float(run.times[-1]), run.t0)
+        knots = [float(t) for u in run.inputs.values() for t in u.knots]
+        breaks = {run.t0, end, *self.switches, *knots, *(t for t, _ in run.events)}
+        ends = sorted(t for t in breaks if run.t0 <= t <= end)
+        found: dict[str, list[float]] = {}
+
+        def see(t: float, now: Array) -> None:
+            for name, v in self._seen(run, names, now, t).items():
+                found.setdefault(name, []).append(v)
+
+        if run.t0 in run.times:
+            see(run.t0, x)
+        x = self._after(run, names, x, run.t0)
+        for first, last in itertools.pairwise(ends):
+            times = [float(t) for t in run.times if first < t <= last]
+            curve = self._integrated(run, names, x, first, [*times, last])
+            for t, now in zip(times, curve, strict=False):
+                see(t, now)
+            x = self._after(run, names, curve[-1], last)
+        return {name: np.array(column) for name, column in found.items()}
+
+    def _after(self, run: Run, names: dict[str, Any], x: Array, t: float) -> Array:
+        """The states after the events of a time; what they assign to constants goes to `names`."""
+        for at, assign in run.events:
+            if at != t:
+                continue
+            before = {**names, **dict(zip(self.states, x.tolist(), strict=True)), "t": t}
+            before.update({name: u(t, t) for name, u in run.inputs.items()})
+            new = {name: value(code, before) for name, code in assign.items()}
+            x = np.array([new.get(s, v) for s, v in zip(self.states, x, strict=True)])
+            names.update({k: v for k, v in new.items() if k not in self.states})
+        return x
+
+    def _seen(self, run: Run, names: Mapping[str, Any], x: Array, t: float) -> dict[str, float]:
+        here = {**names, **dict(zip(self.states, x.tolist(), strict=True)), "t": t}
+        here.update({name: u(t, t) for name, u in run.inputs.items()})
+        here.update({name: value(code, here) for name, code in self._algebraic.items()})
+        return {name: value(code, here) for name, code in self.observables.items()}
+
+    def _integrated(
+        self, run: Run, names: Mapping[str, Any], x: Array, first: float, times: Sequence[float]
+    ) -> Array:
+        """The states at times of a piece without breaks, shape (times, states)."""
+        inside = 0.5 * (first + times[-1])
+        # A comparison of the time is that of the piece of the trajectory.
+        known = {"inside": inside, "piecewise": lambda a, before, b: a if before else b}
+        slopes = eval(self._slopes, {"__builtins__": {}, **FUNCTIONS, **names, **known})  # noqa: S307
+        inputs = list(run.inputs.values())
+
+        def slope(t: float, now: Array) -> list[float]:
+            return slopes(t, *now.tolist(), *(u(t, inside) for u in inputs))  # type: ignore[no-any-return]
+
+        grid = np.array([first, *times])
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", ODEintWarning)
+                found = odeint(
+                    slope, x, grid, rtol=RELATIVE, atol=ABSOLUTE, tfirst=True, mxstep=20000
+                )
+        except (ValueError, OverflowError, TypeError, ODEintWarning) as error:
+            raise ArithmeticError(str(error)) from error
+        if not np.isfinite(found).all():
+            raise ArithmeticError("no finite trajectory")
+        return np.asarray(found[1:])
+
+    def cost(self, values: Values) -> float:
+        """-2 log L with all constants, or the sum of squares where no noise is given."""
+        total = 0.0
+        for run in self.runs:
+            seen = self.predicted(run, values)
+            for name, series in run.series.items():
+                at = {k: v[series.rows] for k, v in seen.items()}
+                total += self._cost(name, at, series.values, self._names(run, values))
+        return total
+
+    def _sds(
+        self, name: str, at: Mapping[str, Array], measured: Array, names: Mapping[str, Any]
+    ) -> Array:
+        field = self.noise.get(name, {})
+        if name in self._spreads:
+            rows = range(len(measured))
+            code = self._spreads[name]
+            return np.array(
+                [value(code, {**names, **{k: v[i] for k, v in at.items()}}) for i in rows]
+            )
+        if "relative" in field:
+            return float(field["relative"]) * np.abs(measured)
+        return np.full(len(measured), float(field.get("sd", 1.0)))
+
+    def _cost(
+        self, name: str, at: Mapping[str, Array], measured: Array, names: Mapping[str, Any]
+    ) -> float:
+        field, model = self.noise.get(name, {}), at[name]
+        if not field:
+            return float(np.sum((model - measured) ** 2))
+        if field.get("distribution") == "poisson":
+            return -2 * float(np.sum(stats.poisson.logpmf(np.round(measured), model)))
+        sd = self._sds(name, at, measured, names)
+        if field.get("loss") == "student":
+            return -2 * float(np.sum(stats.t.logpdf(measured, STUDENT_DEGREES, model, sd)))
+        if field.get("transform") == "log":
+            # A density of the measured value itself.
+            return -2 * float(np.sum(stats.lognorm.logpdf(measured, sd, scale=model)))
+        if field.get("transform") == "log10":
+            shape = sd * math.log(10)
+            return -2 * float(np.sum(stats.lognorm.logpdf(measured, shape, scale=model)))
+        return -2 * float(np.sum(stats.norm.logpdf(measured, model, sd)))
+
+    def residuals(self, values: Values, least: Mapping[tuple[str, str], Array]) -> Array:
+        """Numbers whose squares add up to the cost, but for a constant.
+
+        Half the square of one belongs to the prediction; where standard deviations depend on
+        unknowns another, the root of twice their logarithm over `least`, belongs to these.
+        """
+        found = []
+        for run in self.runs:
+            seen = self.predicted(run, values)
+            names = self._names(run, values)
+            for name, series in run.series.items():
+                at = {k: v[series.rows] for k, v in seen.items()}
+                field, model, y = self.noise.get(name, {}), at[name], series.values
+                if field.get("distribution") == "poisson":
+                    logs = np.where(y > 0, y * np.log(np.maximum(y, 1) / model), 0.0)
+                    deviance = np.maximum(2 * (model - y + logs), 0)
+                    found.append(np.sign(model - y) * np.sqrt(deviance))
+                    continue
+                sd = self._sds(name, at, y, names)
+                if (run.name, name) in least:
+                    excess = np.maximum(np.log(sd / least[run.name, name]), 0.0)
+                    found.append(np.sqrt(2 * excess))
+                if field.get("transform"):
+                    logarithm = np.log if field["transform"] == "log" else np.log10
+                    model, y = logarithm(model), logarithm(y)
+                z = (model - y) / sd
+                if field.get("loss") == "student":
+                    n = STUDENT_DEGREES
+                    z = np.sign(z) * np.sqrt((n + 1) * np.log1p(z**2 / n))
+                found.append(z)
+        return np.concatenate(found)
+
+    def fitted(
+        self, start: Values, bounds: Mapping[str, tuple[float, float]], inside: float = 1e-9
+    ) -> dict[str, float]:
+        """The local optimum from `start`, in logarithms of the unknowns, all of them positive.
+
+        It begins at least so far inside the bounds as `inside` says: SciPy's method, whose
+        steps shrink towards a bound, hardly leaves one.
+        """
+        keys = list(start)
+        least = {
+            (run.name, name): SMALLEST_SD * self._first_sds(run, name, start)
+            for run in self.runs
+            for name in run.series
+            if name in self._spreads
+        }
+        size = len(self.residuals(start, least))
+
+        def residuals(logs: Array) -> Array:
+            try:
+                with np.errstate(all="ignore"):
+                    found = self.residuals(dict(zip(keys, np.exp(logs), strict=True)), least)
+            except ArithmeticError:
+                return np.full(size, 1e6)
+            return np.where(np.isfinite(found), found, 1e6)
+
+        lower = np.log([bounds[k][0] for k in keys])
+        upper = np.log([bounds[k][1] for k in keys])
+        first = np.clip(np.log([start[k] for k in keys]), lower + inside, upper - inside)
+        found = least_squares(
+            residuals,
+            first,
+            "3-point",
+            (lower, upper),
+            x_scale="jac",
+            max_nfev=100,
+            xtol=1e-13,
+            ftol=1e-14,
+            gtol=1e-13,
+        )
+        return dict(zip(keys, np.exp(found.x).tolist(), strict=True))
+
+    def _first_sds(self, run: Run, name: str, start: Values) -> Array:
+        series = run.series[name]
+        at = {k: v[series.rows] for k, v in self.predicted(run, start).items()}
+        return self._sds(name, at, series.values, self._names(run, start))

@@ -1,0 +1,125 @@
+"""How the documentation is built: ``sphinx-build -W docs site``."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version as installed_version
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from pygments.lexers.special import TextLexer
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+
+project = "odefit"
+author = "The odefit developers"
+copyright = author
+release = version = installed_version("odefit")
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+
+# The scripts in examples/ are run, and an error in one of them is an error of the build. Their
+# pages are made anew each time and belong to no commit.
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+sphinx_gallery_conf = {
+    "examples_dirs": [str(HERE.parent / "examples" / name) for name in ("studies", "figures")],
+    "gallery_dirs": ["worked-studies", "gallery"],
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    "image_scrapers": ("gallery.figures",),
+    "capture_repr": ("_repr_html_", "__repr__"),
+    "ignore_repr_types": r"Plot|Figure|function|NoneType",
+    "abort_on_example_error": True,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 1000,
+    "remove_config_comments": True,
+    "copyfile_regex": r"GALLERY_HEADER\.rst",
+    "write_computation_times": False,
+    "thumbnail_size": (480, 336),
+    "download_all_examples": False,
+}
+
+# Pages are Markdown that a plain viewer shows as well: links lead to files and headings, notes are
+# those of GitHub.
+myst_enable_extensions = ["alert", "colon_fence", "deflist"]
+myst_heading_anchors = 4
+default_role = "literal"  # `name` in a docstring is code
+pygments_style = "tango"
+
+# Docstrings have the sections of numpydoc.
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True}
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 80
+suppress_warnings = ["ref.python"]  # a name alone that several classes have leads nowhere
+add_module_names = False
+toc_object_entries_show_parents = "hide"
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+html_context = {"default_mode": "auto"}  # light or dark as the reader has set it
+html_theme = "pydata_sphinx_theme"
+html_title = "odefit"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_sidebars: dict[str, list[str]] = {"tutorial": []}  # it has no pages below it
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options: dict[str, Any] = {
+    "logo": {"text": "odefit"},
+    "header_links_before_dropdown": 7,
+    "navigation_depth": 2,
+    "show_toc_level": 2,
+    "show_prev_next": True,
+    "navbar_align": "left",
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "back_to_top_button": False,
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "monokai",
+}
+
+
+def resolve_by_public_name(
+    app: Sphinx, env: BuildEnvironment, node: nodes.Element, content: nodes.Element
+) -> nodes.Element | None:
+    """Let an annotation lead to the public name of what it names.
+
+    A signature names ``odefit.problem.problem.Problem``; the page of the interface has
+    ``odefit.Problem``.
+    """
+    target = str(node.get("reftarget", ""))
+    if node.get("refdomain") != "py":
+        return None
+    domain = env.domains.python_domain
+    last = target.rpartition(".")[2]
+    found = [name for name, entry in domain.objects.items() if name.rpartition(".")[2] == last]
+    classes = [name for name in found if domain.objects[name].objtype in {"class", "exception"}]
+    if len(classes) != 1:
+        return None
+    return domain.resolve_xref(
+        env, str(node["refdoc"]), app.builder, "class", classes[0], node, content
+    )
+
+
+def setup(app: Sphinx) -> None:
+    """Connect what this file adds to Sphinx."""
+    app.add_lexer("csv", TextLexer)
+    app.connect("missing-reference", resolve_by_public_name)

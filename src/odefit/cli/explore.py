@@ -1,0 +1,87 @@
+"""The command ``odefit explore``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odefit.cli.shared import DONE, add_reading, loaded
+from odefit.problem.errors import InputError
+
+if TYPE_CHECKING:
+    from odefit.explorer import Explorer
+
+DOORWAY = """<!DOCTYPE html>
+<html lang="en"><meta charset="utf-8"><title>odefit explore</title>
+<meta http-equiv="refresh" content="0;url={url}">
+<p><a href="{url}">odefit explore</a></p></html>
+"""
+"""A page on disk that leads to the address: the command line of a browser, with an address in it,
+could be read by all users of the machine."""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command and its options."""
+    parser = commands.add_parser(
+        "explore",
+        help="sliders in the browser",
+        description="Move the unknowns of a problem by sliders in the browser, and see the curves "
+        "move. The page is for this machine and this user alone. Ctrl-C ends it.",
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("source", metavar="PROBLEM.toml|PETAB.yaml|RESULT.json")
+    parser.add_argument("--result", metavar="FILE.json", type=Path, help="compare with this result")
+    parser.add_argument(
+        "--port", metavar="N", type=int, default=0, help="default: one that is free"
+    )
+    parser.add_argument(
+        "--no-browser", action="store_true", help="print the address without opening it"
+    )
+    add_reading(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run ``odefit explore``: serve the page until Ctrl-C, or until it is closed there."""
+    explorer = _explorer(options)
+    try:
+        print(explorer.url)
+        print("This address is secret. Ctrl-C ends the page.", file=sys.stderr)
+        sys.stdout.flush()
+        with tempfile.TemporaryDirectory(prefix="odefit-") as folder:
+            if not options.no_browser:
+                _open(explorer.url, Path(folder))
+            while explorer.running and not explorer.wait(1.0):
+                pass
+    except KeyboardInterrupt:
+        print("ended", file=sys.stderr)
+    finally:
+        explorer.stop()
+    return DONE
+
+
+def _explorer(options: argparse.Namespace) -> Explorer:
+    """Return the page for a problem file, or for a result."""
+    from odefit.explorer import explore
+    from odefit.result import load_result
+
+    source = Path(options.source)
+    result = None if options.result is None else load_result(options.result)
+    if source.suffix.lower() == ".json":
+        if result is not None:
+            raise InputError("--result: the source is a result itself; keep one of the two")
+        return explore(load_result(source), port=options.port)
+    problem = loaded(source, options)
+    file = source if source.suffix.lower() == ".toml" else None
+    return explore(problem, result=result, file=file, port=options.port)
+
+
+def _open(url: str, folder: Path) -> None:
+    """Open the address in the browser of the user."""
+    doorway = folder / "explore.html"  # in a folder that only this user can read
+    doorway.write_text(DOORWAY.format(url=url), encoding="utf-8")
+    if not webbrowser.open(doorway.as_uri()):
+        print("No browser was found: please open the address yourself.", file=sys.stderr)

@@ -1,0 +1,181 @@
+"""The command ``odefit fit``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from odefit.assessment.parts import INTERVAL_CHOICES
+from odefit.cli.shared import (
+    DONE,
+    NO_FIT,
+    PROBLEM_FILE,
+    add_log,
+    add_memory,
+    add_reading,
+    add_report,
+    add_seed,
+    add_work,
+    check_files,
+    check_positive,
+    exit_status,
+    loaded,
+    logged,
+    progress_line,
+    signals_heeded,
+    told_later,
+)
+from odefit.cli.unknowns import PROPOSE, add_unknowns, with_unknowns
+from odefit.methods.control import Interruption
+from odefit.methods.memory import memory_size
+from odefit.methods.registry import METHODS, OPTIONS
+from odefit.problem.errors import InputError
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command and its options."""
+    parser = commands.add_parser(
+        "fit", help="estimate the unknowns of a problem", description="Estimate the unknowns."
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("problem", metavar=PROBLEM_FILE)
+    parser.add_argument("--method", metavar="NAME", help=f"one of: {', '.join(METHODS)}")
+    parser.add_argument(
+        "--set",
+        metavar="OPTION=VALUE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="any option of the method, see 'odefit methods NAME'; may be repeated",
+    )
+    for name, option in OPTIONS.items():
+        if name == "bounds":
+            continue  # which also gives bounds by name
+        owners = [entry.name for entry in METHODS.values() if name in entry.options]
+        parser.add_argument(
+            f"--{name}",
+            metavar=None if option.choices else option.metavar,
+            type=option.kind,
+            choices=option.choices,
+            help=f"{option.meaning}; for {', '.join(owners)}",
+        )
+    parser.add_argument(
+        "--certify",
+        action="store_true",
+        help="prove, in the time left, how much better any other values within the bounds can be",
+    )
+    parser.add_argument(
+        "--intervals",
+        choices=INTERVAL_CHOICES,
+        default=INTERVAL_CHOICES[0],
+        help="what becomes of intervals where the residuals are no noise: as they are, scaled by "
+        "the root of the reduced chi-square, or withheld (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--weights", "--weight", "--sigma", "--sd", nargs="?", const="", help=argparse.SUPPRESS
+    )
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the result to this file")
+    add_report(parser)
+    add_log(parser)
+    parser.add_argument(
+        "--table",
+        metavar="FILE.csv|.tex|.md",
+        type=Path,
+        help="write the table of estimates, in the format that the name tells",
+    )
+    parser.add_argument(
+        "--start", metavar="RESULT.json", type=Path, help="go on from the answer of another fit"
+    )
+    add_unknowns(parser)
+    add_reading(parser)
+    add_seed(parser)
+    add_work(
+        parser,
+        seconds="seconds",
+        checkpoint="keep finished starts here and go on from them (default with --json: "
+        "FILE.checkpoint, removed at the end)",
+    )
+    add_memory(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run ``odefit fit``: estimate, print the table, and write what was asked for."""
+    with logged(options.log), signals_heeded() as signals:
+        return _fit(options, signals)
+
+
+def _fit(options: argparse.Namespace, signals: Interruption) -> int:
+    from odefit.fit import fit as run_fit
+    from odefit.methods.checkpoint import ForeignCheckpointError, remove_checkpoint
+    from odefit.methods.executors.cluster import dask_cluster
+    from odefit.methods.method_options import configured
+    from odefit.reporting.terminal import print_notes, print_result
+    from odefit.result import Result
+
+    if options.weights is not None:
+        raise InputError(
+            "--weights: is no option; weights follow from standard deviations (weight w: standard "
+            "deviation 1/sqrt(w)); write these in the data, for an observable y in a column y_sd, "
+            "or in the problem file below [noise] as y = { sd = 0.5 }"
+        )
+    check_positive(options, "jobs", "time_limit", "starts")
+    if options.memory is not None:
+        options.memory = memory_size(options.memory, "--memory")
+    check_files(options)  # before the fit, which may take long
+    own = {name: getattr(options, name) for name in OPTIONS if name != "bounds"}
+    own["bounds"] = PROPOSE if PROPOSE in options.bounds else None
+    method = configured(options.method, own, options.set)
+    problem = with_unknowns(loaded(options.problem, options), options)
+    checkpoint = options.checkpoint
+    temporary = checkpoint is None and options.json is not None
+    if temporary:
+        checkpoint = options.json.with_name(options.json.name + ".checkpoint")
+
+    def fitted() -> Result:
+        with dask_cluster(options.dask) as executor, progress_line() as report:
+            return run_fit(
+                problem,
+                method,
+                seed=options.seed,
+                time_limit=options.time_limit,
+                executor=executor,
+                jobs=options.jobs,
+                progress=report,
+                checkpoint=checkpoint,
+                certify=options.certify,
+                intervals=options.intervals,
+                start=options.start,
+                memory=options.memory,
+                stop=signals,
+            )
+
+    try:
+        result = fitted()
+    except ForeignCheckpointError:
+        if not temporary:
+            raise
+        print(f"{checkpoint}: belongs to another fit and is removed", file=sys.stderr)
+        remove_checkpoint(checkpoint)
+        result = fitted()
+    refusals: list[str] = []
+    for path in (options.json, options.table):
+        if path is not None:
+            with told_later(refusals):
+                result.save(path)
+    print_result(result)
+    print_notes(result)
+    if options.report is not None:
+        if result.solutions:
+            with told_later(refusals):
+                result.report(options.report)
+                print(f"report: {options.report}", file=sys.stderr)
+        else:
+            print("no report: no solution was found", file=sys.stderr)
+    if refusals:
+        raise InputError(refusals)
+    status = exit_status(result.status, signals)
+    if temporary and status in (DONE, NO_FIT):
+        remove_checkpoint(checkpoint)
+    return status

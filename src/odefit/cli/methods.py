@@ -1,0 +1,50 @@
+"""The command ``odefit methods``."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import textwrap
+from typing import Any
+
+from odefit.cli.shared import DONE
+from odefit.methods.method_options import entry_of, method_options, summary_of
+from odefit.methods.registry import DEFAULT_METHOD, METHODS
+
+MIN_WIDTH, MAX_WIDTH = 40, 100
+"""The text keeps to the terminal between these widths."""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command and its options."""
+    parser = commands.add_parser(
+        "methods",
+        help="list the methods, or the options of one",
+        description="List the methods; with a name, all options of that method, which "
+        "'odefit fit --method NAME --set OPTION=VALUE' sets.",
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("name", metavar="NAME", nargs="?", help=f"one of: {', '.join(METHODS)}")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run ``odefit methods``: print what each method does, or the options of one."""
+    width = min(max(shutil.get_terminal_size().columns, MIN_WIDTH), MAX_WIDTH)
+    if options.name is None:
+        for name in METHODS:
+            default = " (the default)" if name == DEFAULT_METHOD else ""
+            print(f"{name}{default}")
+            print(_indented(summary_of(name), width))
+        print("\nodefit methods NAME lists the options of one.")
+        return DONE
+    entry = entry_of(options.name, "odefit methods")
+    print(f"{entry.name}: {summary_of(entry.name)}\n")
+    for option in method_options(entry.name):
+        print(f"{option.name} = {option.default}")
+        print(_indented(f"{option.meaning} Takes {option.takes}.", width))
+    print(f"\nodefit fit PROBLEM.toml --method {entry.name} --set OPTION=VALUE sets an option.")
+    return DONE
+
+
+def _indented(text: str, width: int) -> str:
+    return textwrap.fill(text, width, initial_indent="    ", subsequent_indent="    ")

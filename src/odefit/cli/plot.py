@@ -1,0 +1,178 @@
+"""The command ``odefit plot``."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odefit.cli.shared import DONE, check_writable, saved_result
+from odefit.problem.errors import InputError, one_of
+from odefit.problem.packages import require
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from odefit.result import Result
+
+KINDS = {
+    "fit": "measurements and model",
+    "residuals": "residuals against time",
+    "profiles": "profile likelihoods, which the result holds after odefit profile --json",
+    "parameters": "confidence intervals in per cent of the estimates",
+    "correlation": "correlation of the estimates",
+    "starts": "the objectives at which the starts ended",
+    "bounds": "bounds of the objective, where the method proves them",
+}
+"""What can be drawn."""
+
+SUFFIXES = (".svg", ".pdf", ".png")
+"""Formats of figures by the end of the file's name."""
+
+BELOW_MEASURED = 0.2
+"""Part of the smallest measurement down to which a logarithmic axis leads at most."""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command and its options."""
+    parser = commands.add_parser(
+        "plot",
+        help="draw a result",
+        description="Draw a result to a file. What can be drawn: "
+        + "; ".join(f"{name} ({meaning})" for name, meaning in KINDS.items()),
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("result", metavar="RESULT.json")
+    parser.add_argument("--what", metavar="KIND", default="fit", help=", ".join(KINDS))
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=Path,
+        help=f"the file, whose name decides the format: {', '.join(SUFFIXES)} "
+        "(default: RESULT-KIND.svg)",
+    )
+    parser.add_argument(
+        "--width",
+        metavar="WIDTH",
+        help='for a journal: "single" or "double" column, or such as "8.5 cm" '
+        "(default: for a screen)",
+    )
+    parser.add_argument("--experiment", metavar="NAME", help="of a fit: this experiment alone")
+    parser.add_argument(
+        "--observable",
+        metavar="NAME",
+        nargs="+",
+        action="extend",
+        help="of a fit: these observables alone",
+    )
+    parser.add_argument(
+        "--band", choices=("linear", "profile"), help="of a fit: confidence and prediction bands"
+    )
+    parser.add_argument(
+        "--log-y", action="store_true", help="of a fit: a logarithmic vertical axis"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run ``odefit plot``: draw a figure to a file, and print its name."""
+    if options.what not in KINDS:
+        raise InputError(
+            f"--what: there is no figure {options.what!r}{one_of(options.what, KINDS)}"
+        )
+    if options.what != "fit":
+        for name in ("experiment", "observable", "band", "log_y"):
+            if getattr(options, name):
+                option = name.replace("_", "-")
+                raise InputError(f"--{option}: belongs to --what fit, not to {options.what}")
+    source = Path(options.result)
+    path = options.output or source.with_name(f"{source.stem}-{options.what}.svg")
+    check_figure(path)
+    check_writable(path)
+    result = saved_result(source)
+    write_figure(_drawn(result, options), path)
+    print(path)
+    return DONE
+
+
+def check_figure(path: Path) -> None:
+    """Refuse the name of a figure whose format there is not, and figures without matplotlib."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{path}: a figure is written as one of {', '.join(SUFFIXES)}")
+    require("matplotlib")
+
+
+def write_figure(figure: Figure, path: Path) -> None:
+    """Write a figure to a file in the style of all figures."""
+    from odefit.reporting.figures.style import plain_style
+    from odefit.result_file import write_atomically
+
+    buffer = io.BytesIO()
+    with plain_style():
+        try:
+            figure.savefig(buffer, format=path.suffix.lower().removeprefix("."))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path}: cannot be drawn: {error}") from error
+    write_atomically(path, buffer.getvalue())
+
+
+def _drawn(result: Result, options: argparse.Namespace) -> Figure:
+    if options.what == "fit":
+        figure = result.plot_fit(
+            options.experiment, options.observable, band=options.band, width=options.width
+        )
+        if options.log_y:
+            _log_y(figure)
+        return figure
+    if options.what == "profiles":
+        if result.profiles is None:
+            raise InputError(
+                f"{options.result}: holds no profiles; compute them first: "
+                f"odefit profile {options.result} --json {options.result}"
+            )
+        from odefit.reporting.figures.profiles import plot_profiles
+        from odefit.result_figures import canvas_of
+
+        return plot_profiles(result.profiles, None, canvas_of(options.width, None, None))
+    if options.what == "bounds" and result.assessment.bounds is None:
+        raise InputError(
+            f"{options.result}: {result.method} proves no bounds; fit with --certify, or with "
+            "branch-and-bound or outer-approximation"
+        )
+    drawn: Figure = getattr(result, f"plot_{options.what}")(width=options.width)
+    return drawn
+
+
+def _log_y(figure: Figure) -> None:
+    """Make the vertical axes logarithmic; measurements that have no logarithm are told.
+
+    The axes do not follow a model that falls far below all measurements.
+    """
+    import numpy as np
+
+    from odefit.reporting.figures.style import dress, plain_style
+
+    left_out = 0
+    with plain_style():
+        for axes in figure.axes:
+            if not axes.axison:
+                continue
+            marked = [line for line in axes.lines if line.get_linestyle() == "None"]
+            measured = np.concatenate(
+                [np.asarray(line.get_ydata(), dtype=float) for line in marked] or [np.zeros(0)]
+            )
+            left_out += int((measured <= 0).sum())
+            axes.set_yscale("log", nonpositive="clip")
+            axes.autoscale(axis="y")
+            if (measured > 0).any():
+                low, high = axes.get_ylim()
+                axes.set_ylim(max(low, BELOW_MEASURED * measured[measured > 0].min()), high)
+            dress(axes, log_y=True)
+    if left_out:
+        print(
+            f"{left_out} measured values are not positive, and are left out of the logarithmic "
+            "axis",
+            file=sys.stderr,
+        )

@@ -1,0 +1,292 @@
+"""What the commands share: exit statuses, options, checks of these, and the line of progress."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odefit.methods.checkpoint import CheckpointWarning
+from odefit.methods.control import TERMINATED as SIGTERM
+from odefit.methods.control import Control, Interruption, Progress, interruptible
+from odefit.methods.estimate import Status
+from odefit.problem.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from odefit.problem.problem import Problem
+    from odefit.result import Result
+
+DONE, UNUSABLE, NO_FIT, TIME_LIMIT, INTERRUPTED, TERMINATED = 0, 2, 3, 4, 130, 143
+"""Exit statuses."""
+
+EXIT_STATUS = {
+    Status.CONVERGED: DONE,
+    Status.NOT_CONVERGED: NO_FIT,
+    Status.FAILED: NO_FIT,
+    Status.TIME_LIMIT: TIME_LIMIT,
+    Status.INTERRUPTED: INTERRUPTED,
+    Status.MEMORY_LIMIT: TIME_LIMIT,
+}
+"""The exit status for every way in which a fit can end."""
+
+
+def exit_status(status: Status, signals: Interruption) -> int:
+    """Return the exit status for the way in which something ended, and the signals it has had."""
+    terminated = status is Status.INTERRUPTED and signals.cause == SIGTERM
+    return TERMINATED if terminated else EXIT_STATUS[status]
+
+
+@contextmanager
+def signals_heeded() -> Iterator[Interruption]:
+    """Let a signal end what runs within the block, and not the writing of what it has found.
+
+    A second signal ends the program at once.
+    """
+    signals = Interruption()
+    with interruptible(Control(interrupted=signals)):
+        yield signals
+
+
+PROBLEM_FILE = "PROBLEM.toml|PETAB.yaml"
+"""The placeholder of a problem's file."""
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how the files of a problem are read."""
+    parser.add_argument(
+        "--nominal",
+        action="store_true",
+        help="take the nominal values of a PEtab problem as guesses",
+    )
+    parser.add_argument(
+        "--within",
+        metavar="FOLDER",
+        type=Path,
+        help="allow data files anywhere in this folder (default: in that of the problem file)",
+    )
+
+
+def loaded(path: str | Path, options: argparse.Namespace) -> Problem:
+    """Return the problem in a file, read as the options of :func:`add_reading` say."""
+    from odefit.formats.loading import load
+
+    return load(path, nominal=options.nominal, within=options.within)
+
+
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """Add the seed of every random choice."""
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="default: 0")
+
+
+def add_work(parser: argparse.ArgumentParser, seconds: str, checkpoint: str) -> None:
+    """Add the options of long work, with what a time limit and a checkpoint mean there."""
+    parser.add_argument("--jobs", metavar="N", type=int, help="processes (default: one a core)")
+    parser.add_argument(
+        "--dask", metavar="ADDRESS", help="work on the Dask cluster whose scheduler is there"
+    )
+    parser.add_argument("--time-limit", metavar="S", type=float, help=seconds)
+    parser.add_argument("--checkpoint", metavar="FILE", type=Path, help=checkpoint)
+
+
+def add_memory(parser: argparse.ArgumentParser) -> None:
+    """Add the memory limit."""
+    parser.add_argument(
+        "--memory",
+        metavar="SIZE",
+        help="memory that this may use with its processes, e.g. 4GB; it ends with the best so far "
+        "when it uses more (default: until the machine or container has hardly any left)",
+    )
+
+
+def add_log(parser: argparse.ArgumentParser) -> None:
+    """Add the option that keeps a log."""
+    parser.add_argument(
+        "--log",
+        metavar="FILE",
+        type=Path,
+        help="add to this file what was tried, when, and how it ended",
+    )
+
+
+class _LogFile(logging.FileHandler):
+    """A log that ends no work: it is told once if it cannot be written."""
+
+    told = False
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Say that the file cannot be written."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)
+        elif not self.told:
+            self.told = True
+            print(
+                f"warning: {self.baseFilename}: cannot be written: {error.strerror}",
+                file=sys.stderr,
+            )
+
+    def close(self) -> None:
+        """Close the file, and leave what could not be written."""
+        with suppress(OSError) if self.told else nullcontext():
+            super().close()
+
+
+@contextmanager
+def logged(path: Path | None) -> Iterator[None]:
+    """Add what is logged meanwhile to a file, if there is one."""
+    if path is None:
+        yield
+        return
+    check_writable(path)
+    logger = logging.getLogger("odefit")
+    try:
+        handler = _LogFile(path, mode="a", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    before = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    try:
+        yield
+    except InputError as error:
+        logger.log(logging.ERROR, "%s", error)
+        raise
+    except Exception:
+        logger.exception("unexpected")
+        raise
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+        handler.close()
+
+
+def check_positive(options: argparse.Namespace, *names: str) -> None:
+    """Refuse numbers that are not positive, where they are given."""
+    for option in names:
+        value = getattr(options, option)
+        if value is not None and not value > 0:
+            name = option.replace("_", "-")
+            raise InputError(f"--{name}: expected a positive number, got {value:g}")
+
+
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """Add the option that writes a report."""
+    parser.add_argument(
+        "--report",
+        metavar="FILE.html|.pdf|.md",
+        type=Path,
+        help="write a report, in the format that the name tells",
+    )
+
+
+def check_files(options: argparse.Namespace) -> None:
+    """Refuse names of files whose format there is not, and what could not be written."""
+    from odefit.reporting.file_kinds import check_report, check_table, suffix_of
+
+    for name in ("json", "report", "table", "plot", "checkpoint"):
+        path = getattr(options, name, None)
+        check_writable(path)
+        # A checkpoint that cannot be written is told, and the work goes on without.
+        if path is not None and name != "checkpoint" and not os.access(path.parent, os.W_OK):
+            raise InputError(f"{path}: the directory {path.parent} cannot be written to")
+    if getattr(options, "report", None) is not None:
+        check_report(options.report)
+    if getattr(options, "table", None) is not None:
+        check_table(options.table)
+    if getattr(options, "json", None) is not None:
+        others = "--table writes .csv, .tex and .md, --report .html, .pdf and .md"
+        suffix_of(options.json, {".json": ""}, "--json", others)
+
+
+@contextmanager
+def told_later(refusals: list[str]) -> Iterator[None]:
+    """Keep what is wrong with a file, so that what else there is to write and print is not lost."""
+    try:
+        yield
+    except InputError as error:
+        refusals.extend(error.messages)
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Show what is told of checkpoints while work goes on as lines of their own."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def told(
+            message: Warning | str, category: type[Warning], *rest: Any, **options: Any
+        ) -> None:
+            if issubclass(category, CheckpointWarning):
+                print(f"warning: {message}", file=sys.stderr)
+            else:
+                show(message, category, *rest, **options)
+
+        warnings.simplefilter("default", CheckpointWarning)
+        warnings.showwarning = told
+        yield
+
+
+def check_writable(path: Path | None) -> None:
+    """Refuse early what could not be written after a long fit."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise InputError(f"{path}: is a directory, expected a file to write")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: the directory {path.parent} does not exist; make it first")
+
+
+def is_result(path: str | Path) -> bool:
+    """Tell whether a file is that of a result, by its name."""
+    return Path(path).suffix.lower() == ".json"
+
+
+def saved_result(path: str | Path) -> Result:
+    """Return the result in a file.
+
+    Raises
+    ------
+    InputError
+        The file is none of a result, or the result holds no solution.
+    """
+    from odefit.result import load_result
+
+    if Path(path).suffix.lower() in (".toml", ".yaml", ".yml"):
+        raise InputError(
+            f"{path}: is a problem, not a result; fit it first: "
+            f"odefit fit {path} --json result.json"
+        )
+    result = load_result(path)
+    if not result.solutions:
+        raise InputError(f"{path}: holds no solution: {result.message}")
+    return result
+
+
+def write_csv(table: pd.DataFrame, path: Path | None) -> None:
+    """Write a table as CSV to a file, or to standard output."""
+    if path is None:
+        # Standard output has the line ends of the system, and would double those of pandas.
+        table.to_csv(sys.stdout, index=False, lineterminator="\n")
+        return
+    from odefit.result_file import write_atomically
+
+    write_atomically(path, table.to_csv(index=False, lineterminator="\n"))
+    print(f"written: {path}", file=sys.stderr)
+
+
+def progress_line() -> AbstractContextManager[Callable[[Progress], None] | None]:
+    """Return a line of progress on a terminal, and nothing elsewhere."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    from odefit.reporting.progress import TerminalProgress
+
+    return TerminalProgress()

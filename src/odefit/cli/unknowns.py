@@ -1,0 +1,118 @@
+"""Options that change what is estimated: ``--fix``, ``--free`` and ``--bounds``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from odefit.problem.errors import InputError
+from odefit.problem.problem import Problem
+
+PROPOSE = "propose"
+"""The value of ``--bounds`` that accepts bounds which the data suggest."""
+
+
+def add_unknowns(parser: argparse.ArgumentParser) -> None:
+    """Add the options that fix, free and bound."""
+    add_fix(parser)
+    parser.add_argument(
+        "--free",
+        metavar="NAME",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="estimate what is fixed or known, beginning at its value; may be repeated",
+    )
+    parser.add_argument(
+        "--bounds",
+        metavar="NAME=LOW:HIGH",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="other bounds, e.g. k=0:1 or k=0: for no upper one; may be repeated. "
+        "'propose' lets a global method accept what the data suggest where there are none",
+    )
+
+
+def add_fix(parser: argparse.ArgumentParser) -> None:
+    """Add the option that fixes."""
+    parser.add_argument(
+        "--fix",
+        metavar="NAME=VALUE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="hold a parameter or initial value at this value; may be repeated",
+    )
+
+
+def with_unknowns(problem: Problem, options: argparse.Namespace) -> Problem:
+    """Return the problem with what the options change.
+
+    Raises
+    ------
+    InputError
+        A text is not of its form, a name is unknown, or a value makes no sense.
+    """
+    errors: list[str] = []
+    fix = _values(options.fix, errors)
+    bounds = _bounds([b for b in getattr(options, "bounds", []) if b != PROPOSE], errors)
+    if errors:
+        raise InputError(errors)
+    free = getattr(options, "free", [])
+    if not (fix or bounds or free):
+        return problem
+    try:
+        return problem.with_unknowns(fix=fix, free=free, bounds=bounds)
+    except InputError as error:
+        # The message begins with the argument's name in Python, which is that of the option.
+        known = ("fix", "free", "bounds")
+        raise InputError(
+            f"--{text}" if text.startswith(known) else text for text in error.messages
+        ) from None
+
+
+def changed(options: argparse.Namespace) -> str | None:
+    """Return the first option that changes what is estimated, if one is given."""
+    for name in ("fix", "free", "bounds"):
+        if getattr(options, name, None):
+            return f"--{name}"
+    return None
+
+
+def _values(texts: Sequence[str], errors: list[str]) -> dict[str, float]:
+    found = {}
+    for text in texts:
+        key, _, value = text.partition("=")
+        number = _number(value)
+        if number is None:
+            errors.append(f"--fix: expected NAME=VALUE such as k1=0.1, got {text!r}")
+        else:
+            found[key.strip()] = number
+    return found
+
+
+def _bounds(
+    texts: Sequence[str], errors: list[str]
+) -> dict[str, tuple[float | None, float | None]]:
+    found = {}
+    for text in texts:
+        key, _, pair = text.partition("=")
+        ends = pair.split(":")
+        numbers = [_number(end) if end.strip() else None for end in ends]
+        unread = any(n is None and end.strip() for n, end in zip(numbers, ends, strict=True))
+        if len(ends) != 2 or unread:
+            errors.append(
+                "--bounds: expected NAME=LOW:HIGH such as k1=0:1 or, without an upper bound, k1=0:"
+                f", got {text!r}"
+            )
+        else:
+            found[key.strip()] = (numbers[0], numbers[1])
+    return found
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,193 @@
+"""Values of the unknowns written back to a problem file as guesses, with all else as it was."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import math
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from odefit.problem.errors import InputError
+from odefit.problem.file_access import MAX_PROBLEM_SIZE, read_content
+from odefit.problem.files import parsed_toml
+from odefit.problem.issues import Issues
+from odefit.problem.packages import require
+from odefit.problem.parameters import Unknown
+from odefit.problem.problem import Problem
+from odefit.problem.reading import problem_from_mapping
+from odefit.result_file import write_atomically
+
+DIGITS = 7
+"""Significant digits of the guesses that are written."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A change of a problem file that is not made yet.
+
+    Attributes
+    ----------
+    path
+        The problem file.
+    text
+        Its new text.
+    difference
+        What changes, line by line, as a unified diff; empty if nothing does.
+    digest
+        A digest of the file as it was read: it is not written to if it has another one by then.
+    remarks
+        Sentences on values that cannot be written.
+    """
+
+    path: Path
+    text: str
+    difference: str
+    digest: str
+    remarks: tuple[str, ...]
+
+
+def propose(path: Path, problem: Problem, values: Mapping[str, float]) -> Proposal:
+    """Return how a problem file changes when values become its guesses.
+
+    Comments, layout and the order of everything stay as they are.
+
+    Parameters
+    ----------
+    path
+        The problem file.
+    problem
+        The problem that was read from it.
+    values
+        Values of the unknowns by key.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or does not define these unknowns any more.
+    """
+    require("tomlkit")
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    content = _content(path)
+    try:
+        old = content.decode("utf-8")
+        parsed_toml(old, str(path))  # it has the better messages
+        document = tomlkit.parse(old)
+    except (UnicodeDecodeError, TOMLKitError, RecursionError) as error:
+        raise InputError(f"{path}: cannot be read any more: {error}") from error
+    remarks: list[str] = []
+    for name, group in _groups(problem).items():
+        chosen = [values[u.key] for u in group]
+        unknown = group[0]
+        if unknown.kind == "noise":
+            remarks.append(f"{name} is not written: a problem file has no guesses of noise.")
+        elif min(chosen) != max(chosen):
+            remarks.append(
+                f"{name} is not written: each experiment has its own value, and the file one guess "
+                "for all of them."
+            )
+        else:
+            section = "parameters" if unknown.kind == "parameter" else "initial"
+            table = document.get(section, {})
+            field = table.get(name) if isinstance(table, MutableMapping) else None
+            if isinstance(field, MutableMapping):
+                field["guess"] = rounded(chosen[0], unknown)
+            else:
+                remarks.append(f"{name} is not written: [{section}] has no table for it.")
+    new = tomlkit.dumps(document)
+    if "\r\n" in old:  # a line that is added has the line end of the others
+        new = new.replace("\r\n", "\n").replace("\n", "\r\n")
+    _check(new, path)
+    lines = difflib.unified_diff(
+        old.splitlines(), new.splitlines(), f"{path.name} (now)", f"{path.name} (new)", lineterm=""
+    )
+    return Proposal(
+        path, new, "\n".join(lines), hashlib.sha256(content).hexdigest(), tuple(remarks)
+    )
+
+
+def carry_out(proposal: Proposal) -> None:
+    """Write a proposal to its file.
+
+    Raises
+    ------
+    InputError
+        The file has changed since the proposal was made, or cannot be written.
+    """
+    if hashlib.sha256(_content(proposal.path)).hexdigest() != proposal.digest:
+        raise InputError(
+            f"{proposal.path.name} has changed since the difference was shown, and is left as it "
+            "is; ask for the difference once more"
+        )
+    mode = proposal.path.stat().st_mode & 0o777
+    write_atomically(proposal.path, proposal.text)
+    proposal.path.chmod(mode)
+
+
+def rounded(value: float, unknown: Unknown) -> float:
+    """Return a value with :data:`DIGITS` digits, or as it is where that leaves the bounds."""
+    short = float(f"{value:.{DIGITS}g}")
+    p = unknown.parameter
+    return short if p.lower <= short <= p.upper else float(value)
+
+
+def _groups(problem: Problem) -> dict[str, list[Unknown]]:
+    """Return the unknowns by name: those of one name share a guess."""
+    found: dict[str, list[Unknown]] = {}
+    for unknown in problem.unknowns:
+        found.setdefault(unknown.name, []).append(unknown)
+    return found
+
+
+def _content(path: Path) -> bytes:
+    issues = Issues()
+    content = read_content(path, str(path), issues, MAX_PROBLEM_SIZE)
+    issues.raise_errors()
+    assert content is not None  # or there was an error
+    return content
+
+
+def _check(text: str, path: Path) -> None:
+    """Read the new file before it replaces the old one."""
+    # Where its tables may be was settled when the problem was read.
+    anywhere = Path(path.resolve().anchor)
+    problem_from_mapping(parsed_toml(text, str(path)), path.parent, str(path), within=anywhere)
+
+
+def with_guesses(problem: Problem, values: Mapping[str, float]) -> Problem:
+    """Return a problem with other guesses.
+
+    Parameters that each experiment has of its own share a guess: the geometric mean where all are
+    positive, otherwise the arithmetic one. Noise has none.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    values
+        Values of all unknowns by key.
+
+    Raises
+    ------
+    InputError
+        A value is outside its bounds.
+    """
+    guesses: dict[str, float] = {}
+    for name, group in _groups(problem).items():
+        if group[0].kind == "parameter":
+            guesses[name] = _mean([values[u.key] for u in group])
+        elif group[0].kind == "initial":
+            guesses |= {u.key: values[u.key] for u in group}
+    return problem.with_unknowns(guess=guesses)
+
+
+def _mean(values: list[float]) -> float:
+    """Return the geometric mean of positive values, the arithmetic one of others."""
+    if len(values) == 1:
+        return values[0]
+    if min(values) > 0:
+        return math.exp(sum(map(math.log, values)) / len(values))
+    return sum(values) / len(values)

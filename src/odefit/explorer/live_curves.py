@@ -1,0 +1,232 @@
+"""Curves, objective and residuals at any values of the unknowns, by a forward map kept warm."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from odefit.problem.arrays import Array
+from odefit.problem.condition import Condition
+from odefit.problem.problem import Problem
+from odefit.reporting.curves import fine_times, read_off, spreads_over_decades
+from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.engine_choice import UNDECIDED
+from odefit.simulation.nodes import Nodes
+from odefit.simulation.observation import algebraic_variables
+from odefit.simulation.trajectory import Trajectory
+
+
+@dataclass(frozen=True, eq=False)
+class ExperimentCurves:
+    """The model in one experiment, as smooth lines.
+
+    Attributes
+    ----------
+    times
+        Times of the lines, shape (m,); the last one may be infinite.
+    observables, states
+        Values by name, shape (m,) each; the states include the algebraic variables.
+    """
+
+    times: Array
+    observables: Mapping[str, Array]
+    states: Mapping[str, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesFit:
+    """The residuals of one observable in one experiment.
+
+    Attributes
+    ----------
+    predicted
+        The model at the measurements, shape (n,).
+    residuals
+        Residuals of the noise model, measured minus modelled, shape (n,).
+    sds
+        Standard deviations of the measurements on the scale of the noise model, shape (n,).
+    """
+
+    predicted: Array
+    residuals: Array
+    sds: Array
+
+
+@dataclass(frozen=True, eq=False)
+class LiveCurves:
+    """What is drawn of the model at one vector of unknowns.
+
+    Attributes
+    ----------
+    experiments
+        Curves by the names of the experiments that were asked for.
+    objective
+        The weighted sum of squared residuals; None where it was not asked for.
+    log_likelihood
+        The log-likelihood where the noise is given or estimated; else None.
+    residuals
+        Residuals by experiment and observable; empty where they were not asked for.
+    """
+
+    experiments: Mapping[str, ExperimentCurves]
+    objective: float | None
+    log_likelihood: float | None
+    residuals: Mapping[tuple[str, str], SeriesFit]
+
+
+class LiveModel:
+    """The forward map of a problem, for values that change often.
+
+    Everything is compiled once. A choice of an engine goes from one evaluation to the next, as in a
+    search: a model that has turned out to be stiff is integrated as such at once. It is no matter
+    of threads: use it from one at a time.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    nodes
+        Nodes at which trajectories begin anew, of an answer that has them.
+    forward
+        The forward map, where the usual one does not serve.
+    """
+
+    def __init__(
+        self, problem: Problem, nodes: Nodes | None = None, forward: ForwardMap | None = None
+    ) -> None:
+        self.problem = problem
+        self.forward = forward or ForwardMap(problem, nodes=nodes)
+        self._choices = dict.fromkeys((c.name for c in problem.conditions), UNDECIDED)
+        self._choice = UNDECIDED
+        self._grids: dict[str, Array] = {}
+
+    def grid(self, condition: Condition) -> Array:
+        """Return the times of the smooth lines of a condition, its data times among them."""
+        if condition.name not in self._grids:
+            fine = fine_times(condition, spreads_over_decades(condition.times))
+            self._grids[condition.name] = np.union1d(fine, condition.times)
+        return self._grids[condition.name]
+
+    def curves(
+        self, vector: Array, experiments: Collection[str], objective: bool
+    ) -> LiveCurves | Failure:
+        """Return the curves of some experiments, and how well all data are fitted.
+
+        Parameters
+        ----------
+        vector
+            Unknowns, shape (n,).
+        experiments
+            Names of the experiments whose curves are wanted.
+        objective
+            Whether objective and residuals are wanted, which need all experiments.
+
+        Returns
+        -------
+        The curves, or why an integration failed.
+        """
+        drawn: dict[str, ExperimentCurves] = {}
+        at_data: dict[str, Trajectory] = {}
+        for condition in self.problem.conditions:
+            if condition.name not in experiments:
+                continue
+            found = self._integrated(condition, vector)
+            if isinstance(found, Failure):
+                return found
+            drawn[condition.name] = self._lines(condition, vector, found)
+            at_data[condition.name] = _part(found, condition.times)
+        if not objective:
+            return LiveCurves(drawn, None, None, {})
+        if len(at_data) == len(self.problem.conditions):
+            trajectories = list(at_data.values())
+        else:
+            together = self.forward.trajectories(vector, self._choice, sensitivities=False)
+            if isinstance(together, Failure):
+                self._choice = together.choice
+                return together
+            trajectories = together
+            self._choice = trajectories[-1].choice
+        evaluation = self.forward.evaluate_along(vector, trajectories, derivatives=False)
+        if isinstance(evaluation, Failure):
+            return evaluation
+        residuals = self._residuals(vector, trajectories)
+        if isinstance(residuals, Failure):
+            return residuals
+        return LiveCurves(drawn, evaluation.objective, evaluation.log_likelihood, residuals)
+
+    def _integrated(self, condition: Condition, vector: Array) -> Trajectory | Failure:
+        found = self.forward.trajectory(
+            vector,
+            condition.name,
+            self.grid(condition),
+            sensitivities=False,
+            choice=self._choices[condition.name],
+        )
+        self._choices[condition.name] = found.choice
+        return found
+
+    def _lines(
+        self, condition: Condition, vector: Array, trajectory: Trajectory
+    ) -> ExperimentCurves:
+        field = self.forward.field
+        predicted = self.forward.predictions(condition, vector, trajectory)
+        states = {name: trajectory.states[:, i] for i, name in enumerate(field.states)}
+        with np.errstate(all="ignore"):
+            states |= algebraic_variables(field, condition, vector, trajectory)
+        observables = {
+            n: _sums_as_lines(trajectory.times, np.asarray(d.value, dtype=float), condition, n)
+            for n, d in predicted.items()
+        }
+        return ExperimentCurves(trajectory.times, observables, states)
+
+    def _residuals(
+        self, vector: Array, trajectories: list[Trajectory]
+    ) -> dict[tuple[str, str], SeriesFit] | Failure:
+        found: dict[tuple[str, str], SeriesFit] = {}
+        blocks = self.forward.series_residuals(vector, trajectories)
+        for condition in self.problem.conditions:
+            for name, series in condition.series.items():
+                block = next(blocks)
+                if isinstance(block, Failure):
+                    return block
+                count = len(series.values)
+                found[condition.name, name] = SeriesFit(
+                    np.asarray(block.predicted, dtype=float),
+                    -block.residuals.array(count),
+                    block.sd.array(count),
+                )
+        return found
+
+
+def _sums_as_lines(times: Array, values: Array, condition: Condition, name: str) -> Array:
+    """Return the values of an observable, those of a sum from one of its ends to the next.
+
+    A sum that is set back to zero where it is measured would be drawn as the teeth of a saw.
+    """
+    series = condition.series.get(name)
+    if series is None or values.shape != times.shape:
+        return values
+    shown = read_off(times, values, condition, series)
+    if shown.all() or not shown.any():
+        return values
+    kept = np.flatnonzero(shown)
+    finite = np.where(np.isinf(times), times[np.isfinite(times)].max(initial=0.0), times)
+    lines = np.interp(finite, finite[kept], values[kept])
+    lines[: kept[0]] = np.nan  # nothing was counted before
+    return lines
+
+
+def _part(trajectory: Trajectory, times: Array) -> Trajectory:
+    """Return a trajectory at some of its times."""
+    rows = np.searchsorted(trajectory.times, times)
+    return replace(
+        trajectory,
+        times=trajectory.times[rows],
+        states=trajectory.states[rows],
+        algebraic=trajectory.algebraic[rows],
+        sensitivities=trajectory.sensitivities[rows],
+        algebraic_sensitivities=trajectory.algebraic_sensitivities[rows],
+        switched={n: (v[rows], s[rows]) for n, (v, s) in trajectory.switched.items()},
+    )

@@ -1,0 +1,227 @@
+"""What the page is told, as JSON: the problem with its data and sliders, curves, fits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from odefit.explorer.fit_job import Report
+from odefit.explorer.live_curves import LiveCurves, LiveModel
+from odefit.explorer.phase_plane import PhasePlane
+from odefit.explorer.sensitivity_curves import SensitivityCurves
+from odefit.explorer.sliders import Slider
+from odefit.problem.arrays import Array
+from odefit.problem.condition import Condition
+from odefit.problem.noise import Noise
+from odefit.problem.problem import Problem
+from odefit.reporting.curves import ends, place_of_infinity, placed, spreads_over_decades
+from odefit.result_data import ResultData
+from odefit.simulation import Failure
+
+Json = dict[str, Any]
+"""An object of JSON."""
+
+
+def number(value: float) -> float | None:
+    """Return a number of JSON, which has no infinite ones: None stands for these and for NaN."""
+    return float(value) if math.isfinite(value) else None
+
+
+def numbers(values: Iterable[float]) -> list[float | None]:
+    """Return a list of numbers of JSON, see :func:`number`."""
+    found = np.array(values if isinstance(values, np.ndarray) else list(values), dtype=float)
+    listed: list[float | None] = found.tolist()
+    if not np.isfinite(found).all():
+        listed = [None if v is None or not math.isfinite(v) else v for v in listed]
+    return listed
+
+
+def problem_data(problem: Problem, sliders: Iterable[Slider], model: LiveModel) -> Json:
+    """Return the description of a problem: sliders, experiments, measurements, names."""
+    return {
+        "name": problem.name,
+        "description": problem.description,
+        "time_unit": problem.time_unit,
+        "unknowns": [_slider(s) for s in sliders],
+        "experiments": [_experiment(problem, c, model) for c in problem.conditions],
+        "observables": list(problem.model.observables),
+        "states": [*problem.model.states, *problem.model.algebraic],
+    }
+
+
+def _slider(slider: Slider) -> Json:
+    found = vars(slider).copy()
+    for name in ("low", "high", "lower", "upper"):
+        found[name] = number(found[name])
+    return found
+
+
+def _experiment(problem: Problem, condition: Condition, model: LiveModel) -> Json:
+    log_time, infinity = _axis(condition, model)
+    series = {}
+    for name, given in condition.series.items():
+        noise = problem.noise.get(name, Noise())
+        series[name] = {
+            "times": numbers(placed(condition.times[given.rows], infinity)),
+            "values": numbers(given.values),
+            "censored": None if given.censored is None else given.censored.tolist(),
+            "log": noise.transform is not None,
+        }
+    return {
+        "name": condition.name,
+        "t0": number(condition.t0),
+        "log_time": log_time,
+        "infinity": infinity,
+        "events": sorted({float(time) for time, _ in condition.events}),
+        "series": series,
+    }
+
+
+def _axis(condition: Condition, model: LiveModel) -> tuple[bool, float | None]:
+    log_time = spreads_over_decades(condition.times)
+    return log_time, place_of_infinity(model.grid(condition), log_time)
+
+
+def result_data(result: ResultData, label: str) -> Json:
+    """Return the best solution of a result by key, with what it is called."""
+    best = result.best
+    return {
+        "label": label,
+        "values": {
+            k: number(v) for k, v in zip(result.problem.keys, best.vector.tolist(), strict=True)
+        },
+        "objective": number(best.objective),
+        "log_likelihood": None if best.log_likelihood is None else number(best.log_likelihood),
+        "status": result.status.value,
+        "message": result.message,
+    }
+
+
+def failure_data(failure: Failure) -> Json:
+    """Return a failed integration as a sentence."""
+    return {
+        "failure": f'The integration of experiment "{failure.experiment}" fails at '
+        f"t = {failure.time:.4g}: {failure.reason}."
+    }
+
+
+PARTS = ("observables", "states")
+"""The parts of the curves of an experiment."""
+
+
+def curves_data(
+    problem: Problem, model: LiveModel, found: LiveCurves, parts: Collection[str] = PARTS
+) -> Json:
+    """Return curves by experiment, and where they were asked for, objective and residuals.
+
+    Parameters
+    ----------
+    problem, model
+        The problem and its forward map.
+    found
+        What is told.
+    parts
+        Which of :data:`PARTS` are wanted: numbers that are not drawn would only take time.
+    """
+    experiments = {}
+    for name, lines in found.experiments.items():
+        _, infinity = _axis(problem.condition(name), model)
+        experiments[name] = {
+            "times": numbers(placed(lines.times, infinity)),
+            **{p: {n: numbers(v) for n, v in getattr(lines, p).items()} for p in parts},
+        }
+    answer: Json = {"experiments": experiments}
+    if found.objective is not None:
+        answer["objective"] = number(found.objective)
+        answer["log_likelihood"] = (
+            None if found.log_likelihood is None else number(found.log_likelihood)
+        )
+        answer["fits"] = _fits(problem, found)
+    return answer
+
+
+def _fits(problem: Problem, found: LiveCurves) -> Json:
+    """Return residuals and the ends of error bars, by experiment and observable."""
+    fits: dict[str, Json] = {}
+    for condition in problem.conditions:
+        fits[condition.name] = {}
+        for name, series in condition.series.items():
+            fit = found.residuals[condition.name, name]
+            noise = problem.noise.get(name, Noise())
+            known = series.sds is not None or noise.known
+            low, high = _bars(series.values, fit.sds, noise) if known else (None, None)
+            fits[condition.name][name] = {
+                "residuals": numbers(fit.residuals),
+                "predicted": numbers(fit.predicted),
+                "low": low,
+                "high": high,
+            }
+    return fits
+
+
+def _bars(values: Array, sds: Array, noise: Noise) -> tuple[list[float | None], ...]:
+    with np.errstate(all="ignore"):
+        low, high = ends(values, sds, noise.transform)
+    return numbers(low), numbers(high)
+
+
+def sensitivities_data(
+    problem: Problem, model: LiveModel, name: str, found: SensitivityCurves
+) -> Json:
+    """Return the sensitivities of an experiment by observable and key, and their magnitudes."""
+    _, infinity = _axis(problem.condition(name), model)
+    return {
+        "times": numbers(placed(found.times, infinity)),
+        "curves": {o: {k: numbers(v) for k, v in c.items()} for o, c in found.curves.items()},
+        "magnitudes": {k: number(v) for k, v in found.magnitudes.items()},
+    }
+
+
+def plane_data(plane: PhasePlane) -> Json:
+    """Return a vector field on a grid, row by row."""
+    return {
+        "x": numbers(plane.x),
+        "y": numbers(plane.y),
+        "dx": [numbers(row) for row in plane.dx],
+        "dy": [numbers(row) for row in plane.dy],
+    }
+
+
+def report_data(report: Report, held: Mapping[str, float]) -> Json:
+    """Return how a fit stands; at its end, with the values that it has found.
+
+    Parameters
+    ----------
+    report
+        The state of the fit.
+    held
+        Values of the unknowns that were not fitted.
+    """
+    answer: Json = {
+        "number": report.number,
+        "state": report.state,
+        "seconds": round(report.seconds, 1),
+        "error": report.error,
+        "progress": None,
+        "result": None,
+    }
+    progress = report.progress
+    if progress is not None:
+        answer["progress"] = {
+            "done": progress.done,
+            "unit": progress.unit,
+            "message": progress.message,
+            "best": number(progress.best),
+            "measure": progress.measure,
+        }
+    result = report.result
+    if result is not None and result.solutions:
+        found = result_data(result, f"fit {report.number}")
+        found["values"] |= dict(held)
+        answer["result"] = found
+    elif result is not None:
+        answer |= {"state": "failed", "error": f"No solution was found: {result.message}"}
+    return answer

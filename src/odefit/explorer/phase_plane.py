@@ -1,0 +1,86 @@
+"""The vector field and the nullclines of a model of two states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.problem.algebras import NUMPY
+from odefit.problem.arrays import Array
+from odefit.problem.binding import bound_value
+from odefit.problem.condition import Condition
+from odefit.problem.expressions import TIME
+from odefit.problem.vector_field import VectorField
+
+POINTS = 48
+"""Points of the grid along each axis, on which the nullclines are found."""
+
+
+@dataclass(frozen=True, eq=False)
+class PhasePlane:
+    """The right-hand sides of two states on a grid.
+
+    Attributes
+    ----------
+    x, y
+        Values of the two states along the axes, shape (k,) each.
+    dx, dy
+        The right-hand sides of the two states, shape (k, k), the rows along `y`. Where one of them
+        is zero, there is a nullcline.
+    """
+
+    x: Array
+    y: Array
+    dx: Array
+    dy: Array
+
+
+def why_no_field(field: VectorField, condition: Condition) -> str:
+    """Return why there is no vector field in the plane of two states; empty if there is one."""
+    if len(field.states) != 2 or field.model.algebraic:
+        count = len(field.states) + len(field.model.algebraic)
+        return (
+            f"The model has {count} states and algebraic variables, and a vector field in the "
+            "plane needs two states alone: the trajectory is projected on this plane."
+        )
+    if any(TIME in e.names or e.names & set(condition.inputs) for e in field.model.ode.values()):
+        return "The equations depend on the time, so that the vector field changes along the way."
+    if any(name not in field.states for assign in condition.assignments for name in assign):
+        return "Events change constants of the equations, so that the vector field changes."
+    return ""
+
+
+def phase_plane(
+    field: VectorField,
+    condition: Condition,
+    vector: Array,
+    names: tuple[str, str],
+    box: tuple[float, float, float, float],
+) -> PhasePlane:
+    """Return the vector field of a model of two states on a grid.
+
+    Parameters
+    ----------
+    field
+        The equations, with two states.
+    condition
+        The experiment, for its constants.
+    vector
+        Unknowns, shape (n,).
+    names
+        The states along the first and the second axis.
+    box
+        The ends of the first axis, then those of the second.
+    """
+    x, y = np.linspace(box[0], box[1], POINTS), np.linspace(box[2], box[3], POINTS)
+    X, Y = np.meshgrid(x, y)
+    values: dict[str, Array | float] = {
+        name: bound_value(condition.scalars[name], condition.scalars, list(vector), NUMPY)
+        for name in field.scalars
+    }
+    values |= {names[0]: X, names[1]: Y}
+    with np.errstate(all="ignore"):
+        rates = dict(zip(field.states, field.rhs(values, NUMPY), strict=True))
+    dx, dy = (np.array(np.broadcast_to(rates[n], X.shape), dtype=float) for n in names)
+    return PhasePlane(x, y, dx, dy)

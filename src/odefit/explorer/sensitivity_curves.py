@@ -1,0 +1,78 @@
+"""How the observables change with each unknown, along the time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.explorer.live_curves import LiveModel
+from odefit.problem.arrays import Array
+from odefit.simulation import Failure
+
+
+@dataclass(frozen=True, eq=False)
+class SensitivityCurves:
+    """Derivatives of the observables of one experiment by the logarithms of the unknowns.
+
+    Attributes
+    ----------
+    times
+        Times, shape (m,).
+    curves
+        By observable and key of an unknown: ``dy / d log p = p dy / dp``, shape (m,), in the unit
+        of the observable. Unknowns on which an observable does not depend are absent.
+    magnitudes
+        By key: the root mean square of these over time and over the observables, each in units of
+        the largest absolute value of its observable.
+    """
+
+    times: Array
+    curves: Mapping[str, Mapping[str, Array]]
+    magnitudes: Mapping[str, float]
+
+
+def sensitivity_curves(
+    model: LiveModel, vector: Array, experiment: str
+) -> SensitivityCurves | Failure:
+    """Return the sensitivities of all observables of an experiment.
+
+    Parameters
+    ----------
+    model
+        The forward map.
+    vector
+        Unknowns, shape (n,).
+    experiment
+        The name of the experiment.
+
+    Returns
+    -------
+    The sensitivities, or why the integration failed.
+
+    Raises
+    ------
+    odefit.InputError
+        There is no experiment of that name.
+    """
+    problem = model.problem
+    condition = problem.condition(experiment)
+    found = model.forward.trajectory(vector, experiment, model.grid(condition))
+    if isinstance(found, Failure):
+        return found
+    predicted = model.forward.predictions(condition, vector, found)
+    curves: dict[str, dict[str, Array]] = {}
+    squares = np.zeros(len(problem.unknowns))
+    for name, dual in predicted.items():
+        size = float(np.nanmax(np.abs(dual.value), initial=0.0)) or 1.0
+        curves[name] = {}
+        for number, partial in dual.partials.items():
+            curve = vector[number] * np.broadcast_to(partial, found.times.shape)
+            if np.any(curve):
+                curves[name][problem.keys[number]] = np.asarray(curve, dtype=float)
+                squares[number] += float(np.nanmean((curve / size) ** 2))
+    sizes = np.sqrt(squares / max(len(predicted), 1))
+    return SensitivityCurves(
+        found.times, curves, dict(zip(problem.keys, map(float, sizes), strict=True))
+    )

@@ -1,0 +1,277 @@
+"""What the page can ask for: one problem, one set of values, one fit at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odefit.explorer.fit_job import FitJob
+from odefit.explorer.guess_writing import Proposal, carry_out, propose, with_guesses
+from odefit.explorer.live_curves import LiveModel
+from odefit.explorer.page_data import (
+    PARTS,
+    Json,
+    curves_data,
+    failure_data,
+    numbers,
+    plane_data,
+    problem_data,
+    report_data,
+    result_data,
+    sensitivities_data,
+)
+from odefit.explorer.phase_plane import phase_plane, why_no_field
+from odefit.explorer.sensitivity_curves import sensitivity_curves
+from odefit.explorer.sliders import first_values, misplaced, sliders
+from odefit.formats.saving import save
+from odefit.methods.registry import METHODS
+from odefit.problem.arrays import Array
+from odefit.problem.errors import InputError
+from odefit.problem.problem import Problem
+from odefit.result import Result
+from odefit.simulation import Failure
+from odefit.simulation.other_integrations import able_to_integrate
+
+
+class Session:
+    """Everything that a page shows of a problem.
+
+    It may be used from several threads: what integrates, integrates one at a time.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    result
+        A result to compare with; its problem may be another one.
+    file
+        The problem file to which guesses can be written; None if there is none.
+    folder
+        The folder in which copies are made.
+
+    Attributes
+    ----------
+    values
+        The values of the unknowns on the page, by key.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        result: Result | None = None,
+        file: Path | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        if not problem.unknowns:
+            raise InputError("there is nothing to explore: the problem has no unknowns")
+        self.problem = problem
+        self.result = result if result is not None and result.solutions else None
+        self.file = file
+        self._folder = folder or Path()
+        self._guesses = first_values(problem)
+        start = self._guesses if self.result is None else self._of_result(self.result)
+        self._sliders = sliders(problem, start)
+        self.values = dict(zip(problem.keys, start.tolist(), strict=True))
+        self._lock = threading.Lock()
+        self._model = LiveModel(problem)
+        self._result_model: LiveModel | None = None
+        self._job = FitJob()
+        self._held: dict[str, float] = {}
+        self._proposal: Proposal | None = None
+
+    def _of_result(self, result: Result) -> Array:
+        """Return the values of a result, and guesses of unknowns that it does not have."""
+        best = result.best
+        known = {**best.initial, **best.parameters}
+        known |= dict(zip(result.problem.keys, best.vector.tolist(), strict=True))
+        guesses = zip(self.problem.keys, self._guesses, strict=True)
+        found = np.array([known.get(key, guess) for key, guess in guesses], dtype=float)
+        return np.asarray(np.clip(found, self.problem.lower, self.problem.upper))
+
+    def description(self) -> Json:
+        """Return what the page needs before it can draw anything."""
+        answer = problem_data(self.problem, self._sliders, self._model)
+        answer["values"] = numbers(self.values.values())
+        answer["guesses"] = numbers(self._guesses)
+        answer["result"] = None
+        if self.result is not None:
+            answer["result"] = result_data(self.result, "saved result")
+            answer["result"]["vector"] = numbers(self._of_result(self.result))
+        answer["file"] = None if self.file is None else self.file.name
+        answer["folder"] = str(self._folder.resolve())
+        answer["methods"] = list(METHODS)
+        condition = self.problem.conditions[0]
+        answer["no_field"] = why_no_field(self._model.forward.field, condition)
+        return answer
+
+    def warm(self) -> None:
+        """Compile the model, so that the first question is answered soon."""
+        vector = np.array(list(self.values.values()))
+        with self._lock:
+            self._model.curves(vector, [c.name for c in self.problem.conditions], True)
+
+    def curves(self, request: Mapping[str, Any]) -> Json:
+        """Return curves at the values of the request, or a sentence why there are none."""
+        names = self._experiments(request.get("experiments", []))
+        wanted = bool(request.get("objective", True))
+        parts = [part for part in PARTS if part in request.get("parts", PARTS)]
+        if request.get("of") == "result":
+            return self._result_curves(names)
+        vector = self._vector(request)
+        with self._lock:
+            found = self._model.curves(vector, names, wanted)
+        if request.get("live", True):
+            self.values = dict(zip(self.problem.keys, vector.tolist(), strict=True))
+        if isinstance(found, Failure):
+            return failure_data(found)
+        return curves_data(self.problem, self._model, found, parts)
+
+    def _result_curves(self, names: Sequence[str]) -> Json:
+        """Return the curves of the saved result, in experiments of the same names."""
+        if self.result is None:
+            raise InputError("there is no saved result to compare with")
+        problem, best = self.result.problem, self.result.best
+        with self._lock:
+            if self._result_model is None:
+                forward = able_to_integrate(problem, best.vector, best.nodes)
+                self._result_model = LiveModel(problem, forward=forward)
+            common = [c.name for c in problem.conditions if c.name in names]
+            found = self._result_model.curves(best.vector, common, False)
+        if isinstance(found, Failure):
+            return failure_data(found)
+        return curves_data(problem, self._result_model, found)
+
+    def sensitivities(self, request: Mapping[str, Any]) -> Json:
+        """Return the sensitivities of one experiment."""
+        name = self._experiments([request.get("experiment")])[0]
+        vector = self._vector(request)
+        with self._lock:
+            found = sensitivity_curves(self._model, vector, name)
+        if isinstance(found, Failure):
+            return failure_data(found)
+        return sensitivities_data(self.problem, self._model, name, found)
+
+    def plane(self, request: Mapping[str, Any]) -> Json:
+        """Return the vector field of two states over a rectangle, or why there is none."""
+        condition = self.problem.condition(self._experiments([request.get("experiment")])[0])
+        field = self._model.forward.field
+        names = (str(request.get("x")), str(request.get("y")))
+        if sorted(names) != sorted(field.states):
+            return {"none": "The vector field is drawn over the two states of a model."}
+        reason = why_no_field(field, condition)
+        if reason:
+            return {"none": reason}
+        box = [_finite(v, "the box") for v in _list(request.get("box"), 4, "the box")]
+        vector = self._vector(request)
+        found = phase_plane(field, condition, vector, names, (box[0], box[1], box[2], box[3]))
+        return plane_data(found)
+
+    def start_fit(self, request: Mapping[str, Any]) -> Json:
+        """Begin a fit from the values of the request, some of which may be held."""
+        vector = self._vector(request)
+        values = dict(zip(self.problem.keys, vector.tolist(), strict=True))
+        frozen = [str(key) for key in _list(request.get("frozen", []), None, "frozen")]
+        for key in frozen:
+            if key not in values:
+                raise InputError(f"frozen: unknown name {key!r}")
+        if len(set(frozen)) == len(values):
+            raise InputError("all unknowns are held, so that there is nothing to fit")
+        method = request.get("method") or None
+        if method is not None and method not in METHODS:
+            raise InputError(f"unknown method {method!r}")
+        limit = request.get("time_limit")
+        if limit is not None:
+            limit = _finite(limit, "the time limit")
+            if limit <= 0:
+                raise InputError("the time limit has to be positive")
+        held = {key: values[key] for key in frozen}
+        problem = self.problem.with_unknowns(fix=held)
+        self._job.start(problem, {key: values[key] for key in problem.keys}, method, limit)
+        self._held = held
+        return self.fit_report()
+
+    def stop_fit(self) -> Json:
+        """Let the fit end with the best so far."""
+        self._job.stop()
+        return self.fit_report()
+
+    def fit_report(self) -> Json:
+        """Return how the fit stands."""
+        return report_data(self._job.report(), self._held)
+
+    @property
+    def last_fit(self) -> Result | None:
+        """The result of the last fit that was made from the page."""
+        return self._job.report().result
+
+    def propose_guesses(self, request: Mapping[str, Any]) -> Json:
+        """Return what would change in the problem file."""
+        if self.file is None:
+            raise InputError("there is no problem file to write to; save a copy instead")
+        vector = self._vector(request)
+        values = dict(zip(self.problem.keys, vector.tolist(), strict=True))
+        self._proposal = propose(self.file, self.problem, values)
+        return {
+            "difference": self._proposal.difference,
+            "remarks": list(self._proposal.remarks),
+            "digest": self._proposal.digest,
+        }
+
+    def write_guesses(self, request: Mapping[str, Any]) -> Json:
+        """Write to the problem file what was shown last."""
+        proposal = self._proposal
+        if proposal is None or request.get("digest") != proposal.digest:
+            raise InputError("ask for the difference first")
+        carry_out(proposal)
+        self._proposal = None
+        return {"written": proposal.path.name}
+
+    def save_copy(self, request: Mapping[str, Any]) -> Json:
+        """Write the problem with the values as guesses to a new file in the folder."""
+        name = str(request.get("name", ""))
+        if Path(name).name != name or not name.endswith(".toml") or name.startswith("."):
+            raise InputError("expected the name of a file such as copy.toml, without a folder")
+        target = self._folder / name
+        if target.exists():
+            raise InputError(f"{name} exists already; choose another name")
+        vector = self._vector(request)
+        values = dict(zip(self.problem.keys, vector.tolist(), strict=True))
+        return {"written": str(save(with_guesses(self.problem, values), target))}
+
+    def close(self) -> None:
+        """End what still runs."""
+        self._job.close()
+
+    def _experiments(self, names: Any) -> list[str]:
+        known = {c.name for c in self.problem.conditions}
+        for name in _list(names, None, "experiments"):
+            if name not in known:
+                raise InputError(f"unknown experiment {name!r}")
+        return list(names)
+
+    def _vector(self, request: Mapping[str, Any]) -> Array:
+        given = _list(request.get("values"), len(self.problem.unknowns), "values")
+        vector = np.array(
+            [_finite(v, k) for v, k in zip(given, self.problem.keys, strict=True)], dtype=float
+        )
+        wrong = misplaced(self._sliders, vector)
+        if wrong:
+            raise InputError(wrong)
+        return vector
+
+
+def _list(value: Any, count: int | None, what: str) -> list[Any]:
+    if not isinstance(value, list) or (count is not None and len(value) != count):
+        size = "" if count is None else f" of {count}"
+        raise InputError(f"{what}: expected a list{size}")
+    return value
+
+
+def _finite(value: Any, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+        raise InputError(f"{what}: expected a number, got {value!r}")
+    return float(value)

@@ -1,0 +1,112 @@
+"""The slider of each unknown: its range, its scale and its first value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.methods.starts import guess
+from odefit.problem.arrays import Array
+from odefit.problem.parameters import Unknown
+from odefit.problem.problem import Problem
+from odefit.problem.start_ranges import Range, ranges
+
+
+@dataclass(frozen=True)
+class Slider:
+    """The slider of one unknown, in natural units.
+
+    Attributes
+    ----------
+    key
+        The key of the unknown.
+    kind
+        ``"parameter"``, ``"initial"`` or ``"noise"``.
+    name, experiment
+        Its name, and the experiment that it belongs to, if each has its own.
+    unit
+        Its unit; empty if none is given.
+    low, high
+        The ends of the slider.
+    lower, upper
+        The bounds of the problem; infinite where there are none.
+    logarithmic
+        Whether equal steps of the slider are equal factors.
+    """
+
+    key: str
+    kind: str
+    name: str
+    experiment: str | None
+    unit: str
+    low: float
+    high: float
+    lower: float
+    upper: float
+    logarithmic: bool
+
+
+def sliders(problem: Problem, values: Array) -> list[Slider]:
+    """Return the slider of every unknown, such that `values` lie on it.
+
+    A slider reaches from bound to bound. Where a bound is missing, or zero on a logarithmic scale,
+    the range of start values takes its place (:func:`odefit.problem.start_ranges.ranges`), and a
+    decade around the first value. The scale is logarithmic where the problem says so, and where
+    start values are sampled by order of magnitude.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    values
+        First values of the unknowns, shape (n,).
+    """
+    return [
+        _slider(unknown, span, float(value))
+        for unknown, span, value in zip(problem.unknowns, ranges(problem), values, strict=True)
+    ]
+
+
+def _slider(unknown: Unknown, span: Range, value: float) -> Slider:
+    p = unknown.parameter
+    wanted = p.scale == "log10" or (span.logarithmic and span.low > 0)
+    logarithmic = wanted and value > 0 and p.upper > 0
+    if logarithmic:
+        low = p.lower if p.lower > 0 else min(span.low, 0.1 * value)
+        high = p.upper if math.isfinite(p.upper) else max(span.high, 10 * value)
+    else:
+        width = max(span.high - span.low, abs(value)) or 1.0
+        low = p.lower if math.isfinite(p.lower) else min(span.low, value - width)
+        high = p.upper if math.isfinite(p.upper) else max(span.high, value + width)
+    return Slider(
+        unknown.key,
+        unknown.kind,
+        unknown.name,
+        unknown.experiment,
+        p.unit or "",
+        low,
+        high,
+        p.lower,
+        p.upper,
+        logarithmic,
+    )
+
+
+def first_values(problem: Problem) -> Array:
+    """Return the guesses, and the middles of the ranges of start values where there are none."""
+    given = guess(problem)
+    if given is not None:
+        return given
+    return np.array([r.at(np.array(0.5)) for r in ranges(problem)], dtype=float).reshape(-1)
+
+
+def misplaced(found: Sequence[Slider], values: Array) -> list[str]:
+    """Return a sentence for every value that is outside the bounds of its unknown."""
+    return [
+        f"{s.key} = {value:g} is outside its bounds [{s.lower:g}, {s.upper:g}]"
+        for s, value in zip(found, values, strict=True)
+        if not s.lower <= value <= s.upper
+    ]

@@ -1,0 +1,128 @@
+// The curves over the data, the states, and the residuals: one figure each.
+
+import { Chart, redrawnWith } from "./charts.js";
+
+/** The label of the axis of time. */
+export function timeLabel(problem) {
+  return problem.time_unit ? `time (${problem.time_unit})` : "time t";
+}
+
+/** Return the lines of the snapshots that are shown, for one quantity. */
+function others(state, experiment, part, name) {
+  return state.snapshots
+    .map((snapshot, i) => ({ snapshot, i }))
+    .filter(({ snapshot }) => snapshot.shown && snapshot.curves.get(experiment)?.[part]?.[name])
+    .map(({ snapshot, i }) => ({
+      x: snapshot.curves.get(experiment).times,
+      y: snapshot.curves.get(experiment)[part][name],
+      style: `other other-${i % 5}`,
+    }));
+}
+
+/** A grid of figures, which are kept as long as the same things are shown. */
+class Grid {
+  constructor(element) {
+    this.element = element;
+    this.charts = [];
+    this.key = "";
+    redrawnWith(element, () => this.charts.map(({ chart }) => chart));
+  }
+
+  /** Make figures for a list of {title, ...}, unless they are those that are there. */
+  arrange(wanted, options) {
+    const key = JSON.stringify(wanted.map((w) => [w.experiment, w.name]));
+    if (key === this.key && this.element.isConnected) return;
+    this.key = key;
+    this.charts = wanted.map((w) => ({ ...w, chart: new Chart({ ...options, title: w.title }) }));
+    this.element.replaceChildren(...this.charts.map(({ chart }) => chart.figure));
+    if (!wanted.length) this.element.textContent = "There is nothing to draw here.";
+  }
+}
+
+/** Figures of observables or states. */
+export class CurvesView {
+  constructor(state, part) {
+    this.state = state;
+    this.part = part;
+    this.element = document.createElement("div");
+    this.element.className = "panels";
+    this.grid = new Grid(this.element);
+  }
+
+  /** Return what is drawn: everything measured, or every state. */
+  wanted(experiments) {
+    const several = this.state.problem.experiments.length > 1;
+    return experiments.flatMap((experiment) => {
+      const names = this.part === "states" ? this.state.problem.states : this.names(experiment);
+      return names.map((name) => ({
+        experiment: experiment.name,
+        name,
+        title: several ? `${name} · ${experiment.name}` : name,
+        given: experiment,
+      }));
+    });
+  }
+
+  /** The observables that are measured in an experiment; all of them where none is. */
+  names(experiment) {
+    const measured = Object.keys(experiment.series);
+    return measured.length ? measured : this.state.problem.observables;
+  }
+
+  draw(answer, fits, experiments, logValues) {
+    this.grid.arrange(this.wanted(experiments), { xLabel: timeLabel(this.state.problem) });
+    for (const { chart, experiment, name, given } of this.grid.charts) {
+      const lines = others(this.state, experiment, this.part, name);
+      const curves = answer.experiments?.[experiment];
+      if (curves?.[this.part]?.[name]) {
+        lines.push({ x: curves.times, y: curves[this.part][name], style: "live" });
+      }
+      const points = [];
+      const series = this.part === "observables" && given.series[name];
+      if (series) {
+        const fit = fits?.[experiment]?.[name];
+        const { times: x, values: y, censored } = series;
+        points.push({ x, y, censored, low: fit?.low, high: fit?.high });
+      }
+      chart.show({ lines, points, marks: given.events, logX: given.log_time, logY: logValues });
+    }
+  }
+}
+
+/** Figures of the residuals at the values of now. */
+export class ResidualsView {
+  constructor(state) {
+    this.state = state;
+    this.element = document.createElement("div");
+    this.element.className = "panels";
+    this.grid = new Grid(this.element);
+  }
+
+  draw(_, fits, experiments) {
+    const several = this.state.problem.experiments.length > 1;
+    const wanted = experiments.flatMap((given) =>
+      Object.keys(given.series).map((name) => ({
+        experiment: given.name,
+        name,
+        title: several ? `${name} · ${given.name}` : name,
+        given,
+      })),
+    );
+    this.grid.arrange(wanted, { xLabel: timeLabel(this.state.problem) });
+    for (const { chart, experiment, name, given } of this.grid.charts) {
+      const fit = fits?.[experiment]?.[name];
+      const x = given.series[name].times;
+      const points = fit ? [{ x, y: fit.residuals }] : [];
+      const known = fit?.low ? [-2, 0, 2] : [0];
+      chart.show({
+        lines: [{ x, y: x.map(() => 0), style: "zero" }],
+        points,
+        levels: known,
+        include: known,
+        times: [given.t0],
+        marks: given.events,
+        logX: given.log_time,
+      });
+    }
+  }
+}

@@ -1,0 +1,1 @@
+"""Independent work over executors: batches, what workers keep, workers that die, clusters."""

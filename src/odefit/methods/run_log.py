@@ -1,0 +1,33 @@
+"""The log of what is tried: Python's standard logging, under the name ``odefit``.
+
+Nothing is shown unless somebody asks for it: ``odefit fit --log FILE``, or a handler for
+``logging.getLogger("odefit")``. Workers log nothing; what they return is logged where it arrives.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from odefit.methods.estimate import Start, Status
+from odefit.problem.errors import counted
+
+LOGGER = logging.getLogger("odefit")
+"""The logger of everything."""
+
+LOGGER.addHandler(logging.NullHandler())
+
+
+def log_start(method: str, start: Start) -> None:
+    """Log how a start of a method has ended; one that has failed is a warning."""
+    level = logging.WARNING if start.status is Status.FAILED else logging.INFO
+    LOGGER.log(
+        level,
+        "%s, start %d: %s, objective %.6g, %s, %.3g s: %s",
+        method,
+        start.index,
+        start.status.value,
+        start.objective,
+        counted(start.evaluations, "evaluation"),
+        start.seconds,
+        start.message,
+    )

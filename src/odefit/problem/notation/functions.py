@@ -1,0 +1,203 @@
+"""Functions and named expressions of the user, as postfix forms with holes for their arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from odefit.problem.derived_functions import DerivedFunction
+from odefit.problem.errors import shown
+from odefit.problem.expressions import ExpressionError
+from odefit.problem.grammar import FUNCTIONS, NAME_PATTERN, RESERVED, Instruction, tokens_of
+from odefit.problem.issues import Issues
+from odefit.problem.notation.arrays import number_text
+from odefit.problem.parser import Parser
+from odefit.problem.postfix import TIME
+
+_HEAD = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*\(([^()]*)\)\s*\Z")
+
+FORM = 'write such as "mm(s, vmax, km)" = "vmax*s/(km + s)"'
+
+
+class _Text:
+    """A function or a named expression as it was written."""
+
+    def __init__(self, place: str, arguments: tuple[str, ...], body: str) -> None:
+        self.place = place
+        self.arguments = arguments
+        self.body = body
+
+
+def own_functions(
+    functions: Mapping[str, object],
+    definitions: Mapping[str, object],
+    written_out: Callable[[str, frozenset[str]], str],
+    issues: Issues,
+) -> tuple[dict[str, DerivedFunction], frozenset[str]]:
+    """Return functions and named expressions by name; mistakes go to `issues`.
+
+    They may refer to each other in any order, but not in a circle. The names of those that have a
+    mistake come as well, so that what refers to them is not reported, too.
+
+    Parameters
+    ----------
+    functions
+        Bodies by heads, as in ``{"mm(s, vmax, km)": "vmax*s/(km + s)"}``.
+    definitions
+        Expressions by name.
+    written_out
+        Writes the arrays of an expression out, where some names are taken.
+    """
+    texts: dict[str, _Text] = {}
+    broken: set[str] = set()
+    for head, body in functions.items():
+        place = f"[functions] {head}"
+        signature = _head(head, place, issues)
+        if signature is None:
+            broken.update(re.findall(r"\s*([A-Za-z_]\w*)", head)[:1])
+        else:
+            _add(
+                texts,
+                broken,
+                signature[0],
+                _Text(place, signature[1], ""),
+                body,
+                written_out,
+                issues,
+            )
+    for name, body in definitions.items():
+        place = f"[definitions] {name}"
+        if not NAME_PATTERN.match(str(name)) or name in RESERVED or name == TIME:
+            issues.error(place, f"{shown(str(name))} cannot be a name; choose another")
+            broken.add(str(name))
+        else:
+            _add(texts, broken, str(name), _Text(place, (), ""), body, written_out, issues)
+    found = _resolved(texts, broken, issues)
+    return found, frozenset(broken)
+
+
+def _head(head: str, place: str, issues: Issues) -> tuple[str, tuple[str, ...]] | None:
+    match = _HEAD.match(head)
+    if match is None:
+        issues.error(place, f"expected a name with its arguments; {FORM}")
+        return None
+    name, inside = match[1], match[2]
+    arguments = tuple(a.strip() for a in inside.split(","))
+    if name in FUNCTIONS or name in RESERVED:
+        issues.error(place, f"'{name}' is a function already; choose another name")
+    elif not all(NAME_PATTERN.match(a) and a not in RESERVED for a in arguments):
+        wrong = next(a for a in arguments if not NAME_PATTERN.match(a) or a in RESERVED)
+        if arguments == ("",):
+            issues.error(
+                place, f"the function has no arguments; give its expression in [definitions] {name}"
+            )
+        else:
+            issues.error(place, f"the argument {shown(wrong)} is no name; {FORM}")
+    elif len(set(arguments)) < len(arguments):
+        issues.error(place, "two arguments have the same name; rename one")
+    else:
+        return name, arguments
+    return None
+
+
+def _add(
+    texts: dict[str, _Text],
+    broken: set[str],
+    name: str,
+    made: _Text,
+    body: object,
+    written_out: Callable[[str, frozenset[str]], str],
+    issues: Issues,
+) -> None:
+    if name in texts:
+        issues.error(made.place, f"'{name}' is defined twice; see {texts[name].place}")
+        return
+    body = number_text(body) or body
+    if not isinstance(body, str):
+        issues.expression(made.place, body)
+        if not issues.has_errors(made.place):
+            issues.error(made.place, f"expected an expression in quotes, got {shown(body)}")
+        broken.add(name)
+        return
+    try:
+        made.body = written_out(body, frozenset(made.arguments))
+    except ExpressionError as error:
+        issues.error(made.place, str(error))
+        broken.add(name)
+        return
+    texts[name] = made
+
+
+def _resolved(
+    texts: Mapping[str, _Text], failed: set[str], issues: Issues
+) -> dict[str, DerivedFunction]:
+    found: dict[str, DerivedFunction] = {}
+    path: list[str] = []
+
+    def resolve(name: str) -> None:
+        """Parse the body of `name` after those to which it refers."""
+        text = texts[name]
+        path.append(name)
+        try:
+            tokens = tokens_of(text.body)
+        except ExpressionError as error:
+            issues.error(text.place, str(error))
+            failed.add(name)
+            path.pop()
+            return
+        used = dict.fromkeys(t.text for t in tokens if t.kind == "name")
+        for other in used:
+            if other in text.arguments or other not in {*texts, *failed}:
+                continue
+            if other in path:
+                circle = " -> ".join([*path[path.index(other) :], other])
+                issues.error(
+                    text.place, f"refers to itself ({circle}); write its expression without that"
+                )
+                failed.add(name)
+            elif other not in found and other not in failed:
+                if len(path) > MAX_CHAIN:
+                    issues.error(text.place, f"more than {MAX_CHAIN} refer to each other in a row")
+                    failed.add(other)
+                else:
+                    resolve(other)
+            if other in failed:
+                failed.add(name)
+        if name not in failed:
+            _parse(name, text)
+        path.pop()
+
+    def _parse(name: str, text: _Text) -> None:
+        # Arguments are told from names of the model that definitions in the body bring along.
+        holes = {
+            a: DerivedFunction((), None, (Instruction("name", f"{HOLE}{k}"),))
+            for k, a in enumerate(text.arguments)
+        }
+        visible = {**found, **holes}
+        try:
+            program = Parser(text.body, visible).parse(condition=False)
+        except ExpressionError as error:
+            issues.error(text.place, str(error))
+            failed.add(name)
+            return
+        found[name] = DerivedFunction(text.arguments, None, _with_holes(program))
+
+    for name in texts:
+        if name not in found and name not in failed:
+            resolve(name)
+    return found
+
+
+MAX_CHAIN = 200
+"""So many definitions can refer to each other in a row."""
+
+
+HOLE = "\x00"
+"""The names of arguments begin with this while a function is written out; users' names cannot."""
+
+
+def _with_holes(program: tuple[Instruction, ...]) -> tuple[Instruction | int, ...]:
+    return tuple(
+        int(step.text.removeprefix(HOLE)) if step.text.startswith(HOLE) else step
+        for step in program
+    )

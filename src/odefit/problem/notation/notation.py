@@ -1,0 +1,233 @@
+"""What a model's own notations mean, and expressions and tables written out by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from odefit.problem.derived_functions import DerivedFunction
+from odefit.problem.errors import shown
+from odefit.problem.experiment import Event, Experiment
+from odefit.problem.expressions import ExpressionError
+from odefit.problem.formulas import text_of
+from odefit.problem.grammar import tokens_of
+from odefit.problem.issues import Issues
+from odefit.problem.noise import Noise
+from odefit.problem.notation.arrays import Arrays, whole_numbers
+from odefit.problem.notation.functions import own_functions
+from odefit.problem.parser import Parser
+from odefit.problem.postfix import Expression
+
+NO_INDICES: Mapping[str, int] = {}
+
+
+@dataclass(frozen=True)
+class Notation:
+    """The functions, named expressions and arrays of a model.
+
+    Attributes
+    ----------
+    arrays
+        The arrays, with the elements that are known.
+    own
+        Functions and named expressions of the user.
+    broken
+        Names of those that have a mistake.
+    taken
+        Names of the model, which ``i`` and ``j`` may be among.
+    written
+        What was given that is written out, as it was given: texts by section and key.
+    species
+        States that reactions change.
+    conserved
+        Sums of states that stay what they are, as far as reactions alone tell.
+    """
+
+    arrays: Arrays = field(default_factory=lambda: Arrays({}))
+    own: Mapping[str, DerivedFunction] = field(default_factory=dict)
+    broken: frozenset[str] = frozenset()
+    taken: frozenset[str] = frozenset()
+    written: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    species: frozenset[str] = frozenset()
+    conserved: tuple[Expression, ...] = ()
+
+    def text(
+        self, value: Any, place: str, issues: Issues, indices: Mapping[str, int] = NO_INDICES
+    ) -> Any:
+        """Return an expression written out; what is no text, and what has a mistake, as it is.
+
+        A mistake is added to `issues`, and becomes the number zero, so that it is reported once.
+        """
+        if not isinstance(value, str):
+            return value
+        try:
+            return self.written_out(value, indices)
+        except ExpressionError as error:
+            issues.error(place, str(error))
+            return "0"
+
+    def written_out(self, text: str, indices: Mapping[str, int] = NO_INDICES) -> str:
+        """Return the text of an expression without functions, definitions and arrays.
+
+        Raises
+        ------
+        ExpressionError
+            It cannot be written out; other mistakes in it are left to the parser.
+        """
+        found = self.arrays.written_out(text, indices, self.taken)
+        used = self._own_names(found)
+        if not used:
+            return found
+        if used & self.broken:
+            return "0"
+        parser = Parser(found, self.own)
+        program = parser.parse(condition=None)
+        return text_of(program) if parser.used_own else found
+
+    def _own_names(self, text: str) -> set[str]:
+        if not self.own and not self.broken:
+            return set()
+        try:
+            names = {t.text for t in tokens_of(text) if t.kind == "name"}
+        except ExpressionError:
+            return set()  # the parser says why
+        return names & {*self.own, *self.broken}
+
+    def table(self, table: Any, place: str, issues: Issues) -> Any:
+        """Return a table with the keys of arrays and the values of all written out.
+
+        The value of an array is one for all elements, an expression in ``i`` and ``j``, or a list
+        of as many values.
+
+        Parameters
+        ----------
+        table
+            Values by name; what is no mapping is returned as it is.
+        place
+            Its place in messages.
+        """
+        if not isinstance(table, Mapping):
+            return table
+        found: dict[Any, Any] = {}
+        origin: dict[Any, Any] = {}
+        for key, value in table.items():
+            at = f"{place} {key}"
+            try:
+                elements = self.arrays.elements(key)
+            except ExpressionError as error:
+                issues.error(at, str(error))
+                continue
+            array = bool(elements[0].indices)
+            if array and place == "[parameters]" and _is_bounds(value, len(elements)):
+                value = {"lower": value[0], "upper": value[1]}
+            values = self._values(value, len(elements), array, at, issues)
+            for element, one in zip(elements, values, strict=True):
+                name = element.name if element.indices else key
+                if name in found:
+                    first, second = shown(origin[name]), shown(key)
+                    issues.error(at, f"'{name}' is given twice, by {first} and by {second}")
+                    continue
+                origin[name] = key
+                found[name] = self._value(one, at, issues, element.indices)
+        return found
+
+    @staticmethod
+    def _values(value: Any, count: int, array: bool, place: str, issues: Issues) -> Sequence[Any]:
+        if not array or not isinstance(value, (list, tuple)):
+            return [value] * count
+        if len(value) != count:
+            issues.error(
+                place, f"{len(value)} values for {count} elements; give as many, or one for all"
+            )
+            return [*value, *[0.0] * count][:count]
+        return value
+
+    def _value(self, value: Any, place: str, issues: Issues, indices: Mapping[str, int]) -> Any:
+        if isinstance(value, Noise):
+            changed = {
+                name: self.text(getattr(value, name), f"{place}.{name}", issues, indices)
+                for name in SPREADS
+            }
+            return replace(value, **changed)
+        if isinstance(value, Mapping):
+            return {
+                k: self.text(v, f"{place}.{k}", issues, indices) if k in SPREADS else v
+                for k, v in value.items()
+            }
+        return self.text(value, place, issues, indices)
+
+    def experiment(self, experiment: Experiment, place: str, issues: Issues) -> Experiment:
+        """Return an experiment with its tables and its events written out."""
+        return replace(
+            experiment,
+            initial=self.table(experiment.initial, f"{place} initial", issues),
+            constants=self.table(experiment.constants, f"{place} constants", issues),
+            events=tuple(
+                self._event(event, f"{place} event {i}", issues)
+                for i, event in enumerate(experiment.events, 1)
+            ),
+        )
+
+    def _event(self, event: Event, place: str, issues: Issues) -> Event:
+        times = event.times
+        if isinstance(times, (list, tuple)):
+            times = tuple(self.text(t, f"{place} time", issues) for t in times)
+        before = len(issues.errors)
+        when = self.text(event.when, f"{place} when", issues)
+        return replace(
+            event,
+            times=times,
+            assign=self.table(event.assign, f"{place} assign", issues),
+            when=when if len(issues.errors) == before else "false",
+        )
+
+
+def _is_bounds(value: Any, count: int) -> bool:
+    """Return whether two numbers cannot be the values of so many elements, but are bounds."""
+    pair = isinstance(value, (list, tuple)) and len(value) == 2 != count
+    return pair and all(v is None or isinstance(v, (int, float)) for v in value)
+
+
+SPREADS = ("sd", "dispersion")
+"""Fields of a noise that may be expressions."""
+
+
+def notation_of(
+    functions: Mapping[str, object],
+    definitions: Mapping[str, object],
+    sections: Sequence[Mapping[str, object]],
+    constants: Mapping[str, object],
+    arrays: Iterable[str],
+    issues: Issues,
+) -> Notation:
+    """Return the notation of a model; mistakes go to `issues`.
+
+    Parameters
+    ----------
+    functions, definitions
+        Functions and named expressions of the user, see
+        :func:`odefit.problem.notation.functions.own_functions`.
+    sections
+        The tables whose keys declare arrays.
+    constants
+        The constants of the model: whole numbers among them can be used in indices.
+    arrays
+        Keys of further arrays, of parameters.
+    """
+    known = Arrays(whole_numbers(constants))
+    taken = frozenset(str(key) for table in (*sections, arrays) for key in table)
+    for key in (*taken, *definitions):
+        known.declare(key)
+    bare = Notation(known, taken=taken | {str(key) for key in definitions})
+    own, broken = own_functions(
+        functions,
+        bare.table(definitions, "[definitions]", issues),
+        lambda text, names: known.written_out(text, NO_INDICES, names),
+        issues,
+    )
+    for name, function in own.items():
+        if name in taken:
+            where = "[functions]" if function.arguments else "[definitions]"
+            issues.error(f"{where} {name}", f"'{name}' is another quantity, too; rename one")
+    return Notation(known, own, broken, taken)

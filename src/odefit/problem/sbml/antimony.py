@@ -1,0 +1,142 @@
+"""Models in Antimony, which libAntimony translates into SBML."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from odefit.problem.errors import InputError
+from odefit.problem.file_access import read_text
+from odefit.problem.issues import Issues
+from odefit.problem.packages import require
+from odefit.problem.sbml.sbml_model import SbmlModel
+from odefit.problem.sbml.sbml_reading import read_sbml
+
+MAX_SIZE = 1_000_000
+"""The length of a text in characters is no larger."""
+
+MAX_STATEMENT = 20_000
+"""Characters of one statement: libAntimony takes quadratic time for a formula."""
+
+MAX_SUBMODELS = 1000
+"""Models in a model, those in these included: each level can double their number."""
+
+_COMMENTS_AND_STRINGS = re.compile(r'"[^"\n]*"|//[^\n]*|#[^\n]*|/\*.*?\*/', re.DOTALL)
+_IMPORT = re.compile(r"\bimport\b")
+_LONG_QUOTES = re.compile(r'```|"{3}')
+"""What may hide the quotes and comments in it from the pattern above."""
+
+_UNNAMED = "__main"
+"""What libAntimony calls a model without a name."""
+
+_MODEL_OR_PART = re.compile(r"\b(?:model|module)\s+\*?\s*(?P<model>\w+)|:\s*(?P<part>\w+)\s*\(")
+"""The beginning of a model, or a model that becomes part of another."""
+
+_STATEMENT = re.compile(r"[\n;=]")
+
+
+def read_antimony(path_or_text: str | os.PathLike[str]) -> SbmlModel:
+    """Read a model in Antimony (Smith et al., Bioinformatics 25, 2009), by way of SBML.
+
+    Parameters
+    ----------
+    path_or_text
+        The path of a file, or Antimony itself: a text with a line break, a semicolon or an equals
+        sign. Of several models in it the last one is read, as Antimony defines its main model.
+        Other files, which ``import`` would name, are never read.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, the text is no Antimony, or the model has something that odefit
+        has not, see :func:`odefit.read_sbml`. Or the package antimony or python-libsbml is
+        missing (``pip install 'odefit[antimony]'``).
+
+    Examples
+    --------
+    >>> import odefit
+    >>> model = odefit.read_antimony("x' = -k*x; k = 0.1; x = 10")
+    >>> dict(model.states), dict(model.constants)
+    ({'x': '-k*x'}, {'k': 0.1})
+    """
+    require("antimony")
+    import antimony
+
+    given = os.fspath(path_or_text)
+    if _STATEMENT.search(given):
+        text, source = given, "Antimony text"
+    else:
+        source = given
+        issues = Issues()
+        text = read_text(Path(given), source, issues) or ""
+        issues.raise_errors()
+    if len(text) > MAX_SIZE:
+        raise InputError(f"{source}: longer than {MAX_SIZE} characters")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")  # both end a comment
+    if _LONG_QUOTES.search(text) and _IMPORT.search(text):
+        raise InputError(
+            f"{source}: the word 'import' in a text with notes in three quotes is refused, as it "
+            "could read another file; remove one of them"
+        )
+    bare = _COMMENTS_AND_STRINGS.sub(_blank, text)
+    _refuse_bombs(bare, source)
+    for number, line in enumerate(bare.splitlines(), 1):
+        if _IMPORT.search(line):
+            raise InputError(
+                f"{source}, line {number}: 'import' would read another file, which odefit does "
+                "not; copy the text of that file here"
+            )
+    antimony.clearPreviousLoads()
+    try:
+        if antimony.loadAntimonyString(f"{text}\n") < 0:
+            raise InputError(f"{source}: {_sentence(antimony.getLastError())}")
+        name = antimony.getMainModuleName()
+        sbml = antimony.getSBMLString(name)
+    except UnicodeDecodeError:  # libAntimony quotes half a character
+        raise InputError(
+            f"{source}: a character that Antimony does not know; write ASCII"
+        ) from None
+    finally:
+        antimony.clearPreviousLoads()
+    try:
+        found = read_sbml(sbml)
+    except InputError as error:
+        messages = (re.sub(r"^SBML text: | \(line \d+\)", "", m) for m in error.messages)
+        raise InputError(f"{source}: {message}" for message in messages) from None
+    return replace(found, name="model") if name == _UNNAMED else found
+
+
+def _refuse_bombs(text: str, source: str) -> None:
+    """Refuse a short text that would keep libAntimony, which cannot be interrupted, busy."""
+    for statement in re.split(r"[;\n]", text):
+        if len(statement) > MAX_STATEMENT:
+            raise InputError(
+                f"{source}: a statement is longer than {MAX_STATEMENT} characters; split it by "
+                "names for its parts (part := ...)"
+            )
+    counts: dict[str, int] = {}
+    current = _UNNAMED
+    for found in _MODEL_OR_PART.finditer(text):
+        name = found["model"]
+        if name is not None:
+            current = name
+            counts.setdefault(name, 0)
+        elif found["part"] in counts:
+            counts[current] = counts.get(current, 0) + 1 + counts[found["part"]]
+            if counts[current] > MAX_SUBMODELS:
+                raise InputError(
+                    f"{source}: {current} holds more than {MAX_SUBMODELS} models, those in its "
+                    "models included; nest them less deeply"
+                )
+
+
+def _blank(match: re.Match[str]) -> str:
+    """Return nothing but the line breaks of what is left out."""
+    return "\n" * match[0].count("\n")
+
+
+def _sentence(message: str) -> str:
+    """Return what libAntimony says in one line, without its words for a text."""
+    return re.sub(r"\s+", " ", message.removeprefix("Error in model string, ")).strip()

@@ -1,0 +1,1 @@
+"""Right-hand sides that exist elsewhere, as Python functions or in SymPy, read into expressions."""

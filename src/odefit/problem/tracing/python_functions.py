@@ -1,0 +1,267 @@
+"""Right-hand sides that are Python functions, read into expressions by calling them."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odefit.problem.algebras import NUMPY
+from odefit.problem.errors import InputError, did_you_mean, shown
+from odefit.problem.expressions import Expression
+from odefit.problem.formulas import name as part_of_name
+from odefit.problem.postfix import TIME
+from odefit.problem.tracing.traced import (
+    OWN_FILES,
+    Traced,
+    TracingError,
+    as_part,
+    traced_array,
+)
+
+TIMES = ("t", "time")
+"""Names by which the argument that is the time is known."""
+
+POINTS = 6
+"""Number of random points at which the expressions are compared with the function."""
+
+TOLERANCE = 1e-9
+"""Relative difference up to which they agree."""
+
+
+class Parameters:
+    """Parameters as a function takes them: by position, by name, or as attributes."""
+
+    def __init__(self, values: Mapping[str, Any], array: Any) -> None:
+        self._values = dict(values)
+        self._array = array
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._of(key) if isinstance(key, str) else self._array[key]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name in self._values:
+            return self._values[name]
+        return getattr(self._array, name)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.asarray(self._array)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._array)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def keys(self) -> Any:
+        """Return the names, so that ``**p`` works."""
+        return self._values.keys()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return a value by name, as a dict does."""
+        return self._values.get(key, default)
+
+    def values(self) -> Any:
+        """Return the values in order."""
+        return self._values.values()
+
+    def items(self) -> Any:
+        """Return names and values."""
+        return self._values.items()
+
+    def _of(self, key: str) -> Any:
+        if key not in self._values:
+            raise InputError(
+                f"the function asks for the parameter {key!r}{did_you_mean(key, self._values)}; "
+                f"parameters are: {', '.join(self._values)}"
+            )
+        return self._values[key]
+
+
+class _Call:
+    """How a function is called: the order of its arguments, and how it takes parameters."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        states: Sequence[str],
+        parameters: Sequence[str],
+        time_first: bool | None,
+    ) -> None:
+        self.function = function
+        self.states, self.parameters = tuple(states), tuple(parameters)
+        if not callable(function):
+            raise InputError(f"from_function: expected a Python function, got {shown(function)}")
+        self.name = getattr(function, "__name__", type(function).__name__)
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):
+            signature = inspect.signature(lambda t, x, *p: None)
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        own = [p for p in signature.parameters.values() if p.kind in kinds]
+        if len(own) < 2:
+            raise InputError(
+                f"from_function: {self.name} takes {len(own)} arguments; expected the time and the "
+                f"states, as in {self.name}(t, x, p)"
+            )
+        names = [p.name.casefold() for p in own]
+        swapped = names[0] not in TIMES and names[1] in TIMES
+        self.time_first = not swapped if time_first is None else time_first
+        more = [p for p in own[2:] if p.default is inspect.Parameter.empty]
+        self._spread = spread = any(
+            p.kind is inspect.Parameter.VAR_POSITIONAL for p in signature.parameters.values()
+        )
+        count = len(self.parameters)
+        if spread or len(own) - 2 == count or len(more) == count:
+            self.whole = False
+        elif (len(more) == 1 and count) or len(own) - 2 == 1:
+            self.whole = True
+        else:
+            raise InputError(
+                f"from_function: {self.name} takes {len(own) - 2} arguments after the time and the "
+                f"states, but there are {count} parameters ({', '.join(self.parameters)}); give "
+                "parameters=[...] in the order of the arguments"
+            )
+
+    def __call__(self, time: Any, states: Any, values: Sequence[Any], array: Any) -> list[Any]:
+        """Return the right-hand sides, one a state."""
+        first = (time, states) if self.time_first else (states, time)
+        extra: tuple[Any, ...] = tuple(values)
+        if self.whole:
+            extra = (Parameters(dict(zip(self.parameters, values, strict=True)), array),)
+        found = self._run(*first, *extra)
+        if isinstance(found, Mapping):
+            missing = [s for s in self.states if s not in found]
+            if missing or len(found) != len(self.states):
+                raise InputError(
+                    f"from_function: {self.name} returns {', '.join(map(str, found))}; expected "
+                    f"the states {', '.join(self.states)}"
+                )
+            return [found[s] for s in self.states]
+        if isinstance(found, np.ndarray):
+            found = found.reshape(-1)
+        if isinstance(found, Traced):
+            found = [found]
+        if not isinstance(found, (list, tuple, np.ndarray)):
+            raise InputError(
+                f"from_function: {self.name} returns {shown(found)}; expected a list with one "
+                "right-hand side for each state"
+            )
+        if len(found) != len(self.states):
+            raise InputError(
+                f"from_function: {self.name} returns {len(found)} right-hand sides for "
+                f"{len(self.states)} states ({', '.join(self.states)})"
+            )
+        return list(found)
+
+    def take_whole(self) -> bool:
+        """Hand the parameters over as one argument, if that is possible and was not done."""
+        possible = not self.whole and not self._spread
+        self.whole |= possible
+        return possible
+
+    def _run(self, *arguments: Any) -> Any:
+        """Call the function; whatever it raises becomes an input error with its line."""
+        try:
+            return self.function(*arguments)
+        except InputError:
+            raise
+        except Exception as error:
+            steps = traceback.extract_tb(error.__traceback__)
+            own = [s for s in steps if not s.filename.startswith(OWN_FILES)] or steps
+            step = own[-1]
+            raise InputError(
+                f"{Path(step.filename).name}, line {step.lineno} ({step.line}): "
+                f"{type(error).__name__}: {error}; the function is called with expressions in "
+                "place of numbers"
+            ) from error
+
+
+def traced_equations(
+    function: Callable[..., Any],
+    states: Sequence[str],
+    parameters: Sequence[str],
+    time_first: bool | None = None,
+) -> dict[str, Expression]:
+    """Return the right-hand sides that a Python function computes, as expressions.
+
+    Parameters
+    ----------
+    function
+        ``f(t, x, p)``, ``f(t, x, k1, k2)`` or ``f(t, x, *p)``, as SciPy's ``solve_ivp`` takes it,
+        or with the states first, as its ``odeint`` does. It is called once with expressions, and
+        then with numbers.
+    states, parameters
+        Names of the states and parameters in the order in which the function takes them.
+    time_first
+        Whether the time is the first argument; by default its name ``t`` tells.
+
+    Raises
+    ------
+    InputError
+        The function cannot be read; the message has its file and line.
+    """
+    call = _Call(function, states, parameters, time_first)
+    symbols = {n: Traced(part_of_name(n)) for n in (*states, *parameters, TIME)}
+    own = [symbols[n] for n in parameters]
+    arguments = symbols[TIME], traced_array([symbols[n] for n in states]), own, traced_array(own)
+    try:
+        found = call(*arguments)
+    except InputError as error:
+        if len(parameters) != 1 or not call.take_whole():
+            raise
+        try:
+            found = call(*arguments)
+        except InputError:
+            raise error from None
+    equations = {}
+    for state, value in zip(states, found, strict=True):
+        part = as_part(value)
+        if part is None:
+            raise InputError(
+                f"from_function: {call.name} returns {shown(value)} for '{state}'; expected a "
+                "number or an expression"
+            )
+        equations[state] = part.expression()
+    _compare(call, equations)
+    return equations
+
+
+def _compare(call: _Call, equations: Mapping[str, Expression]) -> None:
+    """Compare the equations with what the function computes from numbers.
+
+    Raises
+    ------
+    InputError
+        They differ: the function does something that expressions do not show.
+    """
+    random = np.random.default_rng(20)
+    for _ in range(POINTS):
+        time = np.float64(random.uniform(0.1, 2.0))
+        x = random.uniform(0.2, 2.0, len(call.states))
+        p = random.uniform(0.2, 2.0, len(call.parameters))
+        names = dict(zip((*call.states, *call.parameters), (*x, *p), strict=True)) | {TIME: time}
+        with np.errstate(all="ignore"):
+            try:
+                given = np.array(call(time, x.copy(), list(p), p), dtype=float)
+            except TracingError:
+                raise
+            except (InputError, TypeError, ValueError):
+                continue  # not defined at this point
+            ours = np.array([float(e.evaluate(names, NUMPY)) for e in equations.values()])
+        scale = np.abs(given) + np.abs(ours)
+        wrong = np.isfinite(scale) & (np.abs(given - ours) > TOLERANCE * (scale + 1e-3))
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            text = shown(list(equations.values())[k].text)
+            raise InputError(
+                f"from_function: {call.name} computes {given[k]:g} for '{call.states[k]}' from "
+                f"numbers, and {ours[k]:g} by the expression {text} that was read from it; does it "
+                "keep values between calls, draw random numbers, or change its arguments?"
+            )

@@ -1,0 +1,470 @@
+"""Numbers of a model as expressions that Python's operators and NumPy's functions work on.
+
+A function that is called with them writes down the expressions that it computes. Whatever would
+need their values, such as a branch, is refused with the line of the function where it stands.
+"""
+
+from __future__ import annotations
+
+import linecache
+import math
+import sys
+from collections.abc import Callable, Sequence
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odefit.problem.errors import InputError
+from odefit.problem.formulas import PARTS, Part, call, number
+from odefit.problem.grammar import MAX_LENGTH, MAX_PIECES, PIECEWISE
+
+OWN_FILES = (str(Path(__file__).parent), str(Path(np.__file__).parent))
+"""Folders of this package and of NumPy: no place in them is one in a user's function."""
+
+
+class TracingError(InputError):
+    """The error for a function that cannot be read; it says in which line, and why."""
+
+
+def refusal(reason: str) -> TracingError:
+    """Return the error for what the function that is being read does just now."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(OWN_FILES):
+        if frame.f_back is None:
+            return TracingError(reason)
+        frame = frame.f_back
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    text = linecache.getline(file, line).strip()
+    said = f" ({text})" if text else ""
+    return TracingError(f"{Path(file).name}, line {line}{said}: {reason}")
+
+
+def as_part(value: object) -> Part | None:
+    """Return a number or an expression as a part; None for anything else.
+
+    Raises
+    ------
+    TracingError
+        A number is not finite.
+    """
+    if isinstance(value, Traced):
+        return value.part
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return as_part(value[()])
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, Real):
+        return None
+    found = float(value)
+    if not math.isfinite(found):
+        raise refusal(f"{found} is no finite number")
+    if found.is_integer() and abs(found) < 1e15:
+        whole = PARTS.number(str(abs(int(found))))
+        return -whole if found < 0 else whole
+    return number(found)
+
+
+def _limited(part: Part) -> Part:
+    if len(part.program) > MAX_LENGTH:
+        raise refusal(
+            "the expression becomes too long; does a loop use its own result many times over?"
+        )
+    return part
+
+
+class _Recorded:
+    """What is known as an expression alone."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, part: Part) -> None:
+        self.part = _limited(part)
+
+    def __repr__(self) -> str:
+        return self.part.expression().text
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return apply(ufunc, method, inputs, options)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        return apply_function(function, args, options)
+
+
+class Traced(_Recorded):
+    """A number that is known as an expression."""
+
+    def _binary(self, other: object, operation: Callable[[Any, Any], Any], ufunc: Any) -> Any:
+        if isinstance(other, np.ndarray) and other.ndim:
+            return ufunc(self, other)
+        part = as_part(other)
+        if part is None:
+            return NotImplemented
+        return Traced(operation(self.part, part))
+
+    def __add__(self, other: object) -> Any:
+        return self._binary(other, lambda a, b: a + b, np.add)
+
+    def __radd__(self, other: object) -> Any:
+        return self._binary(other, lambda a, b: b + a, np.add)
+
+    def __sub__(self, other: object) -> Any:
+        return self._binary(other, lambda a, b: a - b, np.subtract)
+
+    def __rsub__(self, other: object) -> Any:
+        return self._binary(other, lambda a, b: b - a, lambda a, b: np.subtract(b, a))
+
+    def __mul__(self, other: object) -> Any:
+        return self._binary(other, lambda a, b: a * b, np.multiply)
+
+    def __rmul__(self, other: object) -> Any:
+        return self._binary(other, lambda a, b: b * a, np.multiply)
+
+    def __truediv__(self, other: object) -> Any:
+        return self._binary(other, _quotient, np.divide)
+
+    def __rtruediv__(self, other: object) -> Any:
+        return self._binary(other, lambda a, b: _quotient(b, a), lambda a, b: np.divide(b, a))
+
+    def __pow__(self, other: object) -> Any:
+        return self._binary(other, PARTS.power, np.power)
+
+    def __rpow__(self, other: object) -> Any:
+        return self._binary(other, lambda a, b: PARTS.power(b, a), lambda a, b: np.power(b, a))
+
+    def __neg__(self) -> Traced:
+        return Traced(-self.part)
+
+    def __pos__(self) -> Traced:
+        return self
+
+    def __abs__(self) -> Traced:
+        return Traced(call("abs", [self.part]))
+
+    def _compared(self, other: object, sign: str, ufunc: Any) -> Any:
+        if isinstance(other, np.ndarray) and other.ndim:
+            return ufunc(self, other)
+        part = as_part(other)
+        return NotImplemented if part is None else TracedCondition(call(sign, [self.part, part]))
+
+    def __lt__(self, other: object) -> Any:
+        return self._compared(other, "<", np.less)
+
+    def __le__(self, other: object) -> Any:
+        return self._compared(other, "<=", np.less_equal)
+
+    def __gt__(self, other: object) -> Any:
+        return self._compared(other, ">", np.greater)
+
+    def __ge__(self, other: object) -> Any:
+        return self._compared(other, ">=", np.greater_equal)
+
+    def __eq__(self, other: object) -> Any:
+        return self._compared(other, "==", np.equal)
+
+    def __ne__(self, other: object) -> Any:
+        return self._compared(other, "!=", np.not_equal)
+
+    def __bool__(self) -> bool:
+        raise refusal(
+            f"the function branches on '{self}', whose value is not known; write "
+            "np.where(condition, a, b)"
+        )
+
+    def __float__(self) -> float:
+        raise refusal(
+            f"a number is needed where '{self}' is an expression; write functions of NumPy in "
+            "place of those of math (np.exp), and np.zeros_like(x) or a list in place of "
+            "np.zeros(n)"
+        )
+
+    def __int__(self) -> int:
+        raise refusal(f"a whole number is needed where '{self}' is an expression")
+
+    __index__ = __int__
+
+    def __iter__(self) -> Any:
+        raise refusal(f"'{self}' is one number and has no elements")
+
+    def _unknown(self, *_: object) -> Any:
+        raise refusal("expressions have no rounding and no remainder of a division")
+
+    __round__ = __floor__ = __ceil__ = __trunc__ = _unknown
+    __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __divmod__ = __rdivmod__ = _unknown
+
+    @property
+    def T(self) -> Traced:
+        """The number itself, as for an array without dimensions."""
+        return self
+
+
+def _quotient(above: Part, below: Part) -> Part:
+    if below.number == 0.0:
+        raise refusal("a division by zero")
+    return above / below
+
+
+class TracedCondition(_Recorded):
+    """A comparison whose truth is not known."""
+
+    def __bool__(self) -> bool:
+        raise refusal(
+            f"the function branches on '{self}', whose truth is not known; write "
+            "np.where(condition, a, b), and np.maximum(a, b) in place of max(a, b)"
+        )
+
+    def __and__(self, other: object) -> Any:
+        return _both("&&", self, other)
+
+    def __or__(self, other: object) -> Any:
+        return _both("||", self, other)
+
+    __rand__, __ror__ = __and__, __or__
+
+    def __invert__(self) -> TracedCondition:
+        return TracedCondition(call("!", [self.part]))
+
+    def _as_number(self) -> Traced:
+        """Return 1 where it holds, and 0 elsewhere, as True and False count in sums."""
+        return Traced(call(PIECEWISE, [PARTS.number("1"), self.part, PARTS.number("0")]))
+
+    def __mul__(self, other: Any) -> Any:
+        return self._as_number() * other
+
+    def __add__(self, other: Any) -> Any:
+        return self._as_number() + other
+
+    def __sub__(self, other: Any) -> Any:
+        return self._as_number() - other
+
+    def __rsub__(self, other: Any) -> Any:
+        return other - self._as_number()
+
+    __rmul__, __radd__ = __mul__, __add__
+
+
+def _both(sign: str, left: object, right: object) -> Any:
+    known = [v for v in (left, right) if isinstance(v, (bool, np.bool_))]
+    if known:
+        other = right if known[0] is left else left
+        decisive = bool(known[0]) == (sign == "||")
+        return known[0] if decisive else other
+    parts = [v.part for v in (left, right) if isinstance(v, TracedCondition)]
+    return TracedCondition(call(sign, parts)) if len(parts) == 2 else NotImplemented
+
+
+class TracedArray(np.ndarray[Any, Any]):
+    """An array of expressions and numbers."""
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return apply(ufunc, method, inputs, options)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        return apply_function(function, args, options)
+
+
+def traced_array(values: Sequence[Any]) -> Any:
+    """Return values as an array of expressions, shape (n,)."""
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found.view(TracedArray)
+
+
+# What NumPy's functions are -----------------------------------------------------------------------
+
+
+def _of_one(function: str) -> Callable[[Any], Any]:
+    def made(value: Any) -> Any:
+        return Traced(call(function, [_part(value)]))
+
+    return made
+
+
+def _part(value: Any) -> Part:
+    if isinstance(value, TracedCondition):
+        value = value._as_number()
+    found = as_part(value)
+    if found is None:
+        raise refusal(f"expected a number or an expression, got {type(value).__name__}")
+    return found
+
+
+def choice(condition: Any, a: Any, b: Any) -> Any:
+    """Return `a` where a condition holds, else `b`."""
+    if isinstance(condition, Traced):
+        condition = condition != 0
+    if not isinstance(condition, TracedCondition):
+        return a if condition else b
+    return Traced(call(PIECEWISE, [_part(a), condition.part, _part(b)]))
+
+
+def _extreme(function: str) -> Callable[[Any, Any], Any]:
+    def made(a: Any, b: Any) -> Any:
+        return Traced(call(function, [_part(a), _part(b)]))
+
+    return made
+
+
+_max, _min = _extreme("max"), _extreme("min")
+
+
+def _clip(value: Any, low: Any, high: Any) -> Any:
+    found = value if low is None else _max(value, low)
+    return found if high is None else _min(found, high)
+
+
+def _negation(condition: Any) -> Any:
+    return ~condition if isinstance(condition, TracedCondition) else not condition
+
+
+_SAME = "exp log log10 sqrt sin cos tan sinh cosh tanh".split()
+
+_UFUNCS: dict[str, tuple[int, Callable[..., Any]]] = {
+    **{name: (1, _of_one(name)) for name in _SAME},
+    "arcsin": (1, _of_one("asin")),
+    "arccos": (1, _of_one("acos")),
+    "arctan": (1, _of_one("atan")),
+    "absolute": (1, _of_one("abs")),
+    "fabs": (1, _of_one("abs")),
+    "log2": (1, lambda a: _of_one("log")(a) / _of_one("log")(2)),
+    "log1p": (1, lambda a: _of_one("log")(1 + a)),
+    "expm1": (1, lambda a: _of_one("exp")(a) - 1),
+    "exp2": (1, lambda a: 2**a),
+    "square": (1, lambda a: a**2),
+    "reciprocal": (1, lambda a: 1 / a),
+    "negative": (1, lambda a: -a),
+    "positive": (1, lambda a: a),
+    "sign": (1, lambda a: choice(a < 0, -1, choice(a > 0, 1, 0))),
+    "deg2rad": (1, lambda a: a * (math.pi / 180)),
+    "radians": (1, lambda a: a * (math.pi / 180)),
+    "add": (2, lambda a, b: a + b),
+    "subtract": (2, lambda a, b: a - b),
+    "multiply": (2, lambda a, b: a * b),
+    "divide": (2, lambda a, b: a / b),
+    "power": (2, lambda a, b: a**b),
+    "float_power": (2, lambda a, b: a**b),
+    "hypot": (2, lambda a, b: _of_one("sqrt")(a**2 + b**2)),
+    "heaviside": (2, lambda a, b: choice(a < 0, 0, choice(a > 0, 1, b))),
+    "maximum": (2, _max),
+    "fmax": (2, _max),
+    "minimum": (2, _min),
+    "fmin": (2, _min),
+    "clip": (3, _clip),
+    "less": (2, lambda a, b: a < b),
+    "less_equal": (2, lambda a, b: a <= b),
+    "greater": (2, lambda a, b: a > b),
+    "greater_equal": (2, lambda a, b: a >= b),
+    "equal": (2, lambda a, b: a == b),
+    "not_equal": (2, lambda a, b: a != b),
+    "logical_and": (2, lambda a, b: _both("&&", a, b)),
+    "logical_or": (2, lambda a, b: _both("||", a, b)),
+    "bitwise_and": (2, lambda a, b: _both("&&", a, b)),
+    "bitwise_or": (2, lambda a, b: _both("||", a, b)),
+    "logical_not": (1, _negation),
+    "invert": (1, _negation),
+}
+"""Functions of NumPy by name: the number of their arguments, and what they are for expressions."""
+
+_METHODS = "exp log log10 sqrt sin cos tan sinh cosh tanh arcsin arccos arctan log2 log1p expm1"
+for _name in [*_METHODS.split(), "square", "sign"]:
+    # NumPy calls these of the elements of plain arrays of objects, such as np.array([x[0], x[1]]).
+    setattr(Traced, _name, _UFUNCS[_name][1])
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as NumPy itself handles it: an array of objects for expressions."""
+    if isinstance(value, TracedArray):
+        return value.view(np.ndarray)
+    if isinstance(value, (Traced, TracedCondition)):
+        found = np.empty((), dtype=object)
+        found[()] = value
+        return found
+    if isinstance(value, np.ndarray):
+        return value.astype(object)
+    return value
+
+
+def _wrapped(value: Any) -> Any:
+    """Return what NumPy made: an array of expressions, or a single one."""
+    if isinstance(value, tuple):
+        return tuple(map(_wrapped, value))
+    if not isinstance(value, np.ndarray) or value.dtype != object:
+        return value
+    return value.view(TracedArray) if value.ndim else value[()]
+
+
+def apply(ufunc: Any, method: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+    """Return the value of a universal function of NumPy, or of a method of it.
+
+    Raises
+    ------
+    TracingError
+        Expressions have no such function.
+    """
+    plain = [_plain(value) for value in inputs]
+    out = options.pop("out", None)
+    options = {k: v for k, v in options.items() if k in ("axis", "keepdims", "axes")}
+    if ufunc is np.matmul:
+        found = np.matmul(*plain, **options)
+    elif ufunc.__name__ in _UFUNCS:
+        count, function = _UFUNCS[ufunc.__name__]
+        own = np.frompyfunc(function, count, 1)
+        found = getattr(own, method)(*plain, **options)
+    else:
+        raise refusal(f"np.{ufunc.__name__} is no function of expressions")
+    if out is not None and isinstance(out[0], np.ndarray):
+        if out[0].dtype != object:
+            raise refusal(
+                "expressions are put into an array of numbers; write x = x + ... in place of "
+                "x += ..., and np.zeros_like(x) in place of np.zeros(n)"
+            )
+        out[0][...] = found
+        return out[0]
+    return _wrapped(found)
+
+
+def apply_function(function: Any, args: Any, options: Any) -> Any:
+    """Return the value of a function of NumPy that is no universal one."""
+    if function is np.where:
+        if len(args) != 3:
+            raise refusal("np.where needs three arguments: a condition and both values")
+        return _wrapped(np.frompyfunc(choice, 3, 1)(*map(_plain, args)))
+    if function is np.interp:
+        return _interpolated(*args, **options)
+    if function is np.clip:
+        values = [*args, None, None][:3]
+        low, high = options.get("a_min", values[1]), options.get("a_max", values[2])
+        return _wrapped(np.frompyfunc(_clip, 3, 1)(_plain(values[0]), _plain(low), _plain(high)))
+    arrays = _as_arrays(args)
+    named = {k: _as_arrays(v) for k, v in options.items()}
+    # NumPy's own way, in which every step comes back to `apply`.
+    found = np.ndarray.__array_function__(traced_array([]), function, (TracedArray,), arrays, named)
+    return _wrapped(found)
+
+
+def _as_arrays(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_as_arrays, value))
+    single = isinstance(value, (Traced, TracedCondition))
+    return _plain(value).view(TracedArray) if single else value
+
+
+def _interpolated(x: Any, xp: Any, fp: Any, *args: Any, **options: Any) -> Any:
+    """Return ``np.interp(x, xp, fp)`` as pieces of straight lines."""
+    if args or options:
+        raise refusal("np.interp has three arguments here: x, xp and fp")
+    points, values = np.asarray(xp, dtype=float), np.asarray(fp, dtype=object)
+    if 2 * len(points) + 1 > MAX_PIECES:
+        raise refusal(
+            f"np.interp has more than {MAX_PIECES // 2} points; make it an input, a column of the "
+            "data"
+        )
+    if isinstance(x, np.ndarray) and x.ndim:
+        return _wrapped(np.frompyfunc(lambda v: _interpolated(v, xp, fp), 1, 1)(_plain(x)))
+    pieces: list[Part] = [_part(values[0]), call("<=", [_part(x), _part(points[0])])]
+    for k in range(len(points) - 1):
+        slope = (values[k + 1] - values[k]) / (points[k + 1] - points[k])
+        line = values[k] + slope * (x - points[k])
+        pieces += [_part(line), call("<=", [_part(x), _part(points[k + 1])])]
+    return Traced(call(PIECEWISE, [*pieces, _part(values[-1])]))

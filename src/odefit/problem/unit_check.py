@@ -1,0 +1,335 @@
+"""Units checked: whether every sum adds like to like, and every equation has equal sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from odefit.problem.errors import shown
+from odefit.problem.expressions import Expression
+from odefit.problem.formulas import PARTS, Part, call
+from odefit.problem.formulas import name as part_of_name
+from odefit.problem.grammar import COMPARISONS, CONDITIONS, PIECEWISE
+from odefit.problem.parameters import Parameter
+from odefit.problem.postfix import TIME
+from odefit.problem.preparation import experiment_place
+from odefit.problem.problem import Problem
+from odefit.problem.units import NUMBER, Unit, unit_of
+
+
+@dataclass(frozen=True)
+class UnitReport:
+    """What the units of a problem say.
+
+    Attributes
+    ----------
+    problems
+        A sentence for each place where units do not fit, with both units.
+    checked
+        Places in which every unit is known, and that were checked as a whole.
+    unchecked
+        Places that were checked in part, as units are missing.
+    missing
+        Names in the equations that have no unit.
+    labels
+        Sentences on labels that are no units for Pint, such as ``cells``.
+    """
+
+    problems: tuple[str, ...]
+    checked: tuple[str, ...]
+    unchecked: tuple[str, ...]
+    missing: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """Return all of it in sentences."""
+        total = len(self.checked) + len(self.unchecked)
+        found = list(self.problems)
+        if not self.checked and not self.problems:
+            found.append("Nothing could be checked as a whole.")
+        else:
+            fit = "" if self.problems else ", and they fit"
+            count = f"{len(self.checked)} of {total} expressions"
+            found.append(f"{count} were checked as a whole{fit}.")
+        if self.unchecked:
+            found.append(f"Checked in part, or not at all: {_some(self.unchecked)}.")
+        if self.missing:
+            found.append(f"Without a unit: {_some(self.missing)}.")
+        return [*found, *self.labels]
+
+
+def _some(names: Sequence[str]) -> str:
+    rest = len(names) - 12
+    return ", ".join(names[:12]) + (f" and {rest} more" if rest > 0 else "")
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A part of an expression with its unit; None if that is not known.
+
+    Zero has every unit, so that it is not known either.
+    """
+
+    part: Part
+    unit: Unit | None
+    value: float | None = None
+
+
+class _UnitAlgebra:
+    """The algebra of units, which notes where they do not fit."""
+
+    def __init__(self) -> None:
+        self.place = ""
+        self.problems: dict[str, None] = {}
+        self.complete = True
+
+    def number(self, text: str) -> _Measured:
+        value = float(text)
+        known = value.is_integer() and value != 0.0
+        if not known and value != 0.0:
+            self.complete = False
+        return _Measured(PARTS.number(text), NUMBER if known else None, value)
+
+    def equal(self, left: _Measured, right: _Measured, what: str) -> Unit | None:
+        """Note if two quantities that are `what` have different units; return the known one."""
+        if left.unit is None or right.unit is None:
+            return left.unit if right.unit is None else right.unit
+        if not left.unit.same(right.unit):
+            self.problems.setdefault(
+                f"{self.place}: {what} {_text(left)} in {left.unit} and {_text(right)} in "
+                f"{right.unit}{_hint(left, right)}"
+            )
+            return None  # so that what follows from it is not reported as well
+        return left.unit
+
+    def pure(self, value: _Measured, what: str) -> None:
+        """Note if a quantity that has to be a number has a unit."""
+        if value.unit is not None and not value.unit.same(NUMBER):
+            self.problems.setdefault(
+                f"{self.place}: {what} {_text(value)} in {value.unit}, where a number without a "
+                "unit is expected; divide by a reference value"
+            )
+
+    def power(self, base: _Measured, exponent: _Measured) -> _Measured:
+        self.pure(exponent, "the exponent is")
+        part = PARTS.power(base.part, exponent.part)
+        unit = base.unit
+        constant = exponent.part.expression().constant
+        if unit is None or not unit.powers:
+            return _Measured(part, unit)
+        if constant is not None:
+            return _Measured(part, unit.to(Fraction(constant).limit_denominator(1000)))
+        return _Measured(part, unit.to_symbol(exponent.part.expression().text))
+
+    def call(self, function: str, arguments: Sequence[_Measured]) -> _Measured:
+        part = call(function, [a.part for a in arguments])
+        if function in COMPARISONS:
+            self.equal(arguments[0], arguments[1], f"'{function}' compares")
+            return _Measured(part, NUMBER)
+        if function in CONDITIONS:
+            return _Measured(part, NUMBER)
+        if function == PIECEWISE:
+            return _Measured(part, self._alike([*arguments[:-1:2], arguments[-1]], "a choice of"))
+        if function in ("min", "max"):
+            return _Measured(part, self._alike(arguments, f"{function} of"))
+        if function == "abs":
+            return _Measured(part, arguments[0].unit)
+        if function == "sqrt":
+            unit = arguments[0].unit
+            return _Measured(part, None if unit is None else unit.to(Fraction(1, 2)))
+        self.pure(arguments[0], f"{function} of")
+        return _Measured(part, NUMBER)
+
+    def _alike(self, values: Sequence[_Measured], what: str) -> Unit | None:
+        first, *rest = values
+        for other in rest:
+            first = _Measured(first.part, self.equal(first, other, what))
+        return first.unit
+
+
+class _Operand:
+    """A measured part with Python's operators."""
+
+    def __init__(self, measured: _Measured, algebra: _UnitAlgebra) -> None:
+        self.measured = measured
+        self.algebra = algebra
+
+    def _product(self, other: _Operand, sign: str) -> _Operand:
+        a, b = self.measured, other.measured
+        part = a.part * b.part if sign == "*" else a.part / b.part
+        known = a.unit is not None and b.unit is not None
+        unit = None
+        if known and a.unit is not None and b.unit is not None:
+            unit = a.unit * b.unit if sign == "*" else a.unit / b.unit
+        return _Operand(_Measured(part, unit), self.algebra)
+
+    def _sum(self, other: _Operand, sign: str) -> _Operand:
+        a, b = self.measured, other.measured
+        unit = self.algebra.equal(a, b, "a sum of" if sign == "+" else "a difference of")
+        part = a.part + b.part if sign == "+" else a.part - b.part
+        return _Operand(_Measured(part, unit), self.algebra)
+
+    def __mul__(self, other: _Operand) -> _Operand:
+        return self._product(other, "*")
+
+    def __truediv__(self, other: _Operand) -> _Operand:
+        return self._product(other, "/")
+
+    def __add__(self, other: _Operand) -> _Operand:
+        return self._sum(other, "+")
+
+    def __sub__(self, other: _Operand) -> _Operand:
+        return self._sum(other, "-")
+
+    def __neg__(self) -> _Operand:
+        return _Operand(_Measured(-self.measured.part, self.measured.unit), self.algebra)
+
+
+class _OperandAlgebra:
+    """The algebra of operands."""
+
+    def __init__(self, own: _UnitAlgebra) -> None:
+        self.own = own
+
+    def number(self, text: str) -> _Operand:
+        return _Operand(self.own.number(text), self.own)
+
+    def power(self, base: _Operand, exponent: _Operand) -> _Operand:
+        return _Operand(self.own.power(base.measured, exponent.measured), self.own)
+
+    def call(self, function: str, arguments: Sequence[_Operand]) -> _Operand:
+        return _Operand(self.own.call(function, [a.measured for a in arguments]), self.own)
+
+
+def _text(value: _Measured) -> str:
+    return shown(value.part.expression().text)
+
+
+def _hint(left: _Measured, right: _Measured) -> str:
+    assert left.unit is not None
+    assert right.unit is not None
+    ratio = left.unit.ratio(right.unit)
+    if ratio is not None:
+        return f", which differ by a factor of {max(ratio, 1 / ratio):.6g}"
+    if any(v.part.number is not None for v in (left, right)):
+        return "; give the number a name in [constants], and a unit"
+    return ""
+
+
+def has_units(problem: Problem) -> bool:
+    """Whether more than parameters have a unit, so that there is something to compare."""
+    unknown = (p for p in problem.initial.values() if isinstance(p, Parameter))
+    return bool(problem.units) or any(p.unit for p in unknown)
+
+
+def unit_labels(problem: Problem) -> dict[str, str]:
+    """Return the labels of all units by name, those of parameters and initial values included."""
+    labels = {k: p.unit for k, p in problem.parameters.items() if p.unit}
+    labels |= {k: p.unit for k, p in problem.initial.items() if isinstance(p, Parameter) and p.unit}
+    return {**labels, **problem.units}
+
+
+def check_units(problem: Problem) -> UnitReport:
+    """Check the units of a problem, as far as they are given.
+
+    Whole numbers in expressions have no unit. Decimal numbers have one that is not known, as
+    everything without a unit: what is multiplied by them is not checked further.
+
+    Raises
+    ------
+    InputError
+        Pint is missing (``pip install 'odefit[units]'``).
+
+    Examples
+    --------
+    >>> import odefit
+    >>> problem = odefit.library.load("alpha-pinene")
+    >>> odefit.check_units(problem).problems
+    ()
+    """
+    notes: list[str] = []
+    known: dict[str, Unit] = {}
+    labels = unit_labels(problem)
+    if problem.time_unit:
+        labels = {TIME: problem.time_unit, **labels}
+    for name, label in labels.items():
+        unit = unit_of(label)
+        if unit is None:
+            what = "the time" if name == TIME else f"'{name}'"
+            notes.append(f"The unit {shown(label)} of {what} is a label that Pint does not know.")
+        else:
+            known[name] = unit
+    algebra = _UnitAlgebra()
+    checked: list[str] = []
+    unchecked: list[str] = []
+    used: set[str] = set()
+    for found in _places(problem, known):
+        before = len(algebra.problems)
+        algebra.place, algebra.complete = found.place, True
+        operands = {
+            n: _Operand(_Measured(part_of_name(n), known.get(n)), algebra)
+            for n in found.expression.names
+        }
+        value = found.expression.evaluate(operands, _OperandAlgebra(algebra)).measured
+        used |= {*found.expression.names, found.owner}
+        if found.unit is not None and len(algebra.problems) == before:
+            side = _Measured(part_of_name(found.side), found.unit)
+            algebra.equal(side, value, "the two sides differ:")
+        whole = algebra.complete and found.expression.names <= set(known)
+        sides = found.unit is not None or not found.owner
+        (checked if whole and sides else unchecked).append(found.place)
+    missing = sorted(n for n in used - set(known) if n)
+    return UnitReport(
+        tuple(algebra.problems), tuple(checked), tuple(unchecked), tuple(missing), tuple(notes)
+    )
+
+
+class _Place(NamedTuple):
+    """An expression with its place, and what its value is: its text, its name, and its unit.
+
+    The name is empty where an expression is zero or a condition, so that nothing is compared.
+    """
+
+    place: str
+    expression: Expression
+    side: str = ""
+    owner: str = ""
+    unit: Unit | None = None
+
+
+def _places(problem: Problem, known: Mapping[str, Unit]) -> Iterator[_Place]:
+    model = problem.given
+    time = known.get(TIME)
+    for state, expression in model.ode.items():
+        unit = known.get(state)
+        rate = unit / time if unit is not None and time is not None else None
+        yield _Place(f"[ode] {state}", expression, f"d{state}/dt", state, rate)
+    for name, expression in model.algebraic.items():
+        yield _Place(f"[algebraic] {name}", expression)
+    for name, expression in model.observables.items():
+        if expression.name != name:
+            yield _Place(f"[observables] {name}", expression, name, name, known.get(name))
+    for name, noise in problem.noise.items():
+        if isinstance(noise.sd, Expression) and noise.sd.names and noise.transform is None:
+            yield _Place(f"[noise] {name}.sd", noise.sd, name, name, known.get(name))
+    yield from _values("[initial] ", problem.initial, known)
+    for experiment in problem.experiments:
+        place = experiment_place(experiment.name)
+        yield from _values(f"{place} initial.", experiment.initial, known)
+        yield from _values(f"{place} constants.", experiment.constants, known)
+        for k, event in enumerate(experiment.events, 1):
+            yield from _values(f"{place} event {k} assign.", event.assign, known)
+            if isinstance(event.when, Expression):
+                yield _Place(f"{place} event {k} when", event.when)
+            for at in event.times:
+                if isinstance(at, Expression):
+                    yield _Place(f"{place} event {k} time", at, TIME, TIME, time)
+
+
+def _values(place: str, table: Mapping[str, Any], known: Mapping[str, Unit]) -> Iterator[_Place]:
+    """Yield expressions of a table; plain numbers have the unit of what they are the value of."""
+    for name, value in table.items():
+        if isinstance(value, Expression) and value.names:
+            yield _Place(f"{place}{name}", value, name, name, known.get(name))

@@ -1,0 +1,181 @@
+"""Where a figure is drawn, and how wide: a column of a journal, or axes of the user's."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.text import Text
+
+from odefit.problem.errors import InputError
+from odefit.reporting.figures import style
+
+Width: TypeAlias = Literal["single", "double"] | str | float
+"""A width in inches, as a text with its unit ("8.5 cm", "89 mm", "3.5 in"), or the width of a
+journal's column, "single" (89 mm), or of its page, "double" (183 mm)."""
+
+COLUMNS = {"single": "89 mm", "double": "183 mm"}
+"""Widths of one column and of two in most journals (Nature's; Elsevier's have 90 and 190 mm)."""
+
+UNITS = {"mm": 1 / 25.4, "cm": 1 / 2.54, "in": 1.0}
+"""Units of a width, in inches."""
+
+SMALLEST, LARGEST = 1.5, 30.0
+"""The smallest and the largest width of a figure, in inches."""
+
+TEXT_SCALE = 0.85
+"""Sizes of texts and marks in a figure of a given width, relative to those on a screen: texts have
+6 to 8 points."""
+
+NARROWEST_PANEL = 1.6
+"""The smallest width of a panel in a figure of a given width, in inches."""
+
+
+def inches(width: Width) -> float:
+    """Return a width in inches.
+
+    Raises
+    ------
+    InputError
+        It is no width.
+    """
+    expected = 'expected "single", "double", inches as a number, or a text such as "8.5 cm"'
+    value = math.nan
+    if isinstance(width, str):
+        match = re.fullmatch(r"\s*([\d.]+)\s*(mm|cm|in)\s*", COLUMNS.get(width, width))
+        if match is not None and re.fullmatch(r"\d+\.?\d*|\.\d+", match[1]):
+            value = float(match[1]) * UNITS[match[2]]
+    elif isinstance(width, int | float) and not isinstance(width, bool):
+        value = float(width)
+    if not math.isfinite(value):
+        raise InputError(f"width: {expected}, got {width!r}")
+    if not SMALLEST <= value <= LARGEST:
+        raise InputError(
+            f"width: expected {SMALLEST:g} to {LARGEST:g} inches, got {value:.3g} inches"
+        )
+    return value
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """Where a figure is drawn.
+
+    Attributes
+    ----------
+    width
+        The width of a new figure; None for one that suits a screen.
+    figure
+        A figure, or a part of one, in which to draw; None for a new one.
+    ax
+        Axes in which to draw a figure of one panel; None for new ones.
+    """
+
+    width: Width | None = None
+    figure: Figure | SubFigure | None = None
+    ax: Axes | None = None
+
+    def __post_init__(self) -> None:
+        given = [k for k in ("width", "figure", "ax") if getattr(self, k) is not None]
+        if len(given) > 1:
+            raise InputError(f"{given[0]}, {given[1]}: give one of them, the other follows from it")
+        if self.width is not None:
+            inches(self.width)
+        if self.figure is not None and not isinstance(self.figure, Figure | SubFigure):
+            raise InputError(
+                "figure: expected a matplotlib Figure or SubFigure, "
+                f"got {type(self.figure).__name__}"
+            )
+        if self.ax is not None and not isinstance(self.ax, Axes):
+            raise InputError(f"ax: expected matplotlib Axes, got {type(self.ax).__name__}")
+
+    def sheet(self, width: float, height: float, *, by_width: float = 0.6) -> Figure | SubFigure:
+        """Return what to draw on: the user's figure, or a new one.
+
+        Parameters
+        ----------
+        width, height
+            The size on a screen, in inches.
+        by_width
+            The power with which the height follows the width, 0 for a height that stays.
+        """
+        if self.figure is not None:
+            return self.figure
+        if self.width is None:
+            return style.new_figure(width, height)
+        wanted = inches(self.width)
+        return style.new_figure(wanted, height * (wanted / width) ** by_width)
+
+    def axes(self, width: float, height: float, *, by_width: float = 0.6) -> Axes:
+        """Return axes to draw on; the arguments are those of :meth:`sheet`."""
+        if self.ax is not None:
+            return self.ax
+        return self.sheet(width, height, by_width=by_width).add_subplot()
+
+    def panels(
+        self, count: int, columns: int, size: tuple[float, float], more: float = 0.0
+    ) -> list[list[Axes]]:
+        """Return axes for `count` panels, row by row.
+
+        Parameters
+        ----------
+        count
+            The number of panels, at least 1.
+        columns
+            The largest number of panels side by side.
+        size
+            Width and height of a panel on a screen, in inches.
+        more
+            Height for what stands above or below all panels, in inches.
+
+        Raises
+        ------
+        InputError
+            There are axes for one panel only.
+        """
+        if self.ax is not None:
+            if count > 1:
+                raise InputError(
+                    f"ax: there are {count} panels, and axes hold one; choose one of them, or give "
+                    "figure= in place of ax="
+                )
+            return [[self.ax]]
+        width, height = size
+        if self.width is not None:
+            wanted = inches(self.width)
+            columns = min(columns, max(int(wanted / NARROWEST_PANEL), 1))
+            height = max(height * (wanted / columns / width) ** 0.8, 1.25)
+            width = wanted / columns
+        rows = math.ceil(count / columns)
+        sheet = self.figure or style.new_figure(width * columns, height * rows + more)
+        panels = [sheet.add_subplot(rows, columns, k + 1) for k in range(count)]
+        return [panels[k : k + columns] for k in range(0, count, columns)]
+
+    def finish(self, sheet: Figure | SubFigure | Axes) -> Figure:
+        """Return the figure that has been drawn, with texts that suit its width."""
+        root = (sheet.figure if isinstance(sheet, Axes) else sheet).figure
+        if self.width is not None:
+            for text in root.findobj(Text):
+                text.set_fontsize(float(text.get_fontsize()) * TEXT_SCALE)
+            for line in (line for axes in root.axes for line in axes.lines):
+                line.set_markersize(line.get_markersize() * TEXT_SCALE)
+            for axis in (axis for axes in root.axes for axis in (axes.xaxis, axes.yaxis)):
+                size = float(axis.get_tick_params().get("labelsize", style.SMALL_FONT))
+                axis.set_tick_params(labelsize=size * TEXT_SCALE)
+                axis.get_offset_text().set_fontsize(style.SMALL_FONT * TEXT_SCALE)
+        return root
+
+    def empty(self, message: str) -> Figure:
+        """Return a figure that says why there is nothing to see."""
+        with style.plain_style():
+            axes = self.axes(4.6, 1.6)
+            axes.set_axis_off()
+            style.say(axes, message)
+            return self.finish(axes)
+
+
+SCREEN = Canvas()
+"""A new figure of a size that suits a screen."""

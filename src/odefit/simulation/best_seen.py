@@ -1,0 +1,113 @@
+"""The best point of all that were evaluated while something ran, wherever it was evaluated.
+
+A method that is ended within its first start has no end of a start to return, though it has
+evaluated many points. Every evaluation of a forward map in this thread is noted here, whichever
+method asks for it, so that none has to keep a book of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from odefit.problem.arrays import Array
+from odefit.problem.problem import Problem
+
+
+class BestSeen:
+    """The unknowns of lowest cost among those at which a problem was evaluated.
+
+    Parameters
+    ----------
+    problem
+        The problem. Evaluations of others count where these differ in guesses and bounds alone,
+        and within its bounds.
+
+    Attributes
+    ----------
+    vector
+        The unknowns in natural units, shape (n,); None before the first evaluation.
+    cost, objective
+        As of an evaluation; infinite before the first one.
+    count
+        Number of evaluations that were noted.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.vector: Array | None = None
+        self.cost = self.objective = math.inf
+        self.count = 0
+        self._problem = problem
+        self._verdicts: dict[int, tuple[Problem, bool]] = {id(problem): (problem, True)}
+
+    def note(self, problem: Problem, vector: Array, cost: float, objective: float) -> None:
+        """Note an evaluation."""
+        verdict = self._verdicts.get(id(problem))
+        if verdict is None:
+            # The problem is kept as well: a number may be given to another one otherwise.
+            verdict = self._verdicts[id(problem)] = (problem, same_task(problem, self._problem))
+        if not verdict[1] or len(vector) != len(self._problem.unknowns):
+            return
+        self.count += 1
+        if not cost < self.cost or not math.isfinite(cost):
+            return
+        if (vector < self._problem.lower).any() or (vector > self._problem.upper).any():
+            return
+        self.cost, self.objective = float(cost), float(objective)
+        self.vector = np.array(vector, dtype=float)
+
+
+def same_task(one: Problem, other: Problem) -> bool:
+    """Return whether problems of one model have the same cost at the same unknowns."""
+    if one.keys != other.keys or one.size != other.size or one.noise != other.noise:
+        return False
+    if one.priors != other.priors or len(one.conditions) != len(other.conditions):
+        return False
+    for mine, its in zip(one.conditions, other.conditions, strict=True):
+        if mine is its:
+            continue
+        if mine.name != its.name or mine.t0 != its.t0 or mine.series.keys() != its.series.keys():
+            return False
+        if not np.array_equal(mine.times, its.times):
+            return False
+        for name, series in mine.series.items():
+            again = its.series[name]
+            pairs = (
+                (series.rows, again.rows),
+                (series.values, again.values),
+                (series.sds, again.sds),
+                (series.censored, again.censored),
+            )
+            if not all(_equal(a, b) for a, b in pairs):
+                return False
+    return True
+
+
+def _equal(one: npt.NDArray[Any] | None, other: npt.NDArray[Any] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return bool(np.array_equal(one, other, equal_nan=one.dtype.kind == "f"))
+
+
+_current: ContextVar[BestSeen | None] = ContextVar("best_seen", default=None)
+
+
+def best_seen() -> BestSeen | None:
+    """Return what notes the evaluations of this thread, if anything does."""
+    return _current.get()
+
+
+@contextmanager
+def noting(seen: BestSeen) -> Iterator[None]:
+    """Note all evaluations of this thread within the block."""
+    token = _current.set(seen)
+    try:
+        yield
+    finally:
+        _current.reset(token)

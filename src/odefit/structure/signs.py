@@ -1,0 +1,180 @@
+"""Quantities that cannot be negative, which follows from the equations and the bounds alone.
+
+A state stays nonnegative if it starts so and its right-hand side cannot be negative where the state
+is zero and the others of its kind are not negative. What can be, is told by intervals: nothing is
+found where only an identity, such as a conserved total, keeps a quantity from being negative.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from odefit.problem.condition import Condition
+from odefit.problem.expressions import PIECEWISE, TIME, Expression
+from odefit.problem.problem import Problem
+
+
+@dataclass(frozen=True)
+class Range:
+    """All numbers between two ends, which may be infinite."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __neg__(self) -> Range:
+        return Range(-self.high, -self.low)
+
+    def __add__(self, other: Range) -> Range:
+        return Range(self.low + other.low, self.high + other.high)
+
+    def __sub__(self, other: Range) -> Range:
+        return self + -other
+
+    def __mul__(self, other: Range) -> Range:
+        ends = [
+            0.0 if 0.0 in (a, b) else a * b  # a number times zero is zero
+            for a in (self.low, self.high)
+            for b in (other.low, other.high)
+        ]
+        return Range(min(ends), max(ends))
+
+    def __truediv__(self, other: Range) -> Range:
+        if other.low < 0.0 < other.high or other.low == other.high == 0.0:
+            return ANYTHING
+        ends = sorted(
+            math.copysign(math.inf, other.low + other.high) if end == 0.0 else 1.0 / end
+            for end in (other.low, other.high)
+        )
+        return self * Range(*ends)
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether no number in it is negative."""
+        return self.low >= 0.0
+
+
+ANYTHING = Range()
+NOT_NEGATIVE = Range(0.0)
+
+_IMAGES: Mapping[str, Range] = {
+    "exp": NOT_NEGATIVE,
+    "abs": NOT_NEGATIVE,
+    "sqrt": NOT_NEGATIVE,
+    "sin": Range(-1.0, 1.0),
+    "cos": Range(-1.0, 1.0),
+    "tanh": Range(-1.0, 1.0),
+}
+"""Where the values of a function are, whatever its argument."""
+
+
+class RangeAlgebra:
+    """The algebra of ranges: what an expression can be, without looking at what is correlated."""
+
+    def number(self, text: str) -> Range:
+        """Return a number."""
+        return Range(float(text), float(text))
+
+    def power(self, base: Range, exponent: Range) -> Range:
+        """Return a power; of a base that may be negative, only even powers are known."""
+        if base.nonnegative:
+            return NOT_NEGATIVE
+        even = exponent.low == exponent.high and exponent.low % 2 == 0
+        return NOT_NEGATIVE if even else ANYTHING
+
+    def call(self, function: str, arguments: Sequence[Range]) -> Range:
+        """Return the values of a function."""
+        if function == PIECEWISE:
+            values = [*arguments[:-1:2], arguments[-1]]
+            return Range(min(v.low for v in values), max(v.high for v in values))
+        if function == "min":
+            return reduce(lambda a, b: Range(min(a.low, b.low), min(a.high, b.high)), arguments)
+        if function == "max":
+            return reduce(lambda a, b: Range(max(a.low, b.low), max(a.high, b.high)), arguments)
+        return _IMAGES.get(function, ANYTHING)
+
+
+RANGES = RangeAlgebra()
+
+
+def nonnegative_names(problem: Problem, condition: Condition) -> frozenset[str]:
+    """Return the states and observables that cannot be negative in an experiment.
+
+    Parameters
+    ----------
+    problem
+        The problem; every unknown is anywhere within its bounds.
+    condition
+        The experiment.
+    """
+    known = _scalars(problem, condition)
+    known[TIME] = Range(condition.t0)
+    for name, given in condition.inputs.items():
+        low, high = float(np.min(given.values)), float(np.max(given.values))
+        cubic = problem.model.inputs[name] == "cubic"  # a spline swings beyond its points
+        known[name] = ANYTHING if cubic else Range(low, high)
+    known |= dict.fromkeys(problem.model.algebraic, ANYTHING)
+    field = problem.model
+    states = {s for s in field.states if _start(problem, condition, s, known).nonnegative}
+    while True:
+        ranges = known | {s: NOT_NEGATIVE if s in states else ANYTHING for s in field.states}
+        kept = {s for s in states if _stays(s, field.ode[s], condition, ranges)}
+        if kept == states:
+            break
+        states = kept
+    observables = {n for n, e in field.observables.items() if _of(e, ranges).nonnegative}
+    return frozenset(states | observables)
+
+
+def _of(expression: Expression, ranges: Mapping[str, Range]) -> Range:
+    found: Range = expression.evaluate(ranges, RANGES)
+    return found
+
+
+def _scalars(problem: Problem, condition: Condition) -> dict[str, Range]:
+    """Return the ranges of parameters and constants, whatever events assign to them."""
+    given = condition.scalars
+    found = {n: _bounds(problem, b) for n, b in given.items() if not isinstance(b, Expression)}
+    for name, bound in given.items():
+        if isinstance(bound, Expression):
+            found[name] = _of(bound, found)
+    changed = {n for assign in condition.assignments for n in assign if n in found}
+    before = dict(found)
+    for name in changed:
+        found[name] = ANYTHING
+    for name in changed:
+        values = [a[name] for a in condition.assignments if name in a]
+        known = all(v.names <= found.keys() for v in values)  # a state may have any sign here
+        if known:
+            found[name] = _hull([before[name], *(_of(v, found) for v in values)])
+    return found
+
+
+def _bounds(problem: Problem, bound: int | float) -> Range:
+    if isinstance(bound, float):
+        return Range(bound, bound)
+    parameter = problem.unknowns[bound].parameter
+    return Range(parameter.lower, parameter.upper)
+
+
+def _start(problem: Problem, condition: Condition, state: str, known: Mapping[str, Range]) -> Range:
+    bound = condition.initial[state]
+    if isinstance(bound, Expression):
+        return _of(bound, known) if bound.names <= known.keys() else ANYTHING
+    return _bounds(problem, bound)
+
+
+def _stays(state: str, rate: Expression, condition: Condition, ranges: Mapping[str, Range]) -> bool:
+    """Return whether neither the equation nor an event makes a state negative."""
+    at_zero = {**ranges, state: Range(0.0, 0.0)}
+    assigned = [a[state] for a in condition.assignments if state in a]
+    return _of(rate, at_zero).nonnegative and all(_of(v, ranges).nonnegative for v in assigned)
+
+
+def _hull(ranges: Iterable[Range]) -> Range:
+    every = list(ranges)
+    return Range(min(r.low for r in every), max(r.high for r in every))

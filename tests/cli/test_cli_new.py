@@ -1,0 +1,78 @@
+"""``odefit new``: a first problem file for a table, which never replaces another unasked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import odefit
+from tests.cli.commands import refused, run
+
+TABLE = "# by hand\ntime,y,remark\n0,2.01,\n1,0.99,\n2,0.52,\n3,0.24,late\n4,0.13,\n5,0.06,\n"
+
+
+@pytest.fixture
+def table(folder: Path) -> Path:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "mine.csv").write_text(TABLE, encoding="utf-8")
+    return folder
+
+
+def test_a_problem_file_is_written_that_loads_from_anywhere(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("new", "sub/mine.csv") == 0
+    said = capsys.readouterr()
+    first = str(Path("sub") / "mine.toml")
+    assert said.out.splitlines() == [
+        f"{first}: replace the placeholder in [ode], then run",
+        f"  odefit check {first}",
+        f"  odefit fit {first}",
+    ]
+    assert said.err == (
+        "not used: column remark: has texts, such as 'late' in row 6; correct them if it is a "
+        "measurement\n"
+    )
+    assert run("new", "sub/mine.csv", "-o", "other.toml") == 0
+    assert 'data = "sub/mine.csv"' in Path("other.toml").read_text(encoding="utf-8")
+    assert [odefit.load(p).size for p in (first, "other.toml")] == [6, 6]
+    assert run("check", first) == 0
+
+
+def test_a_file_is_replaced_only_by_force(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = Path("sub") / "mine.toml"
+    target.write_text("mine", encoding="utf-8")
+    assert (
+        refused(capsys, "new", "sub/mine.csv").strip()
+        == f"error: {target}: exists already; write --force to replace it, or -o OTHER.toml"
+    )
+    assert target.read_text(encoding="utf-8") == "mine"
+    assert run("new", "sub/mine.csv", "--force") == 0
+    assert odefit.load(target).size == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("none.csv",), "none.csv: there is no such file in"),
+        (("sub/mine.csv", "-o", "p.json"), "p.json: a problem file ends in .toml; write -o p.toml"),
+        (("sub/mine.csv", "-o", "no/p.toml"), "the directory no does not exist"),
+    ],
+)
+def test_a_mistake_is_one_message(
+    table: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+) -> None:
+    assert message in refused(capsys, "new", *arguments)
+
+
+def test_the_next_steps_for_a_table_elsewhere_allow_its_folder(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (table / "models").mkdir()
+    assert run("new", "sub/mine.csv", "-o", "models/mine.toml") == 0
+    written = str(Path("models") / "mine.toml")
+    check = capsys.readouterr().out.splitlines()[1].split()
+    assert check[:4] == ["odefit", "check", written, "--within"]
+    assert "leads out of the folder" in refused(capsys, "check", written)
+    assert run(*check[1:]) == 0

@@ -1,0 +1,188 @@
+"""Make the pictures of the README and of the first page of the documentation.
+
+    python tools/make_pictures.py docs/pictures
+
+The figures are drawn by odefit. The picture of a report is taken by Chromium, which has to be
+installed (``--browser`` names another program that understands its options).
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from PIL import Image
+
+import odefit
+from odefit.reporting.figures import style
+
+WIDTH = 4.2
+"""Width of the figures in inches."""
+
+REPORT_SIZE, REPORT_WIDTH = (900, 2064), 1500
+"""Width and height of the report's part that the picture shows, in pixels, and the width of the
+picture, which has its lower half beside the upper."""
+
+LONG = re.compile(r"-?\d+\.\d{3,}")
+"""A number with digits that nobody sees."""
+
+COLOURS = 128
+"""Number of colours of the picture of a report: enough for text and lines."""
+
+
+def fit_of_alpha_pinene() -> odefit.Result:
+    return odefit.fit(odefit.library.load("alpha-pinene"), seed=1)
+
+
+def picture_of_a_fit(result: odefit.Result) -> Figure:
+    shown = ["y1", "y2", "y3", "y5"]
+    return result.plot_fit(observables=shown, band="linear", width=WIDTH)
+
+
+def picture_of_profiles(result: odefit.Result) -> Figure:
+    return result.profile(["p2", "p3", "p4", "p5"]).plot(width=WIDTH)
+
+
+def picture_of_a_certificate() -> Figure:
+    problem = odefit.library.load("alpha-pinene")
+    rates = dict.fromkeys(problem.model.parameters, (1e-6, 1e-3))
+    return odefit.fit(problem, odefit.BranchAndBound(bounds=rates), seed=1).plot_bounds(width=WIDTH)
+
+
+def theophylline() -> odefit.Problem:
+    rate = {"lower": 0.001, "upper": 10.0, "scale": "log10"}
+    return odefit.Problem(
+        odefit.Model(
+            ode={"gut": "-ka*gut", "blood": "ka*gut - ke*blood"}, observables={"c": "blood/V"}
+        ),
+        data={
+            "t": [0.25, 0.57, 1.12, 2.02, 3.82, 5.10, 7.03, 9.05, 12.12, 24.37],
+            "c": [2.84, 6.57, 10.50, 9.66, 8.58, 8.36, 7.47, 6.89, 5.94, 3.28],
+        },
+        parameters={"ka": rate, "ke": rate, "V": rate},
+        initial={"gut": 4.02, "blood": 0.0},
+        t0=0.0,
+        time_unit="h",
+    )
+
+
+def picture_of_two_solutions() -> Figure:
+    problem = theophylline()
+    result = odefit.fit(problem, seed=1)
+    times = np.linspace(0.0, 24.0, 241)
+    with style.plain_style():
+        figure = style.new_figure(WIDTH, 3.4)
+        above, below = figure.subplots(2, 1, sharex=True)
+        measured = problem.conditions[0]
+        above.plot(
+            measured.times,
+            measured.series["c"].values,
+            linestyle="none",
+            marker="o",
+            markersize=3.2,
+            color=style.DATA,
+        )
+        for solution, line, colour in zip(
+            result.solutions[:2], ("-", "--"), style.SERIES[::2], strict=False
+        ):
+            found = odefit.simulate(problem, solution.vector, times)
+            assert not isinstance(found, odefit.Failure)
+            values = solution.parameters
+            label = f"ka = {values['ka']:.2g}, ke = {values['ke']:.2g}"
+            above.plot(times, found.observables["c"], line, color=colour, linewidth=1.4)
+            below.plot(times, found.states["gut"], line, color=colour, linewidth=1.4, label=label)
+        above.set_ylabel("in the blood\n(measured)", fontsize=7.5)
+        below.set_ylabel("in the gut\n(not measured)", fontsize=7.5)
+        below.set_xlabel("time (h)", fontsize=7.5)
+        below.legend(frameon=False, fontsize=7.0)
+        for axes in (above, below):
+            style.dress(axes)
+            axes.tick_params(labelsize=6.8)
+    return figure
+
+
+def picture_of_a_report(result: odefit.Result, target: Path, browser: str) -> None:
+    """Write the top of a report as a picture of few colours."""
+    program = shutil.which(browser)
+    if program is None:
+        sys.exit(f"{browser}: no such program; install Chromium, or name one by --browser")
+    with tempfile.TemporaryDirectory() as folder:
+        report, shot = Path(folder) / "report.html", Path(folder) / "report.png"
+        result.report(report)
+        command = [program, "--headless", "--disable-gpu", "--hide-scrollbars", "--no-sandbox"]
+        size = f"--window-size={REPORT_SIZE[0]},{REPORT_SIZE[1]}"
+        subprocess.run(
+            [*command, size, f"--screenshot={shot}", report.as_uri()],
+            check=True,
+            capture_output=True,
+        )
+        with Image.open(shot) as picture:
+            halves = side_by_side(picture.convert("RGB"))
+    height = round(REPORT_WIDTH * halves.height / halves.width)
+    small = halves.resize((REPORT_WIDTH, height), Image.Resampling.LANCZOS)
+    few = small.quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE, kmeans=4)
+    few.save(target, optimize=True)
+
+
+def side_by_side(page: Image.Image) -> Image.Image:
+    """Return a page as two columns, cut where the widest empty space near the middle is."""
+    empty = (np.asarray(page) == 255).all(axis=(1, 2))
+    first, last = int(0.45 * page.height), int(0.55 * page.height)
+    filled = np.flatnonzero(~empty[first:last]) + first
+    widest = int(np.argmax(np.diff(filled)))
+    cut = int(filled[widest] + filled[widest + 1]) // 2
+    parts = [page.crop((0, 0, page.width, cut)), page.crop((0, cut, page.width, page.height))]
+    both = Image.new("RGB", (2 * page.width, max(part.height for part in parts)), "white")
+    for k, part in enumerate(parts):
+        both.paste(part, (k * page.width, 0))
+    return both
+
+
+def rounded(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}"
+
+
+def write_short(figure: Figure, target: Path) -> None:
+    """Write a figure as SVG with coordinates of hundredths of a point, which nobody sees."""
+    buffer = io.BytesIO()
+    style.save_outlines(figure, buffer, metadata={"Date": None})
+    paths = re.compile(r'(?<= d=")[^"]+')
+    text = paths.sub(lambda path: LONG.sub(rounded, path[0]), buffer.getvalue().decode())
+    target.write_text(text, encoding="utf-8")
+
+
+FIGURES: dict[str, Callable[[odefit.Result], Figure]] = {
+    "fit.svg": picture_of_a_fit,
+    "profiles.svg": picture_of_profiles,
+    "certificate.svg": lambda _: picture_of_a_certificate(),
+    "two-solutions.svg": lambda _: picture_of_two_solutions(),
+}
+"""Pictures that odefit draws, and how they are made of the fit of alpha-pinene."""
+
+REPORT = "report.png"
+"""The picture of a report."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Make the pictures of README and documentation.")
+    parser.add_argument("folder", type=Path, help="where they are written")
+    parser.add_argument("--browser", default="chromium", help="the program that shows the report")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    result = fit_of_alpha_pinene()
+    for name, draw in FIGURES.items():
+        write_short(draw(result), options.folder / name)
+    picture_of_a_report(result, options.folder / REPORT, options.browser)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,219 @@
+"""Mutated inputs of every kind: each is refused in a sentence, or is a problem that can be used.
+
+    python tools/mutated_inputs.py [--count 2000] [--seed 1] [--jobs 1] [--kinds problem,table]
+    python tools/mutated_inputs.py --case table:17 --keep FOLDER
+
+Every case is read by what users run, in a process whose memory is limited. Faults are: an exception
+other than InputError; more than 10 seconds; more memory than ``guarded_worker.PEAK_MEMORY``; a
+message without place or reason, or with characters that a terminal obeys; a connection, a started
+program or a file opened that nobody has named; the end of the process; and a wrong success, which
+is an input that was taken for what it cannot mean. The exit status is 1 if there was any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections import Counter, defaultdict
+from multiprocessing.connection import Connection
+from multiprocessing.connection import wait as wait_for
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from guarded_worker import FAULTS, Outcome, serve
+from kinds_of_inputs import KINDS
+
+LIMIT = 10.0
+"""Seconds of processor time after which a case counts as one that hangs."""
+
+WALL_LIMIT = 90.0
+"""The same on the clock, for what waits; long, for machines with other work."""
+
+LONGER = {"check": 30.0, "checkpoint": 20.0}
+"""Seconds for what computes: `odefit check` gives itself 20 to count solutions."""
+
+PREPARATION = 600.0
+"""Seconds for what a kind prepares."""
+
+
+class Worker:
+    """A process that runs one case after another."""
+
+    def __init__(self, seed: int, keep: Path | None) -> None:
+        self.seed, self.keep = seed, keep
+        self.task: tuple[str, int] | None = None
+        self.ready = False
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection: Connection
+        self.connection, other = context.Pipe()
+        self.process: BaseProcess = context.Process(
+            target=serve, args=(other, self.seed, self.keep), daemon=True
+        )
+        self.process.start()
+        other.close()
+
+    def begin(self, task: tuple[str, int]) -> None:
+        """Send a case."""
+        self.task, self.ready = task, False
+        self.began, self.spent = time.monotonic(), self._spent()
+        self.connection.send(task)
+
+    def _spent(self) -> float:
+        try:
+            times = psutil.Process(self.process.pid).cpu_times()
+        except psutil.NoSuchProcess:
+            return 0.0
+        return float(times.user + times.system)
+
+    def receive(self) -> Outcome | None:
+        """Return the outcome that has arrived, or that of a process that has ended."""
+        try:
+            found = self.connection.recv()
+        except (EOFError, ConnectionResetError):
+            return self._ended()
+        if found == "ready":
+            self.ready = True
+            self.began, self.spent = time.monotonic(), self._spent()
+            return None
+        assert isinstance(found, Outcome)
+        return found
+
+    def _ended(self) -> Outcome:
+        self.process.join()
+        code = self.process.exitcode
+        self.connection.close()
+        self._start()
+        return Outcome("crash", f"the process ended with status {code}", "", 0, 0.0)
+
+    def overdue(self) -> Outcome | None:
+        """End a process whose case takes too long, and return that outcome."""
+        assert self.task is not None
+        if not self.process.is_alive() and not self.connection.poll():
+            return self._ended()  # a process that it has started keeps the connection open
+        limit = LONGER.get(self.task[0], LIMIT) if self.ready else PREPARATION
+        wall, spent = time.monotonic() - self.began, self._spent() - self.spent
+        if spent < limit and wall < max(WALL_LIMIT, 2 * limit):
+            return None
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+        self._start()
+        return Outcome("hang", f"{spent:.0f} s of processor time, {wall:.0f} s", "", 0, spent)
+
+
+def tasks(kinds: list[str], count: int) -> list[tuple[str, int]]:
+    """Return numbers of cases by kind, spread evenly over the run."""
+    total = sum(KINDS[name].share for name in kinds)
+    found = []
+    for name in kinds:
+        share = max(1, round(count * KINDS[name].share / total))
+        found += [((i + 0.5) / share, name, i) for i in range(share)]
+    return [(name, i) for _, name, i in sorted(found)]
+
+
+def run(
+    todo: list[tuple[str, int]], seed: int, jobs: int, keep: Path | None, show: int
+) -> dict[str, list[tuple[int, Outcome]]]:
+    """Run all cases; return their outcomes by kind."""
+    workers = [Worker(seed, keep) for _ in range(min(jobs, len(todo)))]
+    pending = iter(todo)
+    outcomes: dict[str, list[tuple[int, Outcome]]] = defaultdict(list)
+    shown: Counter[str] = Counter()
+    busy = []
+    for worker in workers:
+        worker.begin(next(pending))
+        busy.append(worker)
+    while busy:
+        try:
+            arrived = wait_for([w.connection for w in busy], timeout=1.0)
+        except KeyboardInterrupt:
+            print("interrupted: what follows is of the cases until then")
+            break
+        for worker in list(busy):
+            found = worker.receive() if worker.connection in arrived else worker.overdue()
+            if found is None:
+                continue
+            assert worker.task is not None
+            name, number = worker.task
+            outcomes[name].append((number, found))
+            if found.verdict in FAULTS:
+                sort = f"{name} {found.verdict} {found.text.strip()[-120:]}"
+                shown[sort] += 1
+                if shown[sort] <= 2 and len(shown) <= show:
+                    print(f"FAULT {name}:{number} {found.verdict}: {found.detail}\n{found.text}\n",
+                          flush=True)  # fmt: skip
+            done = sum(map(len, outcomes.values()))
+            if done % 1000 == 0:
+                print(f"{done} of {len(todo)}", file=sys.stderr, flush=True)
+            task = next(pending, None)
+            if task is None:
+                busy.remove(worker)
+                worker.connection.close()
+                worker.process.join()
+            else:
+                worker.begin(task)
+    return outcomes
+
+
+def table(outcomes: dict[str, list[tuple[int, Outcome]]]) -> str:
+    """Return the outcomes by kind as a table in Markdown."""
+    columns = ("refused", "same", "another", *FAULTS)
+    lines = [
+        f"| kind | cases | {' | '.join(columns)} | peak MiB | slowest s |",
+        "|---|" + "---:|" * (len(columns) + 3),
+    ]
+    every = [("all", [o for found in outcomes.values() for o in found])]
+    for name, found in [*outcomes.items(), *every]:
+        counts = Counter(str(o.verdict) for _, o in found)
+        memory = max((o.memory for _, o in found), default=0) / 2**20
+        slowest = max((o.seconds for _, o in found), default=0.0)
+        cells = [name, str(len(found)), *(str(counts[c]) for c in columns)]
+        lines.append(f"| {' | '.join(cells)} | {memory:.0f} | {slowest:.1f} |")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Mutate, read, and say what came of it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--kinds", default=",".join(KINDS), help="names, separated by commas")
+    parser.add_argument("--case", metavar="KIND:NUMBER", help="run this one alone")
+    parser.add_argument("--keep", type=Path, help="copy the files of every case to this folder")
+    parser.add_argument("--show", type=int, default=60, help="sorts of faults that are shown")
+    parser.add_argument("--json", type=Path, help="write every outcome to this file")
+    options = parser.parse_args(arguments)
+    todo = tasks(options.kinds.split(","), options.count)
+    if options.case:
+        name, _, number = options.case.partition(":")
+        todo = [(name, int(number))]
+    outcomes = run(todo, options.seed, options.jobs, options.keep, options.show)
+    if options.case:
+        print(next(iter(outcomes.values()))[0][1])
+    if options.json is not None:
+        plain: dict[str, Any] = {
+            name: [[n, o.verdict, o.text, o.detail, o.memory, o.seconds] for n, o in found]
+            for name, found in outcomes.items()
+        }
+        options.json.write_text(json.dumps(plain), encoding="utf-8")
+    print(table(outcomes))
+    faults = sum(o.verdict in FAULTS for found in outcomes.values() for _, o in found)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the table of what is done
+    sys.exit(main())
