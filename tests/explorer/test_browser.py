@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 import odefit
-from explore_browser import CHROMIUM, chromium, use_at_random, watched
+from explore_browser import CHROMIUM, PATIENCE, chromium, use_at_random, watched
 from odefit.explorer import Explorer, explore
 
 pytestmark = [
@@ -49,6 +49,7 @@ initial = { b = 1.0 }
 data = { t = [1, 2, 3], a = [1.2, 0.75, 0.5], b = [1.2, 1.1, 0.9] }
 """
 
+expect.set_options(timeout=PATIENCE)
 
 OUTSIDE = """[...document.querySelectorAll("#view svg")].flatMap((svg) => {
   const box = svg.getBoundingClientRect();
@@ -499,3 +500,23 @@ def test_a_result_file_of_this_computer_becomes_a_snapshot(page: Page, file: Pat
     chooser.set_input_files(file.parent / "part.json")
     expect(message).to_contain_text("not in the file, and as they are now: m, a")
     expect(message).to_contain_text("outside the bounds here, and moved to them: k")
+
+
+def test_curves_that_arrive_late_leave_the_answers_of_actions(page: Page, file: Path) -> None:
+    (file.parent / "part.json").write_text('{"values": {"k": 99.0}}', encoding="utf-8")
+    message, before = page.locator("#message"), curve(page)
+    late: list[Route] = []
+    page.route("**/curves", lambda route: late.append(route), times=1)
+    slider(page, "k").focus()
+    with page.expect_request("**/curves"):
+        page.keyboard.press("End")
+    page.locator("#snapshot-block summary").click()
+    page.get_by_label("Compare with a saved result").set_input_files(file.parent / "part.json")
+    expect(message).to_contain_text("moved to them: k")
+    assert late, "the curves are still to come"
+    late[0].continue_()
+    moved(page, before)
+    expect(message).to_contain_text("moved to them: k")
+    slider(page, "k").focus()
+    page.keyboard.press("Home")
+    expect(message).to_be_empty()

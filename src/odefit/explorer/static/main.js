@@ -18,11 +18,20 @@ const MANY_PANELS = 12; // more panels than that: one experiment at a time, at f
 
 const element = (id) => document.getElementById(id);
 
-/** Show a sentence; an empty one takes it away. */
-function say(sentence) {
+let saidAbout = "";
+
+/**
+ * Show a sentence about "actions" or about "curves". An empty one takes away what was said about the
+ * same: curves that arrive must not take away what an action has answered meanwhile.
+ */
+function say(sentence, about = "actions") {
+  if (!sentence && about !== saidAbout) return;
+  saidAbout = about;
   const line = element("message");
   if (line.textContent !== sentence) line.textContent = sentence;
 }
+
+const sayOfCurves = (sentence) => say(sentence, "curves");
 
 class Page {
   constructor(problem) {
@@ -44,10 +53,14 @@ class Page {
       experiments: this.wanted().experiments,
       element: this.views[this.chosen].view.element,
     }));
-    this.live = new Live(this.state, () => this.wanted(), (answer) => this.take(answer), say);
+    this.live = new Live(this.state, () => this.wanted(), (answer) => this.take(answer), sayOfCurves);
+    // What an action has answered is about the values before.
+    this.state.listen((source) => {
+      if (source !== "history") say("");
+    });
     this.history();
     this.tabs();
-    say("The model is being compiled …");
+    sayOfCurves("The model is being compiled …");
     this.others();
     this.live.ask();
   }
@@ -136,7 +149,7 @@ class Page {
       await curvesOfSnapshots(this.state.snapshots, this.experiments().map((e) => e.name));
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      say(error.message);
+      sayOfCurves(error.message);
     }
     this.live?.ask();
   }
