@@ -348,7 +348,8 @@ def verdict(ended: int | None, text: str) -> tuple[str, str]:
         return "killed", "time"
     if ended == 0:
         return "survived", ""
-    if ended in (BROKEN, 4, 5):  # pytest was not run, or found no tests
+    uncollected = ended == 4 and any(line.startswith("ERROR ") for line in failed)
+    if ended in (BROKEN, 4, 5) and not uncollected:  # pytest was not run, or found no tests
         return "broken", by
     return "killed", by or f"exit status {ended}"
 
