@@ -485,14 +485,19 @@ def run(state: Path, count: int, seed: int, packages: list[str]) -> None:
 
 
 def mirrored(mutation: Mutation, tree: Path) -> list[str]:
-    """All tests of the folder that mirrors the file, and of the package beside it."""
-    folder = Path("tests") / Path(mutation.path).parent
+    """The tests of the mirrored file, then all of its folder, and of the package beside it."""
+    path = Path(mutation.path)
+    folder = Path("tests") / path.parent
     while not (tree / folder).is_dir():
         folder = folder.parent
+    own = folder / f"test_{path.name}"
+    first = [str(own)] if (tree / own).exists() else []
     if folder == Path("tests"):
-        return sorted(str(p.relative_to(tree)) for p in (tree / "tests").glob("test_*.py")
-                      if p.name not in LEFT_OUT)  # fmt: skip
-    return [str(folder)]
+        files = sorted((tree / folder).glob("test_*.py"))
+        found = [str(p.relative_to(tree)) for p in files if p.name not in LEFT_OUT]
+    else:
+        found = [str(folder)]
+    return [*first, *found]
 
 
 def again(state: Path, seed: int) -> None:
