@@ -36,9 +36,8 @@ def time_unit(model: Any) -> str:
 def remarks_on(model: Any, symbols: Symbols, equations: Equations, result: SbmlModel) -> list[str]:
     """Return sentences on everything that is not in the model word for word."""
     found = _compartments(symbols, equations)
-    constants = [
-        s.id for s in symbols.of("species") if s.name in {*result.constants, *result.computed}
-    ]
+    unchanged = {*result.constants, *result.computed}
+    constants = [s.id for s in symbols.of("species") if s.name in unchanged]
     if constants:
         found.append(f"{_named('species', constants)} changed by nothing: constant")
     found += [f"the function '{name}' is written out" for name in symbols.functions]

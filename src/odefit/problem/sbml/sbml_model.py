@@ -202,7 +202,7 @@ def _started(
     definitions: Mapping[str, Term], states: Mapping[str, str], computed: Mapping[str, str]
 ) -> Start:
     """Return values at the start: constants stay as names in initial values."""
-    still = [name for name in computed if name in definitions]
+    still = dict.fromkeys(name for name in computed if name in definitions)
     constants = {name: term.text for name, term in expanded(definitions).items() if name in still}
     without = {name: term for name, term in definitions.items() if name not in still}
     # A constant that follows from initial values of states cannot stand in these.
