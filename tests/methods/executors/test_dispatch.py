@@ -108,7 +108,7 @@ def test_what_a_task_raises_is_its_own_outcome() -> None:
 
 def test_batches_have_less_work_towards_the_end() -> None:
     assert sizes.batch_size(None, 1000, 2) == 1
-    every = [sizes.batch_size(0.001, left, 4) for left in (10**6, 1200, 120, 12, 1)]
+    every = [sizes.batch_size(0.002, left, 4) for left in (10**6, 1200, 120, 12, 1)]
     assert every == [250, 100, 10, 1, 1]
     assert sizes.batch_size(3.0, None, 4) == 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-BATCH_SECONDS = 0.25
+BATCH_SECONDS = 0.5
 """Seconds of work that a batch should have: sending one costs some milliseconds with Dask, and
 what a worker has finished of a batch is lost with it."""
 
@@ -29,7 +29,7 @@ def batch_size(seconds: float | None, left: int | None, workers: int) -> int:
     Examples
     --------
     >>> batch_size(0.01, 5000, 4), batch_size(0.01, 24, 4), batch_size(2.0, 5000, 4)
-    (25, 2, 1)
+    (50, 2, 1)
     """
     if seconds is None:
         return 1
