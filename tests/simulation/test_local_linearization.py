@@ -169,6 +169,21 @@ def test_errors_fall_with_the_tolerance(order: Order) -> None:
     assert errors[-1] < 1e-5
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_unit_of_time_changes_no_step(order: Order) -> None:
+    """A year, or its seconds: the same steps lead to the same states."""
+    ends = []
+    for unit in (1.0, 2.0**25):
+        ode = {
+            "prey": f"(1.1*prey - 0.4*prey*hunters)/{unit}",
+            "hunters": f"(0.4*prey*hunters - 0.4*hunters)/{unit}",
+        }
+        found = whole(ode, {}, [[3.0, 0.5]], [[8.0 * unit]], relative=1e-5, order=order)
+        ends.append(found)
+    assert ends[0].steps.tolist() == ends[1].steps.tolist()
+    assert ends[0].states == pytest.approx(ends[1].states, rel=1e-9)
+
+
 @pytest.mark.slow
 def test_a_batch_is_what_its_problems_are_one_by_one() -> None:
     ode = {"v": "c*(v - v^3/3 + w) + sin(t)", "w": "-(v - 0.2 + 0.2*w)/c"}

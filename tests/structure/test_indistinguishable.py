@@ -93,3 +93,14 @@ def test_other_branches_are_left_out(rate: str, algebraic: int, real: int) -> No
 def test_rows_are_distinct_up_to_rounding() -> None:
     rows = np.array([[1.0, 2.0], [1.0 + 1e-12, 2.0], [1.0, -2.0]], dtype=complex)
     assert distinct_rows(rows) == 2
+
+
+def test_a_search_that_knows_the_number_needs_fewer_drawings() -> None:
+    """It ends with the last solution, and need not show by collisions that there is no other."""
+    square = square_of()
+    point, parameters = square.generic_point(np.random.default_rng(0))
+    counted = find_indistinguishable(square, point, parameters, expected=2)
+    assert counted.complete
+    assert counted.miss_probability == 0
+    assert len(counted.solutions) == 2
+    assert counted.drawn < find_indistinguishable(square, point, parameters).drawn

@@ -114,7 +114,7 @@ class LocalLinearizationBatchIntegrator:
     field
         A field without algebraic variables that have to be solved for; kinks are allowed.
     pattern
-        The sensitivities that are wanted. They do not take part in the error control.
+        The sensitivities that are wanted. Their errors limit the steps with order 3 alone.
     relative
         Relative tolerance for the error of a step, on the largest component.
     absolute
