@@ -14,9 +14,11 @@ from odefit import Event, Experiment, ForwardMap, Model, Problem
 from odefit.methods import remote_conditions, workers
 from odefit.methods.control import Control
 from odefit.methods.multi_start import MultiStart
-from odefit.methods.remote_conditions import conditions_over_workers
+from odefit.methods.remote_conditions import RemoteConditions, conditions_over_workers
 from odefit.methods.single_shooting import SingleShooting
+from odefit.methods.workers import Workers
 from odefit.simulation import Evaluation
+from odefit.simulation.engine_choice import UNDECIDED
 
 
 def doses(count: int) -> Problem:
@@ -90,6 +92,16 @@ def test_evaluations_over_workers_are_those_of_one_process(
     assert executor.tasks == sent
     there.evaluate(vector)
     assert executor.tasks == sent
+
+
+def test_once_it_pays_nothing_is_left_for_this_process_to_integrate() -> None:
+    forward, vector = ForwardMap(doses(5)), np.array([0.4, 0.6, 1.1])
+    with Workers(Control(executor=Here())) as workers:
+        remote = RemoteConditions(forward, workers)
+        numbers, undecided = range(forward.units), [UNDECIDED] * (forward.units + 1)
+        assert remote(numbers, vector, undecided, False) == {}
+        found = remote(numbers, vector, undecided, False)
+    assert set(found) == set(numbers)
 
 
 @pytest.mark.parametrize(("conditions", "jobs"), [(1, 3), (5, 1)])

@@ -337,7 +337,7 @@ class _Model:
                 best, most = d, decrease
             wrong = None if free.all() else self._wrong(d, free, damping)
             if wrong is None:
-                if math.isinf(radius) and best is d and not held.any() and free.all():
+                if math.isinf(radius) and best is d and free.all():
                     self._whole = d, _norm(d * self._weight)
                 break
             free[wrong], held[wrong] = True, 0.0

@@ -152,6 +152,21 @@ def test_an_estimate_at_t0_is_at_t0() -> None:
     assert estimate.targets[:2] == pytest.approx([1.2, 0.7 * 1.2 - 0.9 * 1.2 * 0.4], rel=1e-8)
 
 
+@pytest.mark.parametrize(
+    ("middle", "count", "expected"),
+    [
+        (0.5, 3, [0.3, 0.5, 0.7]),
+        (0.5, 1, [0.5]),
+        (0.1, 3, [0.05, 0.1, 0.3]),  # not at the edge, where derivatives are known worst
+        (0.9, 2, [0.7, 0.95]),
+    ],
+)
+def test_times_used_together_lie_around_their_middle_in_order(
+    middle: float, count: int, expected: list[float]
+) -> None:
+    assert Differentiation(AAA(), middle).fractions(count) == pytest.approx(expected)
+
+
 def test_noise_is_known_by_observable() -> None:
     noise = 0.01 * np.random.default_rng(2).normal(size=31)
 

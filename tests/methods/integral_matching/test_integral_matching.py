@@ -23,6 +23,7 @@ from odefit import (
     Status,
     library,
 )
+from odefit.methods.shooting.search import ShootingSearch
 from odefit.methods.smoothing import GaussianProcess, SmoothingSpline
 from tests.methods.integral_matching.problems import (
     DECAY,
@@ -107,6 +108,18 @@ def test_without_polishing_the_answer_is_the_match() -> None:
     told = odefit.fit(problem, IntegralMatching(polish=False, starts=1), jobs=1, polish=True)
     assert told.best.objective == pytest.approx(polished.best.objective, rel=1e-9)
     assert "in closed form, 1 by search; then " in polished.starts[0].message
+
+
+def test_where_single_shooting_reproduces_the_data_no_other_search_follows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run(*_: object) -> None:
+        raise AssertionError("searched on")
+
+    monkeypatch.setattr(ShootingSearch, "run", run)
+    (start,) = IntegralMatching(starts=1).solve(decay(), Control()).starts
+    assert start.exact
+    assert "single shooting: " in start.message
 
 
 def test_options_can_be_lists_and_mappings_in_a_fit() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from odefit.methods.outer_approximation.supporting_lines import supporting_lines
-from odefit.methods.outer_approximation.univariate import Univariate
+from odefit.methods.outer_approximation.univariate import FUNCTIONS, Univariate, power
 from tests.methods.outer_approximation.test_univariate import CASES, intervals, label
 
 
@@ -22,6 +25,27 @@ def test_no_line_cuts_a_value_off(f: Univariate) -> None:
             assert (gap <= slack).all() if line.above else (gap >= -slack).all()
             seen += 1
     assert seen > 50 or f.name == "tan"
+
+
+@pytest.mark.parametrize(
+    ("f", "exact"),
+    [
+        (FUNCTIONS["abs"], abs),
+        (power(2.0), lambda x: x * x),
+        (power(3.0), lambda x: x * x * x),
+        (power(-1.0), lambda x: 1 / x),
+    ],
+    ids=["abs", "square", "cube", "inverse"],
+)
+def test_not_even_rounding_cuts_a_value_off(
+    f: Univariate, exact: Callable[[Fraction], Fraction]
+) -> None:
+    """In rational arithmetic, of which floats are exact members."""
+    for a, b in intervals(f):
+        for line in supporting_lines(f, a, b):
+            for x in map(Fraction, np.clip(np.linspace(a, b, 11), a, b).tolist()):
+                gap = exact(x) - (Fraction(line.slope) * x + Fraction(line.offset))
+                assert gap <= 0 if line.above else gap >= 0
 
 
 @pytest.mark.parametrize("f", CASES, ids=label)

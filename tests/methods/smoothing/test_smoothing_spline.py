@@ -86,6 +86,13 @@ def test_three_points_are_refused(points: int) -> None:
     )
 
 
+def test_as_few_splines_as_there_can_be_are_one_polynomial() -> None:
+    """Four cubic B-splines have no knots inside: the third derivative is the same anywhere."""
+    fit = SmoothingSpline(order=2, size=4).fit(GRID, np.exp(6 * GRID))
+    thirds = [fit.taylor(at, 3)[3] for at in (-0.5, -0.2, 0.1, 0.5)]
+    assert thirds == pytest.approx([thirds[0]] * 4, rel=1e-9)
+
+
 def test_weights_count_whichever_spline_it_is() -> None:
     """A hopeless measurement is passed by, with noise and without."""
     sds = np.full(21, 0.1)

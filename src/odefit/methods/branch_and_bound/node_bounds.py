@@ -158,9 +158,7 @@ class NodeBounder:
             y = _scaled(weights)
             length = np.linalg.norm(y, axis=1) * (1 + SUM_MARGIN)
             bound, _ = self._weighted_sum(y, c, remainder)
-            best = np.maximum(
-                best, np.where(length > 0, bound / np.where(length > 0, length, 1), 0)
-            )
+            best = np.fmax(best, bound / np.where(length > 0, length, 1))
         return best
 
     def _by_sum_of_squares(self, c: Array, remainder: Array) -> Array:

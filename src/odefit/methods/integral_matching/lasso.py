@@ -67,8 +67,8 @@ def lasso(columns: Array, right: Array, low: Array, high: Array, thresholds: Arr
             ~free & (y > low), -descent - np.where(y <= 0, thresholds, -thresholds), 0.0
         )
         gain = np.maximum(up, down)
-        k = int(np.argmax(gain)) if len(gain) else 0
-        if not len(gain) or gain[k] <= tolerance:
+        k = int(np.argmax(gain))
+        if gain[k] <= tolerance:
             break
         free[k] = True
         rising = up[k] > down[k]
