@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,26 @@ def test_what_has_no_counterpart_is_named(equations: Any, message: str) -> None:
     with pytest.raises(InputError) as caught:
         Model.from_sympy(equations)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "outer",
+    [sympy.sin, lambda e: x / sympy.sin(e), lambda e: k ** sympy.sin(e)],
+    ids=["functions", "fractions", "powers"],
+)
+def test_what_is_nested_too_deeply_is_refused_whatever_it_is_nested_in(
+    outer: Callable[[Any], Any],
+) -> None:
+    def nested(levels: int) -> Any:
+        found = x
+        with sympy.evaluate(False):  # by which SymPy itself would be lost in so many levels
+            for _ in range(levels):
+                found = outer(found)
+        return found
+
+    assert Model.from_sympy({x: nested(20)}).ode["x"].text.count("sin") == 20
+    with pytest.raises(InputError, match="the equation of 'x' is nested too deeply"):
+        Model.from_sympy({x: nested(600)})
 
 
 def test_sympy_is_not_imported_unless_it_is_given() -> None:

@@ -22,9 +22,6 @@ _RELATIONS = {
     "Equality": "==", "Unequality": "!=",
 }  # fmt: skip
 
-MAX_DEPTH = 300
-"""So deep an expression of SymPy may be."""
-
 
 def sympy_equations(given: Any) -> dict[str, Expression]:
     """Return equations of SymPy as expressions by name.
@@ -60,7 +57,10 @@ def sympy_equations(given: Any) -> dict[str, Expression]:
         key = _state(left)
         if key in found:
             raise InputError(f"from_sympy: '{key}' has two equations")
-        found[key] = _part(right, key, 0).expression()
+        try:
+            found[key] = _part(right, key).expression()
+        except RecursionError:  # of SymPy's own functions too, which need more of the stack
+            raise InputError(f"from_sympy: the equation of '{key}' is nested too deeply") from None
     return found
 
 
@@ -88,18 +88,16 @@ def _state(left: Any) -> str:
     return key
 
 
-def _part(value: Any, key: str, depth: int) -> Part:
+def _part(value: Any, key: str) -> Part:
     """Return an expression or a condition of SymPy as a part."""
     kind = _kind(value)
-    if depth > MAX_DEPTH:
-        raise InputError(f"from_sympy: the equation of '{key}' is nested too deeply")
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return number(float(value))
     if not hasattr(value, "args"):
         raise InputError(f"from_sympy: expected an expression of SymPy for '{key}', got {kind}")
 
     def parts(values: Iterable[Any]) -> list[Part]:
-        return [_part(v, key, depth + 1) for v in values]
+        return [_part(v, key) for v in values]
 
     if getattr(value, "is_Symbol", False):
         if not NAME_PATTERN.match(str(value)):
@@ -122,9 +120,9 @@ def _part(value: Any, key: str, depth: int) -> Part:
             total = total - -term if negative else total + term
         return total
     if kind == "Mul":
-        return _product(value, key, depth)
+        return _product(value, key)
     if kind == "Pow":
-        return _power(value, key, depth)
+        return _power(value, key)
     if kind in _FUNCTIONS:
         if kind == "log" and len(value.args) == 2:
             above, below = parts(value.args)
@@ -144,9 +142,9 @@ def _part(value: Any, key: str, depth: int) -> Part:
     if kind == "BooleanFalse":
         return call("!=", [number(1.0), number(1.0)])
     if kind == "Piecewise":
-        return _pieces(value, key, depth)
+        return _pieces(value, key)
     if kind in ("Heaviside", "sign"):
-        return _step(value, key, depth)
+        return _step(value, key)
     if getattr(value, "is_Function", False) and [str(a) for a in value.args] == [TIME]:
         return name(str(value.func))
     raise InputError(
@@ -155,47 +153,47 @@ def _part(value: Any, key: str, depth: int) -> Part:
     )
 
 
-def _product(value: Any, key: str, depth: int) -> Part:
+def _product(value: Any, key: str) -> Part:
     """Return a product as a fraction, with negative powers below the line."""
     above, below = value.as_numer_denom() if value.is_Mul else (value, 1)
     if str(below) == "1" or above == value:
-        factors = [_part(v, key, depth + 1) for v in value.as_ordered_factors()]
+        factors = [_part(v, key) for v in value.as_ordered_factors()]
         total = factors[0]
         for factor in factors[1:]:
             total = -factor if total.number == -1.0 else total * factor
         return total
-    return _part(above, key, depth + 1) / _part(below, key, depth + 1)
+    return _part(above, key) / _part(below, key)
 
 
-def _power(value: Any, key: str, depth: int) -> Part:
+def _power(value: Any, key: str) -> Part:
     base, exponent = value.base, value.exp
     if _kind(base) == "Exp1":
-        return call("exp", [_part(exponent, key, depth + 1)])
+        return call("exp", [_part(exponent, key)])
     if str(exponent) == "1/2":
-        return call("sqrt", [_part(base, key, depth + 1)])
+        return call("sqrt", [_part(base, key)])
     if exponent.is_number and exponent.is_negative:
-        return number(1.0) / _part(base**-exponent, key, depth + 1)
-    return PARTS.power(_part(base, key, depth + 1), _part(exponent, key, depth + 1))
+        return number(1.0) / _part(base**-exponent, key)
+    return PARTS.power(_part(base, key), _part(exponent, key))
 
 
-def _pieces(value: Any, key: str, depth: int) -> Part:
+def _pieces(value: Any, key: str) -> Part:
     arguments: list[Part] = []
     for piece, condition in value.args:
-        arguments.append(_part(piece, key, depth + 1))
+        arguments.append(_part(piece, key))
         if _kind(condition) == "BooleanTrue":
             return call(PIECEWISE, arguments) if len(arguments) > 1 else arguments[0]
-        arguments.append(_part(condition, key, depth + 1))
+        arguments.append(_part(condition, key))
     raise InputError(
         f"from_sympy: the Piecewise in the equation of '{key}' has no last value for all other "
         "cases; add (value, True)"
     )
 
 
-def _step(value: Any, key: str, depth: int) -> Part:
-    argument = _part(value.args[0], key, depth + 1)
+def _step(value: Any, key: str) -> Part:
+    argument = _part(value.args[0], key)
     zero, one = number(0.0), number(1.0)
     below, above = call("<", [argument, zero]), call(">", [argument, zero])
     if _kind(value) == "sign":
         return call(PIECEWISE, [-one, below, one, above, zero])
-    middle = _part(value.args[1], key, depth + 1) if len(value.args) > 1 else number(0.5)
+    middle = _part(value.args[1], key) if len(value.args) > 1 else number(0.5)
     return call(PIECEWISE, [zero, below, one, above, middle])
