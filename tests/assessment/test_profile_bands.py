@@ -47,3 +47,18 @@ def test_they_hold_where_the_model_is_far_from_linear() -> None:
     assert profiled.confidence[:, 1] == pytest.approx(exact, rel=1e-3)
     assert linear.confidence[0, 1] < 0 < profiled.confidence[0, 1]
     assert profiled.confidence[:, 0] == pytest.approx([1.0, 1.0])  # the initial value is known
+
+
+def test_a_value_that_is_zero_whatever_the_unknowns_are_has_no_width() -> None:
+    problem = Problem(
+        Model(ode={"x": "-k*x", "z": "k*z"}, observables={"y": "x"}),
+        {"t": [0.5, 1.0, 2.0], "y": [0.61, 0.36, 0.14]},
+        {"k": {"lower": 0.0, "upper": 20.0, "guess": 1.0}},
+        {"x": 1.0, "z": 0.0},
+        noise={"y": {"sd": 0.01}},
+        t0=0.0,
+    )
+    bands = both(problem, np.array([1.0, 3.0]))[1]
+    (zero,) = (band for band in bands if band.name == "z")
+    assert not zero.values.any()
+    assert not zero.confidence.any()

@@ -164,6 +164,8 @@ def test_conserved_sums_are_the_moieties() -> None:
     assert conserved(model) == ["E + ES"]
     assert conserved(Model(reactions={"r": "2 A -> 3 B, k"})) == ["3*A + 2*B"]
     assert conserved(Model(reactions={"r": "A -> 2 A, k"})) == []
+    # Where no weights without a negative one are conserved, the first of them is positive.
+    assert conserved(Model(reactions={"r": "2 A + B -> 0, k"})) == ["A - 2*B"]
 
 
 def test_amounts_are_conserved_between_compartments() -> None:

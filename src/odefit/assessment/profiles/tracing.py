@@ -209,8 +209,8 @@ class _Tracer:
         size = abs(self.first.at)
         width = self.family.upper - self.family.lower
         if math.isfinite(width):
-            return 0.1 * width if size == 0 else min(size, 0.1 * width) or 0.1 * width
-        return size if size > 0 else 1.0
+            return min(size or math.inf, 0.1 * width)
+        return size or 1.0
 
     def advance(self, points: list[Point], wanted: float) -> tuple[Point | str, float, bool]:
         """Return the next point, the step to it, and whether the prediction held."""
