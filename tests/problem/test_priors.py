@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
 from odefit import InputError, Model, Prior, Problem
 from odefit.problem.issues import Issues
@@ -200,6 +200,32 @@ def test_what_the_information_is() -> None:
     assert information("normal", 100.0, on="log10") == pytest.approx(
         0.25 / (100 * math.log(10)) ** 2
     )
+
+
+@pytest.mark.parametrize("name", ["normal", "laplace", "cauchy"])
+def test_the_information_of_a_location_is_that_of_fisher(name: str) -> None:
+    """The mean square of the derivative of log p, here by quadrature."""
+    own, reference = prior(name), REFERENCES[name]
+
+    def share(u: float) -> float:
+        x = float(reference.ppf(u))
+        found = own.deviance(x)
+        assert found is not None
+        return (found.residual * found.slope) ** 2
+
+    expected, _ = integrate.quad(share, 0.0, 1.0, points=[0.5])
+    here = own.deviance(1.0)
+    assert here is not None
+    assert here.information == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["chi-square", "exponential", "gamma", "rayleigh"])
+def test_the_information_on_a_positive_number_is_the_curvature(name: str) -> None:
+    own, x, h = prior(name), 2.3, 1e-3
+    below, here, above = (REFERENCES[name].logpdf(x + d) for d in (-h, 0.0, h))
+    found = own.deviance(x)
+    assert found is not None
+    assert found.information == pytest.approx(-(above - 2 * here + below) / h**2, abs=1e-6)
 
 
 @pytest.mark.parametrize("on", ["linear", "log", "log10"])

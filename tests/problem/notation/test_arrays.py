@@ -233,6 +233,13 @@ def test_a_chain_of_thirty_is_fitted_like_any_other() -> None:
             "[ode] x[1:2.5]: the index '2.5' in 'x[1:2.5]' is 2.5, no whole number",
         ),
         (
+            {"x[10^9 + 1]": "0"},
+            (
+                "[ode] x[10^9 + 1]: the index '10^9 + 1' in 'x[10^9 + 1]' is 1000000001; indices "
+                "are from -1000000000 to 1000000000"
+            ),
+        ),
+        (
             {"x[1:3]": "x[j]"},
             (
                 "[ode] x[1:3]: 'j' in 'x[j]' is the index of an array's equation, whose key has a "
@@ -263,6 +270,10 @@ def test_a_mistake_in_an_array_is_named_with_its_remedy(ode: dict[str, str], mes
     with pytest.raises(InputError) as caught:
         Model(ode=ode)
     assert caught.value.messages == (message,)
+
+
+def test_the_largest_index_is_one_thousand_million() -> None:
+    assert Model(ode={"x[10^9]": "-k*x[10^9]"}).ode["x_1000000000"].text == "-k*x_1000000000"
 
 
 def test_an_index_beyond_an_array_of_parameters_is_named() -> None:

@@ -25,7 +25,7 @@ MAX_ELEMENTS = 10_000
 """So many elements one key or slice can stand for."""
 
 MAX_INDEX = 10**9
-"""The largest index."""
+"""The largest index, of either sign."""
 
 REDUCTIONS = ("sum", "prod", "mean")
 """Functions that make one value of the elements of arrays; ``min`` and ``max`` do so too."""
@@ -186,9 +186,14 @@ class Arrays:
                 )
         with np.errstate(all="ignore"):
             value = float(expression.evaluate({k: np.float64(v) for k, v in values.items()}, NUMPY))
-        if not value.is_integer() or abs(value) > MAX_INDEX:
+        if not value.is_integer():
             raise ExpressionError(
                 f"the index {text.strip()!r} in {shown(whole)} is {value:g}, no whole number"
+            )
+        if abs(value) > MAX_INDEX:
+            raise ExpressionError(
+                f"the index {text.strip()!r} in {shown(whole)} is {value:.12g}; indices are "
+                f"from {-MAX_INDEX} to {MAX_INDEX}"
             )
         return int(value)
 
