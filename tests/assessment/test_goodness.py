@@ -110,6 +110,26 @@ def test_outliers_are_named() -> None:
     assert "2 outliers lie far from the model: x at t =" in goodness.sentence
 
 
+def test_an_outlier_that_the_fit_follows_is_told_by_its_studentised_residual() -> None:
+    times = np.append(np.linspace(0.0, 1.0, 24), 2.5)
+    values = 1.0 + 0.5 * times + 0.1 * noise_of(4, size=25)
+    values[-1] += 1.2
+    design = np.column_stack([times, np.ones(25)])
+    hat = design @ np.linalg.pinv(design)
+    residuals = values - hat @ values
+    assert abs(residuals[-1]) < 3.0 * residuals[:-1].std()  # by itself it does not stand out
+    studentised = residuals / np.sqrt(1.0 - np.diag(hat))
+    distance = studentised[-1] / np.sqrt(np.mean(studentised[:-1] ** 2))
+    line = Problem(
+        Model(ode={"x": "b"}), {"t": times, "x": values}, {"b": {"guess": 0.5}}, {"x": {"guess": 1}}
+    )
+    goodness = fitted(line).goodness
+    assert goodness is not None
+    (outlier,) = goodness.outliers
+    assert outlier.time == 2.5
+    assert outlier.distance == pytest.approx(distance, rel=1e-6)
+
+
 def test_skewed_residuals_are_told() -> None:
     times = np.linspace(0.0, 4.0, 150)
     noise = np.random.default_rng(3).exponential(size=150) - 1.0
