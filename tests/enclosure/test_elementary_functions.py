@@ -314,6 +314,14 @@ def test_truncation_in_time_is_what_shorter_steps_lower() -> None:
         assert (found.truncation == 0).all()
 
 
+@pytest.mark.parametrize("name", ["exp", "sqrt", "x^2.5", "log", "atan", "tanh", "sin", "asin"])
+def test_truncation_of_the_argument_is_truncation_of_the_value(name: str) -> None:
+    """An argument that is known but for truncation in time has a value that is, too."""
+    x = line(0.4, 0.0, remainder=0.3)
+    found = of(name, TaylorModel(x.monomials, x.c, x.support, x.remainder, x.remainder))
+    assert found.truncation[0] == pytest.approx(found.remainder[0], rel=1e-9)
+
+
 def test_sine_and_cosine_share_their_coefficients() -> None:
     tape = Tape()
     x = tape.variable("x")

@@ -79,6 +79,23 @@ def test_a_sum_that_is_set_back_where_it_is_measured_is_a_series() -> None:
     assert found.band.confidence.shape == (2, 8)
 
 
+@pytest.mark.parametrize(("days", "is_series"), [((1.0, 2.0, 3.0), True), ((1.0, 2.0), False)])
+def test_four_of_five_measured_sums_make_a_series(days: tuple[float, ...], is_series: bool) -> None:
+    """The last measurement counts: nothing is seen of an event there."""
+    times = np.arange(1.0, 6.0)
+    problem = Problem(
+        Model(ode={"new": "k"}),
+        parameters={"k": {}},
+        initial={"new": 0.0},
+        experiments=[
+            Experiment("run", {"t": times, "new": times}, 0.0, events=[Event(days, {"new": "0"})])
+        ],
+    )
+    (found,) = fit_curves(examples.result_of(problem, np.array([1.0]), 0.0, None, ()))
+    assert (found.model_times.tolist() == [*days, 5.0]) == is_series
+    assert (len(found.model) > 100) != is_series
+
+
 @pytest.mark.parametrize(
     ("observable", "expected"),
     [

@@ -216,6 +216,20 @@ def test_missing_intervals_show_their_reason() -> None:
     assert said == ["not determined", "not determined", "at lower bound", "no effect", "no effect"]
 
 
+def test_cells_between_two_unknowns_show_their_correlation() -> None:
+    """Those on the diagonal, and those of unknowns without standard error, show nothing."""
+    result = RESULTS["alpha-pinene"]
+    assert result.uncertainty is not None
+    matrix = np.array(result.uncertainty.correlation)
+    matrix[4], matrix[:, 4] = np.nan, np.nan
+    uncertainty = replace(result.uncertainty, correlation=matrix)
+    (axes, *_) = correlation.plot_correlation(replace(result, uncertainty=uncertainty)).axes
+    shown = {tuple(map(int, text.get_position())): text.get_text() for text in axes.texts}
+    assert set(shown) == {(i, j) for i in range(4) for j in range(4) if i != j}
+    assert shown[0, 1] == shown[1, 0] == "−.21"
+    assert shown[2, 3] == ".62"
+
+
 def test_a_drawing_for_the_page_has_no_colours_or_ids_of_its_own() -> None:
     drawn = drawing(fit.plot_fit(RESULTS["alpha-pinene"]), "one", "A <title>")
     assert 'id="one-' in drawn.content

@@ -8,8 +8,12 @@ from html.parser import HTMLParser
 from itertools import pairwise
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
+from odefit.problem.model import Model
+from odefit.problem.noise import Noise
+from odefit.problem.problem import Problem
 from odefit.reporting.html import POLICY, report_html
 from odefit.result import Result
 from tests.reporting import examples
@@ -198,3 +202,17 @@ def test_a_failed_fit_shows_the_data_and_the_reason() -> None:
     text = words(PAGES["failed"])
     assert "No solution was found. Every start failed." in text
     assert "The measurements alone: no solution was found." in text
+
+
+def test_what_is_minimised_is_shown_to_seven_digits() -> None:
+    """As a result prints itself; with known noise the sum of squares stands beside it."""
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        {"t": [0.0, 1.0], "x": [1.0, 0.5]},
+        {"k": {}},
+        {"x": 1.0},
+        noise={"x": Noise(sd=0.1)},
+    )
+    found = examples.result_of(problem, np.array([0.7]), 12.3456789, None, (), -23.456789)
+    text = words(report_html(found))
+    assert "-2 log L 46.91358 Weighted sum of squares 12.34568 Measured values 2" in text

@@ -322,3 +322,13 @@ def test_implicit_schemes_of_nonlinear_equations_may_have_several_solutions(
     problem = Problem(Model(ode={"x": ode}), data, {"k": {}}, {"x": 1.0})
     found = DiscretisedEnclosure(problem, SCHEMES[scheme], UniformMesh(4))
     assert found.unique_solution is unique
+
+
+def test_the_scope_counts_the_steps_of_all_experiments() -> None:
+    problem, _ = eventful()  # whose events at 1, 2 and 3.3 become mesh points
+    enclosure = DiscretisedEnclosure(problem, SCHEMES["radau"], UniformMesh(8))
+    assert enclosure.scope == f"discretised ({SCHEMES['radau'].name}, M = 9)"
+    runs = [Experiment(name, {"t": [0.0, 2.0], "x": [1.0, 0.4]}) for name in ("a", "b")]
+    problem = Problem(Model(ode={"x": "-k*x"}), None, {"k": {}}, {"x": 1.0}, experiments=runs)
+    enclosure = DiscretisedEnclosure(problem, SCHEMES["euler"], UniformMesh(5))
+    assert enclosure.scope.endswith("M = 10)")
