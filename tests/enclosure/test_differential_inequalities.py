@@ -139,6 +139,20 @@ def test_rotations() -> None:
             assert state.high[1] - state.low[1] < 0.5
 
 
+def test_what_has_left_the_other_states_is_in_the_last() -> None:
+    """A chain x -> 2 y -> z at fast rates, of which x + y/2 + z is one: only this sum shows it."""
+    rates = {"x": "-m*x", "y": "2*m*x - n*y", "z": "n*y/2"}
+    problem = observed(rates, [5.0], {"x": 1.0, "y": 0.0, "z": 0.0}, ["m", "n"])
+    system = System(problem, problem.conditions[0])
+    lower, upper = np.array([[10.0, 20.0]]), np.array([[1e3, 1e4]])
+    (enclosed,) = along(system, lower, upper, np.array([1.0, 0.0, 0.0]), [5.0])
+    x, y, z = enclosed.states
+    assert 0 <= x.low[0] <= np.exp(-50.0) <= x.high[0] < 1e-20
+    assert 0 <= y.low[0] <= y.high[0] < 1e-3
+    true = 1 - 2 * np.exp(-50.0) + np.exp(-100.0)  # at the lower rates
+    assert 1 - 1e-3 < z.low[0] <= true <= z.high[0] <= 1 + 1e-9
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_the_comparison_equation(seed: int) -> None:
     """Against its solution in many small steps, from either side of zero."""

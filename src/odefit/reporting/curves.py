@@ -279,7 +279,6 @@ def fine_times(condition: Condition, log_time: bool = False, longest: float = -n
     if log_time:
         first = condition.times[condition.times > 0][0]
         grid = np.geomspace(first, stop, LINE_POINTS)
-        grid[0], grid[-1] = first, stop  # geomspace may miss its ends by a rounding
     else:
         grid = np.linspace(start, stop, LINE_POINTS)
     at = np.array([time for time, _ in condition.events], dtype=float)

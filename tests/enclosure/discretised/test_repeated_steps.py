@@ -180,6 +180,20 @@ def test_events_switch_the_motion(monkeypatch: pytest.MonkeyPatch) -> None:
     assert other.remainder.max() < 1e-3
 
 
+def test_steps_of_one_length_are_one_kind() -> None:
+    """So all of them are taken together, the first as well."""
+    problem, _, _ = stiff()
+    name = problem.conditions[0].name
+    fine, coarse = np.linspace(0.0, 20.0, 81), np.linspace(20.0, 50.0, 61)
+    for grid, kinds in ((np.linspace(0.0, 50.0, 101), 1), (np.append(fine, coarse[1:]), 2)):
+        mesh = GivenMesh({name: grid})
+        enclosure = DiscretisedEnclosure(problem, SCHEMES["trapezoid"], mesh)
+        (segment,) = enclosure._conditions[0]._segments
+        assert segment.repeated_steps is not None
+        assert len(segment.repeated_steps.different) == kinds
+        assert min(segment.repeated_steps.sequences) == 0
+
+
 def test_unequal_steps_are_not_taken_together() -> None:
     problem, vector, _ = stiff()
     grid = np.linspace(0.0, 50.0, 101)

@@ -56,8 +56,7 @@ def plot_profiles(
 
 
 def _panel(axes: Axes, profile: Profile, limit: float) -> None:
-    positive = bool((profile.values > 0).all())
-    logarithmic = profile.logarithmic and positive
+    logarithmic = profile.logarithmic
     at = np.log10(profile.values) if logarithmic else profile.values
     at, first = np.unique(at, return_index=True)
     deviances, slopes = profile.deviances[first], profile.slopes[first]
