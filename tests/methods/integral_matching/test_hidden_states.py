@@ -62,6 +62,31 @@ def test_recovery_goes_on_after_events_with_free_starts() -> None:
     assert np.isfinite(match.cost)
 
 
+def test_a_start_after_an_event_that_enters_squared_is_searched_for() -> None:
+    """Pairs react, S' = -2 S^2: neither S(0) nor S after a dose at t = 1.2 enters linearly."""
+    times = np.linspace(0.0, 3.0, 61)
+
+    def rhs(t: float, z: Array) -> list[float]:
+        return [-2.0 * z[0] ** 2, 2.0 * z[0] ** 2 - 1.3 * z[1]]
+
+    options: dict[str, Any] = {"rtol": 1e-11, "atol": 1e-13}
+    at = times[24]
+    first = solve_ivp(rhs, (0, at), [0.9, 0.1], t_eval=times[:25], **options).y
+    begin = [first[0, -1] + 1.0, first[1, -1]]
+    rest = solve_ivp(rhs, (at, 3.0), begin, t_eval=times[25:], **options).y
+    data = {"t": times, "I": np.concatenate([first[1], rest[1]])}
+    problem = epidemic(
+        model=odefit.Model(ode={"S": "-2*S^2", "I": "2*S^2 - g*I"}, observables={"I": "I"}),
+        data=None,
+        parameters={"g": {"guess": 1.0}},
+        initial={"S": {"guess": 0.7}, "I": {"guess": 0.2}},
+        experiments=[Experiment("A", data, events=[Event((float(at),), {"S": "S + 1"})])],
+    )
+    match, found = matched(problem)
+    assert match.linear == ()
+    assert worst(found, {"g": 1.3, "S": 0.9, "I": 0.1}) < 1e-5
+
+
 def test_recovered_states_meet_the_criterion() -> None:
     problem = epidemic()
     matching = IntegralMatching().matching(problem)

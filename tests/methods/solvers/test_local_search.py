@@ -1,4 +1,4 @@
-"""A local search on the discretised problem: where it begins."""
+"""A local search on the discretised problem: where it begins, and what an interruption leaves."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from odefit.discretisation.instance import Instance
 from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.schemes import SCHEMES
 from odefit.methods.control import Control
+from odefit.methods.estimate import Status
 from odefit.methods.solvers.local_search import LocalSearch
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
 from odefit.problem.arrays import Array
@@ -22,11 +23,12 @@ MEASURED = np.array([1.0, 0.9, 0.3, 0.4, 0.1])
 
 
 @dataclass(frozen=True)
-class Unwilling:
-    """A solver that gives up at once, and keeps the states from which it was to begin."""
+class Quick:
+    """A solver that says its `answer` at once, or gives up; it keeps where it was to begin."""
 
+    answer: float | None = None
     begun: list[Array] = field(default_factory=list)
-    name: str = "unwilling"
+    name: str = "quick"
     scope: Literal["local"] = "local"
 
     def missing(self) -> str | None:
@@ -35,19 +37,29 @@ class Unwilling:
     def solve(self, instance: Instance, limits: Limits) -> Answer:
         assert instance.values is not None
         self.begun.append(instance.values[:, 0])
-        return make_answer(instance, Outcome.FAILED, None, None, None, 0.0, "no")
+        if self.answer is None:
+            return make_answer(instance, Outcome.FAILED, None, None, None, 0.0, "no")
+        k = np.array([self.answer])
+        return make_answer(instance, Outcome.SOLVED, instance.values, k, None, 0.0, "yes")
+
+
+def decay(guess: float | None = None) -> Problem:
+    unknown = {"lower": 0.0, "upper": 5.0} | ({} if guess is None else {"guess": guess})
+    data = {"t": TIMES, "x": MEASURED}
+    return Problem(Model(ode={"x": "-k*x"}), data, {"k": unknown}, {"x": 1.0})
+
+
+def search(solver: Quick, polish: bool, guessed: bool = False) -> LocalSearch:
+    return LocalSearch(
+        SCHEMES["trapezoid"], UniformMesh(4), solver=solver, guessed=guessed, polish=polish
+    )
 
 
 def begun(index: int, guess: float | None, guessed: bool) -> Array:
     """The states at the data times from which a start with k = 0.5 begins."""
-    unknown = {"lower": 0.0, "upper": 5.0} | ({} if guess is None else {"guess": guess})
-    data = {"t": TIMES, "x": MEASURED}
-    problem = Problem(Model(ode={"x": "-k*x"}), data, {"k": unknown}, {"x": 1.0})
-    solver = Unwilling()
-    search = LocalSearch(
-        SCHEMES["trapezoid"], UniformMesh(4), solver=solver, guessed=guessed, polish=False
-    )
-    search.run(ForwardMap(problem), index, np.array([0.5]), Control())
+    solver = Quick()
+    forward = ForwardMap(decay(guess))
+    search(solver, False, guessed).run(forward, index, np.array([0.5]), Control())
     (states,) = solver.begun
     return states
 
@@ -64,3 +76,22 @@ def test_all_other_starts_begin_with_the_data(
     index: int, guess: float | None, guessed: bool
 ) -> None:
     assert begun(index, guess, guessed) == pytest.approx(MEASURED)
+
+
+def test_an_interruption_after_the_solver_has_answered_keeps_its_answer() -> None:
+    control = Control()
+    control.interrupted.set()
+    end = search(Quick(0.7), True).run(ForwardMap(decay()), 0, np.array([4.0]), control)
+    assert end.status is Status.INTERRUPTED
+    assert end.vector == pytest.approx([0.7])
+    assert end.start == pytest.approx([4.0])
+    assert np.isfinite(end.cost)
+
+
+def test_an_interruption_of_a_solver_without_an_answer_keeps_the_start() -> None:
+    control = Control()
+    control.interrupted.set()
+    end = search(Quick(), True).run(ForwardMap(decay()), 0, np.array([4.0]), control)
+    assert end.status is Status.INTERRUPTED
+    assert end.vector == pytest.approx([4.0])
+    assert np.isfinite(end.cost)

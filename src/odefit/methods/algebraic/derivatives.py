@@ -133,14 +133,12 @@ def longest_segment(expansion: Expansion, from_start: bool = False) -> DataSegme
 
 
 def _corners(times: Array, polynomials: Array) -> Array:
-    """Return the knots at which an input or its derivative changes abruptly."""
+    """Return the knots at which a piecewise linear input or its slope changes abruptly."""
     before, after = polynomials[:-1], polynomials[1:]
-    lengths = np.diff(times, prepend=times[0])
-    values = sum(before[:, k] * lengths**k for k in range(4))
-    derivatives = before[:, 1] + 2 * before[:, 2] * lengths + 3 * before[:, 3] * lengths**2
+    values = before[:, 0] + before[:, 1] * np.diff(times, prepend=times[0])
     scale = np.abs(polynomials).max(axis=0) + 1e-300
     jumps = np.abs(values - after[:, 0]) > 1e-9 * scale[0]
-    kinks = np.abs(derivatives - after[:, 1]) > 1e-9 * scale[1]
+    kinks = np.abs(before[:, 1] - after[:, 1]) > 1e-9 * scale[1]
     return np.asarray(times[jumps | kinks])
 
 
