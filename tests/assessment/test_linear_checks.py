@@ -100,6 +100,30 @@ def test_a_bound_that_others_do_not_feel_takes_no_interval() -> None:
     assert np.isfinite(found.intervals[0]).all()
 
 
+def rising(slope: float, upper: float) -> Problem:
+    """x = a + c t with a slope c that cannot be negative, as that of the data is."""
+    times = np.linspace(0.0, 4.0, 9)
+    wiggle = 0.1 * np.cos(7 * times)
+    return Problem(
+        Model(ode={"x": "c"}),
+        {"t": times, "x": 1.0 + slope * times + wiggle},
+        {"c": {"lower": 0.0, "upper": upper, "guess": 0.0}},
+        {"x": {"guess": 1.0}},
+        noise={"x": {"sd": 0.1}},
+    )
+
+
+def test_another_unknown_is_tied_to_a_bound_if_it_may_move_with_it_and_the_data_allow_it() -> None:
+    tied = assessed(rising(-0.01, 1e3))
+    assert tied.trouble["c"] == "at a bound"
+    assert np.isnan(tied.intervals[1]).all()
+    for free in (rising(-5.0, 1e3), rising(-0.01, 1e-3)):  # data that forbid it, a bound that does
+        found = assessed(free)
+        assert found.trouble == {"c": "at a bound"}
+        half = 1.96 * 0.1 / math.sqrt(9)  # of the mean of nine values
+        assert found.intervals[1, 1] - found.intervals[1, 0] == pytest.approx(2 * half, rel=1e-3)
+
+
 def test_a_model_that_bends_within_the_interval_is_flagged() -> None:
     times = np.array([1.0, 2.0, 3.0])
     found = assessed(decay([0.0, *times], [3.0, 0.1, -0.1, 0.05], {"guess": 3.0}))

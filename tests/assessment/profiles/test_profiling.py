@@ -12,7 +12,7 @@ import pytest
 from scipy import optimize, stats
 
 import odefit
-from odefit import Control, Model, Problem, SingleShooting
+from odefit import Control, ForwardMap, Model, Problem, SingleShooting
 from odefit.assessment.profiles import ProfilesData, profiling
 from odefit.assessment.profiles.profiling import profile_all
 from odefit.methods.estimate import Status
@@ -181,20 +181,43 @@ def test_a_limit_on_one_side_alone_is_said_as_such() -> None:
     assert k.lower == pytest.approx(expected, rel=2e-3)
 
 
-def test_a_better_optimum_on_the_way_is_adopted() -> None:
-    problem = Problem(
+def two_minima() -> Problem:
+    """The fit finds the worse of two minima, and the profile the other."""
+    return Problem(
         Model(ode={"x": "0"}, observables={"square": "k^2", "itself": "k"}),
         {"t": [0.0], "square": [1.0], "itself": [0.3]},
         {"k": {"lower": -3.0, "upper": 3.0, "guess": -0.95}},
         {"x": 0.0},
         noise={"square": {"sd": 0.6}, "itself": {"sd": 2.0}},
     )
+
+
+def test_a_better_optimum_on_the_way_is_adopted() -> None:
+    problem = two_minima()
     assert fitted(problem)[0] < 0
     found = profiled(problem)
     assert found.adopted
     assert found.vector[0] > 0
     assert found.profiles[0].deviances.min() == 0.0
     assert "a better optimum was found" in found.message
+
+
+def test_evaluations_of_abandoned_profiles_and_of_the_refit_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = two_minima()
+    vector, made = fitted(problem), []
+
+    def counted(self: ForwardMap, *arguments: Any, **options: Any) -> Any:
+        made.append(1)
+        return evaluate(self, *arguments, **options)
+
+    evaluate = ForwardMap.evaluate
+    monkeypatch.setattr(ForwardMap, "evaluate", counted)
+    found = profile_all(problem, vector, 0.95, Control())
+    assert found.adopted
+    # Those of the two optima themselves, where a side begins, belong to no fit: four sides at most.
+    assert len(made) - 3 * 4 <= found.evaluations < len(made)
 
 
 def test_the_number_of_workers_does_not_change_the_answer() -> None:
