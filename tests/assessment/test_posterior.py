@@ -179,6 +179,17 @@ def test_chains_do_not_depend_on_who_makes_them() -> None:
     assert np.array_equal(alone.chains, shared.chains)
 
 
+def test_the_table_has_mean_spread_and_equal_tails_of_the_samples_of_all_chains() -> None:
+    even = np.linspace(0.0, 1.0, 1001)
+    chains = np.stack([even[::2], even[::-2]])[:, :500, None] * [1.0, -10.0] + [0.0, 3.0]
+    found = Posterior(("a", "b"), chains, 0, Status.CONVERGED, "", 0, 0.0).table(level=0.9)
+    # Both chains together are the uniform distribution from 0 to 1, and that from 3 to -7.
+    assert np.asarray(found["mean"]) == pytest.approx([0.5, -2.0], abs=0.01)
+    assert np.asarray(found["sd"]) == pytest.approx(np.array([1.0, 10.0]) / np.sqrt(12), rel=0.01)
+    assert np.asarray(found["ci_low"]) == pytest.approx([0.05, -6.5], abs=0.03)
+    assert np.asarray(found["ci_high"]) == pytest.approx([0.95, 2.5], abs=0.03)
+
+
 def test_a_time_limit_keeps_the_samples_so_far() -> None:
     problem = line()
     found = sample_posterior(problem, fitted(problem), 10**6, 1, 100, time_limit=1.5, jobs=1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odefit.assessment.profiles.coordinates import Coordinates
-from odefit.assessment.profiles.families import Point, bend, between
+from odefit.assessment.profiles.families import Point, bend, between, unbound
 from odefit.problem.arrays import Array
 from odefit.simulation.engine_choice import UNDECIDED
 
@@ -37,3 +37,11 @@ def test_a_cubic_is_predicted_between_two_points() -> None:
     near = [cubic(-1.0), cubic(2.0)]
     assert between(near, 1.5, COORDINATES) == pytest.approx(cubic(1.5).vector)
     assert between(near, 2.5, COORDINATES) is None
+
+
+def test_a_bound_holds_what_would_fall_beyond_it_and_nothing_else() -> None:
+    low, high = np.zeros(7), np.ones(7)
+    x = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.5])
+    gradient = np.array([2.0, 0.0, -2.0, 2.0, 0.0, -2.0, 2.0])
+    free = [False, True, True, True, True, False, True]
+    assert unbound(x, gradient, low, high).tolist() == free
