@@ -90,6 +90,12 @@ def test_a_problem_is_read(tmp_path: Path) -> None:
     assert [row.time for _, _, row in found.rows] == [1.0, 2.0, 1.0, 1.0]
 
 
+def test_a_problem_is_called_as_its_file_says_or_as_its_file(tmp_path: Path) -> None:
+    assert read_petab(write(tmp_path)).problem.name == "problem"
+    named = write(tmp_path, problem=("format_version: 1", "format_version: 1\nproblem_id: decay"))
+    assert read_petab(named).problem.name == "decay"
+
+
 def test_nominal_values_are_guesses_on_request(tmp_path: Path) -> None:
     problem = read_petab(write(tmp_path), nominal=True).problem
     assert problem.parameters["k1"].guess == 0.5
