@@ -54,6 +54,19 @@ def test_points_are_enclosed_to_rounding(case: str) -> None:
     assert found.remainder.max() < (3e-12 if widest > 0.1 else 3e-11)
 
 
+@pytest.mark.parametrize("factor", [2.0**-10, 2.0**10])
+def test_the_unit_of_time_changes_nothing(factor: float) -> None:
+    """Steps are as accurate, to the last digit: powers of two are not rounded."""
+    found = []
+    for unit in (1.0, factor):
+        times = [0.5 * unit, 1.0 * unit, 3.0 * unit]
+        problem = observed({"x": "r*x*(1 - x)"}, times, {"x": 0.2}, ["r"], 0.0)
+        lower, upper = np.array([[2.0], [1.5]]) / unit, np.array([[2.0], [1.6]]) / unit
+        found.append(Enclosure(problem)(lower, upper))
+    np.testing.assert_allclose(found[0].c, found[1].c, rtol=1e-12)
+    np.testing.assert_allclose(found[0].remainder, found[1].remainder, rtol=1e-9)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_the_remainder_is_of_the_next_degree(case: str) -> None:

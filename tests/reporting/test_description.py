@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,6 +78,21 @@ def test_everything_of_a_problem_is_there(troubled: str) -> None:
         "From how the residuals scatter: y_gut_sd.",
     ):
         assert part in flat, part
+
+
+def test_an_unknown_has_a_row_with_all_that_was_given_of_it(troubled: str) -> None:
+    """Set in by two columns, as all that stands under a heading is."""
+    rows = troubled.split("\nUnknowns\n")[1].splitlines()
+    assert rows[0].split() == [
+        "kind", "bounds", "guess", "starts", "from", "scale", "prior", "unit"
+    ]  # fmt: skip
+    found = {re.split("  +", row)[1]: re.split("  +", row)[2:] for row in rows[2:13]}
+    assert found["k_a"] == ["parameter", "0 to 10", "1", "0.00833 to 10, log", "1/h"]
+    assert found["K_m"] == ["parameter", "1e-06 to 100", "1e-06 to 100, log", "log10"]
+    assert found["alpha"] == ["parameter", "at least 0", "0.6 to 1.4", "1 ± 0.2"]
+    assert found["mu_N"][:2] == ["parameter", "none"]
+    assert found["blood[oral]"][0] == "initial value"
+    assert {len(row) - len(row.lstrip()) for row in rows[1:9]} == {2}
 
 
 def test_names_are_never_read_as_markup(troubled: str) -> None:
