@@ -42,7 +42,8 @@ def test_derivatives_by_states_time_and_scalars_are_those_of_the_right_hand_side
 
         def rhs(at: Array, one: slice = one) -> Array:
             """Of time, states and scalars."""
-            return linear(at[3:]).rhs(at[:1], at[None, 1:3], POLYNOMIALS[one])[0]
+            found: Array = linear(at[3:]).rhs(at[:1], at[None, 1:3], POLYNOMIALS[one])[0]
+            return found
 
         expected = differences(rhs, np.concatenate([TIMES[one], STATES[k], scalars]))
         assert found.by_time[k] == pytest.approx(expected[:, 0], rel=1e-8)
