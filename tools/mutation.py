@@ -71,6 +71,9 @@ COPIED = ("src", "tests", "tools", "benchmarks", "studies", "docs", "examples", 
 LEFT_OUT = ("test_architecture.py", "test_docstrings.py", "test_examples.py", "test_readme.py")
 """Tests of all modules at once, or of the documentation."""
 
+NEEDS_MEMORY = "test_browser.py"
+"""Tests with a browser, which does not start within `MEMORY`: they would kill every mutant."""
+
 PRELOADED = (
     "numpy",
     "scipy.optimize",
@@ -219,7 +222,11 @@ class Reach:
     def _of_package(self, mutation: Mutation, nodes: Iterable[str]) -> list[Test]:
         place = "tests/" if mutation.package == "odefit" else f"tests/{mutation.package}/"
         tests = [self.test(n) for n in nodes if n.startswith(place)]
-        return [t for t in tests if self._key(t) not in self.left_out]
+        return [
+            t
+            for t in tests
+            if self._key(t) not in self.left_out and not t.file.endswith(NEEDS_MEMORY)
+        ]
 
     @staticmethod
     def _key(test: Test) -> str:
@@ -354,7 +361,10 @@ def verdict(ended: int | None, text: str) -> tuple[str, str]:
     return "killed", by or f"exit status {ended}"
 
 
-OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "--tb=no", "--assert=plain")
+OPTIONS = (
+    "-x", "-q", "-p", "no:cacheprovider", "--tb=no", "--assert=plain",
+    f"--ignore-glob=*{NEEDS_MEMORY}",
+)  # fmt: skip
 """Rewritten assertions would be made anew for every mutant, those of all plugins with them."""
 
 
