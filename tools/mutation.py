@@ -40,7 +40,7 @@ import traceback
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, ClassVar
@@ -510,6 +510,22 @@ def mirrored(mutation: Mutation, tree: Path) -> list[str]:
     return [*first, *found]
 
 
+def moved(mutation: Mutation, before: bytes, after: bytes) -> Mutation | None:
+    """The mutation at its place in a later version of its file; None if its lines have changed."""
+    first = before.rfind(b"\n", 0, mutation.start) + 1
+    last = before.find(b"\n", mutation.end)
+    lines = before[first : last if last >= 0 else None]
+    places = []
+    at = after.find(lines)
+    while at >= 0:
+        places.append(at)
+        at = after.find(lines, at + 1)
+    if not places:
+        return None
+    shift = min(places, key=lambda place: abs(place - first)) - first
+    return replace(mutation, start=mutation.start + shift, end=mutation.end + shift)
+
+
 def again(state: Path, seed: int) -> None:
     """Let the survivors meet all tests of the mirrored folder as they are now, in a new copy."""
     fresh = state / "again"
@@ -524,11 +540,12 @@ def again(state: Path, seed: int) -> None:
         if told["outcome"] == "killed" or key in done or reason(told) is not None:
             continue
         mutation = Mutation(**{k: told[k] for k in fields})
-        now = (tree / "src" / "odefit" / mutation.path).read_bytes()
-        if now[mutation.start : mutation.end] != mutation.before.encode():
+        path = Path("src") / "odefit" / mutation.path
+        found = moved(mutation, (state / "tree" / path).read_bytes(), (tree / path).read_bytes())
+        if found is None:
             print(f"changed since: {mutation.path}:{mutation.line}", flush=True)
             continue
-        outcome, by = met(tree, mutation, mirrored(mutation, tree), WHOLE_FOLDER_SECONDS)
+        outcome, by = met(tree, found, mirrored(mutation, tree), WHOLE_FOLDER_SECONDS)
         write(state / f"again-{seed}.jsonl", {**told, "outcome": outcome, "by": by})
         print(f"{outcome} {mutation.path}:{mutation.line} {mutation.after!r} {by}", flush=True)
 
