@@ -264,7 +264,7 @@ def test_the_derivative_by_the_dispersion_is_exact_however_small_it_is(y: float,
     expected = -float(mpmath.diff(log_density, exact, h=exact * mpmath.mpf("1e-15")))
     density = Counts(Noise(**CASES["negative binomial"][0]), np.zeros(1, np.intp), UNLIMITED)
     found = density.terms(np.array([m]), np.array([y]), np.array([a])).scale_slopes[0]
-    assert found == pytest.approx(expected, rel=1e-6, abs=1e-4)
+    assert found == pytest.approx(expected, rel=1e-9, abs=1e-8)
 
 
 def test_far_censored_values_keep_finite_residuals_and_derivatives() -> None:

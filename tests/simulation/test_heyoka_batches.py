@@ -131,8 +131,10 @@ def test_effort_that_runs_out_is_told_from_a_blow_up() -> None:
 
 @pytest.mark.parametrize("start", [np.nan, np.inf, 1e200])
 def test_initial_states_that_are_no_numbers_fail_their_own_problem(start: float) -> None:
-    states = np.array([[1.0], [start], [2.0]])
-    setting = Setting({"x": "-k*x^3"}, {"k": 1.0}, [0.0] * 3, [[1.0]] * 3, states)
+    """Even where another state does not depend on them, and stays finite."""
+    states = np.array([[1.0, 1.0], [start, 1.0], [2.0, 1.0]])
+    ode = {"x": "-k*x^3", "y": "-k*y"}
+    setting = Setting(ode, {"k": 1.0}, [0.0] * 3, [[1.0]] * 3, states)
     with np.errstate(all="ignore"):
         failed = setting.together(2_000)
     assert isinstance(failed, BatchFailure)

@@ -184,6 +184,16 @@ def test_the_unit_of_time_changes_no_step(order: Order) -> None:
     assert ends[0].states == pytest.approx(ends[1].states, rel=1e-9)
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_how_far_the_end_is_does_not_change_the_first_step(order: Order) -> None:
+    first = []
+    for end in (10.0, 1000.0):
+        found = integrated_batch({"x": "-5*x^3"}, {}, [[2.0]], [[end]], max_steps=1, order=order)
+        assert isinstance(found, BatchFailure)
+        first.append(found.failure.time)
+    assert first[0] == first[1] > 0
+
+
 @pytest.mark.slow
 def test_a_batch_is_what_its_problems_are_one_by_one() -> None:
     ode = {"v": "c*(v - v^3/3 + w) + sin(t)", "w": "-(v - 0.2 + 0.2*w)/c"}

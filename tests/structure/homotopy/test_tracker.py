@@ -9,7 +9,13 @@ import numpy.typing as npt
 import pytest
 
 from odefit.problem.arrays import Array, ComplexArray, IntArray
-from odefit.structure.homotopy.tracker import PathStatus, TrackerOptions, solve, track
+from odefit.structure.homotopy.tracker import (
+    PathStatus,
+    TrackerOptions,
+    refine_ends,
+    solve,
+    track,
+)
 
 
 class Univariate:
@@ -134,6 +140,27 @@ def test_paths_can_be_left_where_they_are() -> None:
     assert set(tracked.statuses) == {PathStatus.RUNNING}
     assert not tracked.reached.any()
     assert np.all(tracked.steps == 3)
+
+
+def test_regular_solutions_are_told_from_singular_ones_and_from_none() -> None:
+    """Of ``x^2 = 2`` or ``x^2 = 0`` with y = 0: zero has no size that its steps could shrink to."""
+
+    class Squares:
+        def evaluate(
+            self, paths: IntArray, points: ComplexArray, t: Array
+        ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
+            x, y = points.T
+            zero = np.zeros_like(x)
+            values = np.stack([x**2 - np.array([2.0, 2.0, 0.0])[paths], y * (x + 3)], axis=1)
+            jacobians = np.stack(
+                [np.stack([2 * x, zero], axis=1), np.stack([y, x + 3], axis=1)], axis=1
+            )
+            return values, jacobians, np.zeros_like(points)
+
+    near = np.array([[1.4143, 1e-7], [1j, 1e-7], [1e-3, 1e-7]], dtype=complex)
+    points, regular = refine_ends(Squares(), near)
+    assert regular.tolist() == [True, False, False]
+    np.testing.assert_allclose(points[0], [np.sqrt(2), 0.0], atol=1e-12)
 
 
 def test_singular_systems_have_no_solution_and_spare_the_others() -> None:
