@@ -296,3 +296,13 @@ def test_normal_priors_of_about_the_same_width() -> None:
     assert near is not None
     assert near.mean == pytest.approx(3.0)
     assert prior("gamma").normal().on == "log"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_a_normal_prior_of_about_the_same_width_follows_the_unit(scale: float) -> None:
+    one, other = (Prior(distribution="gamma", shape=3.0, scale=s).normal() for s in (1.0, scale))
+    assert one is not None
+    assert other is not None
+    assert other.on == one.on == "log"
+    assert other.sd == pytest.approx(one.sd)
+    assert other.mean == pytest.approx((one.mean or 0.0) + math.log(scale))

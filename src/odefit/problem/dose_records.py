@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from odefit.problem.columns import NAMES_OF_TIME
@@ -70,15 +70,15 @@ class Record:
     place: str
     order: int
     kind: int
-    amount: float | None = None
-    rate: float | None = None
-    duration: float | None = None
-    interval: float | None = None
-    additional: int = 0
-    steady: int = 0
-    target: str | None = None
-    values: Mapping[str, float] = field(default_factory=dict)
-    others: Mapping[str, float] = field(default_factory=dict)
+    amount: float | None
+    rate: float | None
+    duration: float | None
+    interval: float | None
+    additional: int
+    steady: int
+    target: str | None
+    values: Mapping[str, float]
+    others: Mapping[str, float]
 
     @property
     def doses(self) -> bool:

@@ -295,6 +295,13 @@ def test_values_for_an_array_are_as_many_as_its_elements() -> None:
     )
 
 
+@pytest.mark.parametrize("value", [[1, [0, 1]], [[0, 1], 1], ["a", 2], [1, 2, 3]])
+def test_bounds_of_an_array_are_one_pair_of_numbers_or_a_list_of_pairs(value: list[object]) -> None:
+    mapping = {**MAPPING, "parameters": {**MAPPING["parameters"], "k[1:3]": value}}
+    with pytest.raises(InputError, match=r"^\[parameters\] k\[1:3\]: expected a table, got a list"):
+        problem_from_mapping(mapping)
+
+
 @pytest.mark.parametrize(
     ("value", "bounds"),
     [

@@ -82,6 +82,7 @@ def test_a_sum_of_thousands_of_terms_is_not_nested() -> None:
         ("piecewise(1, x > 0)", "piecewise has no value for where none of its conditions holds"),
         ("1 + inf", "'inf' at position 5 of '1 \\+ inf' is not a finite number"),
         ("(" * 200 + "x", "nested too deeply"),
+        ("x + " * 200 + "(" * 200 + "x", "nested too deeply"),
     ],
 )
 def test_what_is_no_formula_is_refused_with_its_place(formula: str, message: str) -> None:

@@ -55,6 +55,10 @@ CASES = {
         reactions(reaction("r", "A", "B", "kk*A")),
         r"reaction 'r' \(line \d+\): 'kk' is not defined; did you mean 'k'",
     ),
+    "a stoichiometry that is missing": (
+        reactions(reaction("r", "A", "B", "k*A")).replace('stoichiometry="1"', "", 1),
+        r"reaction 'r' \(line \d+\): the stoichiometry of 'A' is not given",
+    ),
     "an unknown species": (
         reactions(reaction("r", "AA", "B", "k*A")),
         "reaction 'r' .*there is no species 'AA'; did you mean 'A'",

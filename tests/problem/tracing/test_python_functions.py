@@ -75,6 +75,18 @@ def test_one_parameter_is_a_number_or_an_array() -> None:
     assert texts(Model.from_function(array, ["x"], ["k"])) == {"x": "-k*x"}
 
 
+def test_one_argument_holds_all_parameters_even_if_it_has_a_default_or_there_are_none() -> None:
+    def usual(t: float, x: Any, p: Any = (1.0, 2.0)) -> Any:
+        return p[0] - p[1] * x
+
+    assert texts(Model.from_function(usual, ["x"], ["a", "b"])) == {"x": "a - b*x"}
+
+    def unused(t: float, x: Any, p: Any) -> Any:
+        return -2 * x
+
+    assert texts(Model.from_function(unused, ["x"], [])) == {"x": "-2*x"}
+
+
 MATRIX = np.array([[-1.0, 0.5, 0.0], [1.0, -1.5, 0.25], [0.0, 1.0, -0.25]])
 
 
