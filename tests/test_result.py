@@ -7,6 +7,7 @@ import pickle
 import re
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+import odefit
 from odefit.problem.errors import InputError
 from odefit.result import Result, Solution
 from tests.reporting import examples
@@ -244,3 +246,19 @@ def test_a_report_is_written_in_one_piece(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(InputError, match="cannot be written"):
         ALPHA_PINENE.report(tmp_path / "nowhere" / "report.html")
+
+
+def slowly(_: odefit.Progress) -> None:
+    """So slow a program that memory is looked at meanwhile."""
+    time.sleep(1.0)
+
+
+def test_long_work_on_a_result_has_a_memory_limit() -> None:
+    """This process holds more than 100 MB long before."""
+    profiles = ALPHA_PINENE.profile(jobs=1, memory="100MB", progress=slowly)
+    samples = ALPHA_PINENE.bootstrap(500, jobs=1, memory="100MB", progress=slowly)
+    for status, message in ((profiles.status, profiles.message), (samples.status, samples.message)):
+        assert status is odefit.Status.MEMORY_LIMIT
+        assert "memory limit" in message
+    with pytest.raises(InputError, match="memory: 1 MB is too little"):
+        ALPHA_PINENE.profile(memory="1MB")

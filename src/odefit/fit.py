@@ -45,7 +45,7 @@ from odefit.methods.control import (
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.fit_measure import FitMeasure
-from odefit.methods.memory import MemoryWatch, memory_size
+from odefit.methods.memory import MemoryWatch, memory_limit
 from odefit.methods.outliers import Outlier, robust_outliers, suspected_outliers
 from odefit.methods.polish import Answer, answer
 from odefit.methods.registry import as_method
@@ -164,7 +164,7 @@ def fit(
     'converged'
     """
     began = time.perf_counter()
-    memory = None if memory is None else memory_size(memory)
+    memory = memory_limit(memory)
     check_fit(problem, seed, time_limit, jobs, level, memory)
     if intervals not in INTERVAL_CHOICES:
         wanted_choices = ", ".join(f'"{choice}"' for choice in INTERVAL_CHOICES)

@@ -163,6 +163,7 @@ class Result(ResultData, ResultFigures):
         *,
         seed: int | None = None,
         time_limit: float | None = None,
+        memory: int | str | None = None,
         executor: Executor | None = None,
         jobs: int | None = None,
         progress: Callable[[Progress], None] | None = None,
@@ -181,6 +182,9 @@ class Result(ResultData, ResultFigures):
             The seed of the noise; None for that of the fit.
         time_limit
             The number of seconds after which the samples fitted so far are returned.
+        memory
+            How much memory it may use with its processes, as a number of bytes or a text such as
+            ``"4GB"``; beyond that, what is there is returned, labelled as such.
         executor
             Any :class:`concurrent.futures.Executor`; without one, local processes if they pay.
         jobs
@@ -208,6 +212,7 @@ class Result(ResultData, ResultFigures):
             kind,
             seed=self.seed if seed is None else seed,
             time_limit=time_limit,
+            memory=memory,
             executor=executor,
             jobs=jobs,
             progress=progress,
@@ -223,6 +228,7 @@ class Result(ResultData, ResultFigures):
         *,
         seed: int | None = None,
         time_limit: float | None = None,
+        memory: int | str | None = None,
         executor: Executor | None = None,
         jobs: int | None = None,
         progress: Callable[[Progress], None] | None = None,
@@ -245,6 +251,9 @@ class Result(ResultData, ResultFigures):
             The seed; None for that of the fit.
         time_limit
             The number of seconds after which the samples made so far are returned.
+        memory
+            How much memory it may use with its processes, as a number of bytes or a text such as
+            ``"4GB"``; beyond that, what is there is returned, labelled as such.
         executor
             Any :class:`concurrent.futures.Executor`; without one, local processes if they pay.
         jobs
@@ -273,6 +282,7 @@ class Result(ResultData, ResultFigures):
             tune,
             seed=self.seed if seed is None else seed,
             time_limit=time_limit,
+            memory=memory,
             executor=executor,
             jobs=jobs,
             progress=progress,
@@ -296,6 +306,7 @@ class Result(ResultData, ResultFigures):
         level: float | None = None,
         expressions: Sequence[str] | str = (),
         time_limit: float | None = None,
+        memory: int | str | None = None,
         jobs: int | None = None,
         executor: Executor | None = None,
         checkpoint: str | Path | None = None,
@@ -321,6 +332,9 @@ class Result(ResultData, ResultFigures):
             observables at a time such as ``"x1@5"``.
         time_limit
             The number of seconds after which what is there is returned, labelled as such.
+        memory
+            How much memory it may use with its processes, as a number of bytes or a text such as
+            ``"4GB"``; beyond that, what is there is returned, labelled as such.
         jobs, executor
             Local processes, or any executor, for the sides of the profiles. The answer is the same
             for any number of them.
@@ -348,6 +362,7 @@ class Result(ResultData, ResultFigures):
 
         from odefit.assessment.profiles.profiling import profile_all
         from odefit.methods.control import Control, Interruption, interruptible
+        from odefit.methods.memory import memory_limit
 
         if self.best.nodes is not None:
             raise InputError(
@@ -368,6 +383,7 @@ class Result(ResultData, ResultFigures):
             progress,
             None if checkpoint is None else Path(checkpoint),
             interrupted=stop if isinstance(stop, Interruption) else Interruption(stop),
+            memory=memory_limit(memory),
         )
         keys = [keys] if isinstance(keys, str) else keys
         texts = [expressions] if isinstance(expressions, str) else expressions

@@ -38,6 +38,9 @@ def test_profiles_of_a_result_are_kept_with_it(
 def test_mistakes_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no unknown 'kk'" in refused(capsys, "profile", "decay.toml", "--only", "kk")
     assert "--jobs" in refused(capsys, "profile", "decay.toml", "--jobs", "0")
+    assert "--memory: 1 MB is too little" in refused(
+        capsys, "profile", "decay.toml", "--memory", "1MB"
+    )
     assert "--level" in refused(capsys, "profile", "decay.toml", "--level", "95")
     message = refused(capsys, "profile", "decay.toml", "--expression", "k*q")
     assert "unknown name 'q'" in message
@@ -49,3 +52,13 @@ def test_a_time_limit_that_the_fit_has_taken_leaves_no_profiles(
     odefit.fit(odefit.load("decay.toml"), jobs=1).save("fit.json")
     assert run("profile", "fit.json", "--time-limit", "1e-9") == 4
     assert "no profiles" in capsys.readouterr().err
+
+
+def test_a_fit_that_memory_has_ended_is_not_profiled(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """This process holds more than 100 MB long before."""
+    assert run("profile", "decay.toml", "--jobs", "1", "--memory", "100MB") == 4
+    captured = capsys.readouterr()
+    assert "Profile likelihood" not in captured.out
+    assert "the fit: memory limit" in captured.err

@@ -23,6 +23,7 @@ import numpy as np
 from odefit.assessment.deviance import Deviance, column_space
 from odefit.methods.control import TIME_IS_UP, Control, Interruption, Progress
 from odefit.methods.estimate import Start, Status
+from odefit.methods.memory import memory_limit
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.start_checkpoint import StartCheckpoint
 from odefit.methods.start_pool import run_starts
@@ -200,6 +201,7 @@ def bootstrap(
     *,
     seed: int = 0,
     time_limit: float | None = None,
+    memory: int | str | None = None,
     executor: Executor | None = None,
     jobs: int | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -222,6 +224,9 @@ def bootstrap(
         The seed of the noise; the same seed gives the same samples for any number of jobs.
     time_limit
         The number of seconds after which the samples fitted so far are returned.
+    memory
+        How much memory it may use with its processes, as a number of bytes or a text such as
+        ``"4GB"``; beyond that, what is there is returned, labelled as such.
     executor
         Any :class:`concurrent.futures.Executor`; without one, local processes if they pay.
     jobs
@@ -244,7 +249,14 @@ def bootstrap(
     deadline = None if time_limit is None else time.time() + time_limit
     path = None if checkpoint is None else Path(checkpoint)
     control = Control(
-        seed, deadline, executor, jobs, progress, path, interrupted=Interruption(stop)
+        seed,
+        deadline,
+        executor,
+        jobs,
+        progress,
+        path,
+        interrupted=Interruption(stop),
+        memory=memory_limit(memory),
     )
     forward = ForwardMap(problem)
     evaluation = forward.evaluate(vector)

@@ -28,6 +28,7 @@ from odefit.methods.control import TIME_IS_UP, Control, Interruption, Progress, 
 from odefit.methods.estimate import Status
 from odefit.methods.executors.batch import Work
 from odefit.methods.executors.dispatch import WorkerLostError, dispatched
+from odefit.methods.memory import memory_limit
 from odefit.methods.start_checkpoint import natural, numbers, opened
 from odefit.methods.watch import running
 from odefit.methods.workers import Workers
@@ -240,6 +241,7 @@ def sample_posterior(
     *,
     seed: int = 0,
     time_limit: float | None = None,
+    memory: int | str | None = None,
     executor: Executor | None = None,
     jobs: int | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -262,6 +264,9 @@ def sample_posterior(
         The seed; the same seed gives the same samples for any number of jobs.
     time_limit
         The number of seconds after which the samples made so far are returned.
+    memory
+        How much memory it may use with its processes, as a number of bytes or a text such as
+        ``"4GB"``; beyond that, what is there is returned, labelled as such.
     executor
         Any :class:`concurrent.futures.Executor` for the chains; without one, local processes if
         they pay.
@@ -287,8 +292,16 @@ def sample_posterior(
     began = time.perf_counter()
     deadline = None if time_limit is None else time.time() + time_limit
     path = None if checkpoint is None else Path(checkpoint)
-    interrupted = Interruption(stop)
-    control = Control(seed, deadline, executor, jobs, progress, path, interrupted=interrupted)
+    control = Control(
+        seed,
+        deadline,
+        executor,
+        jobs,
+        progress,
+        path,
+        interrupted=Interruption(stop),
+        memory=memory_limit(memory),
+    )
     with interruptible(control):  # which takes seconds
         require("nutpie")
     options = {"vector": vector, "draws": draws, "tune": tune, "seed": seed}

@@ -29,7 +29,7 @@ from odefit.cli.shared import (
 )
 from odefit.cli.unknowns import PROPOSE, add_unknowns, with_unknowns
 from odefit.methods.control import Interruption
-from odefit.methods.memory import memory_size
+from odefit.methods.memory import memory_limit
 from odefit.methods.registry import METHODS, OPTIONS
 from odefit.problem.errors import InputError
 
@@ -121,8 +121,7 @@ def _fit(options: argparse.Namespace, signals: Interruption) -> int:
             "or in the problem file below [noise] as y = { sd = 0.5 }"
         )
     check_positive(options, "jobs", "time_limit", "starts")
-    if options.memory is not None:
-        options.memory = memory_size(options.memory, "--memory")
+    memory_limit(options.memory, "--memory")
     check_files(options)  # before the fit, which may take long
     own = {name: getattr(options, name) for name in OPTIONS if name != "bounds"}
     own["bounds"] = PROPOSE if PROPOSE in options.bounds else None

@@ -14,6 +14,7 @@ from odefit.cli.shared import (
     NO_FIT,
     TIME_LIMIT,
     add_log,
+    add_memory,
     add_reading,
     add_report,
     add_seed,
@@ -30,6 +31,7 @@ from odefit.cli.shared import (
 from odefit.cli.unknowns import add_unknowns, changed, with_unknowns
 from odefit.methods.control import Interruption
 from odefit.methods.estimate import Status
+from odefit.methods.memory import memory_limit
 from odefit.problem.errors import InputError
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ def add_parser(commands: Any) -> None:
         seconds="seconds, those of the fit included",
         checkpoint="keep finished profiles here and go on from them",
     )
+    add_memory(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -85,6 +88,7 @@ def _profile(options: argparse.Namespace, signals: Interruption) -> int:
         raise InputError(
             f"--level: expected a number between 0 and 1 such as 0.95, got {options.level:g}"
         )
+    memory_limit(options.memory, "--memory")
     check_files(options)
     if options.plot is not None:
         check_figure(options.plot)
@@ -101,7 +105,7 @@ def _profiled(options: argparse.Namespace, executor: Executor | None, signals: I
         print(f"no profiles: no solution was found: {result.message}", file=sys.stderr)
         return NO_FIT
     saved = Path(options.source).suffix.lower() == ".json"  # what ended its fit is over
-    if result.status is Status.INTERRUPTED and not saved:
+    if result.status in (Status.INTERRUPTED, Status.MEMORY_LIMIT) and not saved:
         return exit_status(result.status, signals)
     left = None
     if options.time_limit is not None:
@@ -116,6 +120,7 @@ def _profiled(options: argparse.Namespace, executor: Executor | None, signals: I
             level=options.level,
             expressions=options.expression,
             time_limit=left,
+            memory=options.memory,
             executor=executor,
             jobs=options.jobs,
             checkpoint=options.checkpoint,
@@ -160,6 +165,7 @@ def _result(
             problem,
             seed=options.seed,
             time_limit=options.time_limit,
+            memory=options.memory,
             executor=executor,
             jobs=options.jobs,
             progress=report,

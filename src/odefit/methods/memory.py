@@ -69,6 +69,11 @@ def memory_size(given: object, place: str = "memory") -> int:
     return int(size)
 
 
+def memory_limit(given: int | str | None, place: str = "memory") -> int | None:
+    """Return the number of bytes that :func:`memory_size` returns; None for no limit."""
+    return None if given is None else memory_size(given, place)
+
+
 def in_words(size: float) -> str:
     """Return a number of bytes as people read it, with three digits.
 
