@@ -373,6 +373,7 @@ def _run_in_child(tree: Path, tests: list[str], log: Path, patches: Patches, sec
 
     status = BROKEN
     try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # as in a process of its own
         for function, code in patches:
             function.__code__ = code
         sys.dont_write_bytecode = True
@@ -494,20 +495,18 @@ def run(state: Path, count: int, seed: int, packages: list[str]) -> None:
         )
 
 
-def mirrored(mutation: Mutation, tree: Path) -> list[str]:
+def mirrored(mutation: Mutation, tree: Path) -> list[list[str]]:
     """The tests of the mirrored file, then all of its folder, and of the package beside it."""
     path = Path(mutation.path)
     folder = Path("tests") / path.parent
     while not (tree / folder).is_dir():
         folder = folder.parent
     own = folder / f"test_{path.name}"
-    first = [str(own)] if (tree / own).exists() else []
+    first = [[str(own)]] if (tree / own).exists() else []
     if folder == Path("tests"):
         files = sorted((tree / folder).glob("test_*.py"))
-        found = [str(p.relative_to(tree)) for p in files if p.name not in LEFT_OUT]
-    else:
-        found = [str(folder)]
-    return [*first, *found]
+        return [*first, [str(p.relative_to(tree)) for p in files if p.name not in LEFT_OUT]]
+    return [*first, [str(folder)]]
 
 
 def moved(mutation: Mutation, before: bytes, after: bytes) -> Mutation | None:
@@ -545,7 +544,10 @@ def again(state: Path, seed: int) -> None:
         if found is None:
             print(f"changed since: {mutation.path}:{mutation.line}", flush=True)
             continue
-        outcome, by = met(tree, found, mirrored(mutation, tree), WHOLE_FOLDER_SECONDS)
+        for tests in mirrored(mutation, tree):
+            outcome, by = met(tree, found, tests, WHOLE_FOLDER_SECONDS)
+            if outcome == "killed":
+                break
         write(state / f"again-{seed}.jsonl", {**told, "outcome": outcome, "by": by})
         print(f"{outcome} {mutation.path}:{mutation.line} {mutation.after!r} {by}", flush=True)
 
