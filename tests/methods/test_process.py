@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from odefit.methods.process import Child, Message, Send
+from odefit.methods.process import Child, Line, Message, Send
 from odefit.problem.errors import InputError
 
 FOREVER = 60.0
@@ -33,6 +33,13 @@ def counted(last: int, send: Send) -> int:
     for number in range(last):
         send(number)
     return last
+
+
+def patient(line: Line) -> str:
+    line("waits")
+    while not line.asked_to_stop():
+        time.sleep(0.001)
+    return "stopped"
 
 
 def refuse() -> None:
@@ -100,6 +107,21 @@ def test_a_call_that_takes_too_long_or_is_not_wanted_any_more_can_be_ended(child
     assert child.wait(time.monotonic() + FOREVER, lambda: True) == Message("stopped")
     child.kill()
     assert not child.alive
+
+
+def test_a_call_may_be_asked_to_stop_and_the_next_one_is_not(child: Child) -> None:
+    for _ in range(2):
+        child.call(patient, sends=True)
+        assert answered(child) == Message("sent", "waits")
+        child.ask_to_stop()
+        assert answered(child) == Message("returned", "stopped")
+        child.ask_to_stop()  # too late
+
+
+def test_a_process_may_end_by_itself_when_it_has_nothing_to_do() -> None:
+    idle = Child(idle=0.001)
+    assert answered(idle) == Message("died", "the process ended by itself with status 0")
+    assert idle.gone
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are those of Linux")

@@ -135,12 +135,13 @@ class Discretisation:
         self.residuals = self._measure()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what it is made of, with the mesh as it has become; it is built anew elsewhere."""
+        """Pickle what it is made of, mesh and bounds as they have become; it is built anew."""
         times: dict[str, Array] = {}
         for number, condition in enumerate(self.problem.conditions):
             own = [p.segment.mesh for p in self.segments if p.segment.condition == number]
             times[condition.name] = np.unique(np.concatenate(own))
-        return Discretisation, (self.problem, self.scheme, GivenMesh(times))
+        made_of = self.problem, self.scheme, GivenMesh(times)
+        return Discretisation, made_of, {"lower": self.lower, "upper": self.upper}
 
     @property
     def points(self) -> int:

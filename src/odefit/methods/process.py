@@ -8,6 +8,7 @@ libraries for pools of processes (concurrent.futures, loky, pebble) does all tha
 - A process ends with its parent, and the processes that it started end with it.
 - Its memory may be limited.
 - A script that starts it needs no ``if __name__ == "__main__"``.
+- A function that is called may be asked to stop by itself, on every platform.
 
 Independent work that ends by itself goes to loky's pool, see :mod:`odefit.methods.workers`.
 """
@@ -49,6 +50,9 @@ POLLING_INTERVAL = 0.2
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Environment variables that keep numerical libraries from starting threads of their own."""
 
+STOP = b"stop"
+"""What the parent sends to ask a function to stop; no pickle begins with it."""
+
 Send = Callable[[Any], None]
 """A function that sends a message from the child to its parent."""
 
@@ -81,6 +85,8 @@ class Child:
         Bytes that the process may use; 0 for no limit.
     who
         Name of the process in the reason for its death.
+    idle
+        Seconds without a call after which the process ends by itself; 0 for never.
 
     Attributes
     ----------
@@ -94,7 +100,7 @@ class Child:
         The end of what the process wrote, when it has ended.
     """
 
-    def __init__(self, memory: int = 0, who: str = "the process") -> None:
+    def __init__(self, memory: int = 0, who: str = "the process", idle: float = 0.0) -> None:
         mine, theirs = Pipe()
         self.connection: Channel = mine
         self.alive = True
@@ -106,10 +112,20 @@ class Child:
         environment = dict.fromkeys(ONE_THREAD, "1") | dict(os.environ)
         environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
         environment.setdefault("MPLBACKEND", "Agg")
-        numbers = [str(n) for n in (theirs.fileno(), os.getpid(), memory)]
+        numbers = [str(n) for n in (theirs.fileno(), os.getpid(), memory, idle)]
         code = f"from {__name__} import serve; serve({', '.join(numbers)})"
         self._process = start(code, theirs.fileno(), environment, self._log)
         theirs.close()
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    @property
+    def gone(self) -> bool:
+        """Whether the process has ended, by itself or by others."""
+        return not self.alive or self._process.poll() is not None
 
     def call(self, function: Callable[..., Any], *arguments: object, sends: bool = False) -> None:
         """Begin ``function(*arguments)``; its messages and its value come by :meth:`receive`.
@@ -119,12 +135,17 @@ class Child:
         function, arguments
             Anything that pickle can take; the function is found by its name in its module.
         sends
-            Whether the function takes one more argument, a :data:`Send`.
+            Whether the function takes one more argument, a :data:`Send`: it is a :class:`Line`.
         """
         with suppress(OSError):  # the process is dead: receive will find out
             self._log.seek(0)
             self._log.truncate()
             self.connection.send_bytes(pickle.dumps((function, arguments, sends)))
+
+    def ask_to_stop(self) -> None:
+        """Ask the function that is running to end soon, see :meth:`Line.asked_to_stop`."""
+        with suppress(OSError):  # the process is dead: receive will find out
+            self.connection.send_bytes(STOP)
 
     def receive(self, seconds: float) -> Message | None:
         """Return the next message, or None if there is none within so many seconds.
@@ -195,7 +216,33 @@ def exit_reason(code: int, who: str) -> str:
 # In the child ---------------------------------------------------------------------------------
 
 
-def serve(descriptor: int, parent: int, memory: int) -> None:
+class Line:
+    """What a function in a child is given to speak with the parent; calling it sends a message.
+
+    Parameters
+    ----------
+    connection
+        The connection to the parent, which sends nothing but :data:`STOP` during a call.
+    """
+
+    def __init__(self, connection: Channel) -> None:
+        self._connection = connection
+        self._asked = False
+
+    def __call__(self, content: Any) -> None:
+        self._connection.send(("sent", content))
+
+    def asked_to_stop(self) -> bool:
+        """Return whether the parent has asked this call to end soon, or has hung up."""
+        try:
+            while not self._asked and self._connection.poll(0):
+                self._asked = self._connection.recv_bytes() == STOP
+        except (EOFError, OSError):
+            self._asked = True
+        return self._asked
+
+
+def serve(descriptor: int, parent: int, memory: int, idle: float) -> None:
     """Call the functions that come over a connection, until the parent hangs up.
 
     Parameters
@@ -206,22 +253,24 @@ def serve(descriptor: int, parent: int, memory: int) -> None:
         Process number of the parent.
     memory
         Bytes that this process may use; 0 for no limit.
+    idle
+        Seconds to wait for the next call; 0 for no limit.
     """
     end_with(parent)
     limit_memory(memory)
     connection = opened(descriptor)
-
-    def send(content: Any) -> None:
-        connection.send(("sent", content))
-
     while True:
         try:
+            if not connection.poll(idle or None):
+                return
             received = connection.recv_bytes()
         except EOFError:
             return
+        if received == STOP:
+            continue  # it came when the call had just ended
         try:
             function, arguments, sends = pickle.loads(received)
-            value = function(*arguments, send) if sends else function(*arguments)
+            value = function(*arguments, Line(connection)) if sends else function(*arguments)
             connection.send(("returned", value))
         except InputError as error:
             connection.send(("refused", error.messages))

@@ -38,6 +38,9 @@ WINDOWS_CRASH = 0xC0000000
 CAN_INTERRUPT = sys.platform != "win32"
 """Whether a process can be asked to stop, and then gives its best so far."""
 
+CAN_START = bool(sys.executable) and not getattr(sys, "frozen", False)
+"""Whether Python can be started anew: not where it is part of another program."""
+
 
 def start(
     code: str, handle: int, environment: Mapping[str, str], log: Any

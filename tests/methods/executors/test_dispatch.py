@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -19,6 +20,7 @@ from odefit.methods.control import Control
 from odefit.methods.executors import batch, sizes
 from odefit.methods.executors.batch import Work
 from odefit.methods.executors.dispatch import WorkerLostError, dispatched
+from odefit.methods.process import Child
 from odefit.methods.workers import Workers
 from odefit.problem.errors import InputError
 
@@ -224,6 +226,26 @@ def test_an_interruption_ends_the_wait() -> None:
 
     control = Control(executor=Silent(), jobs=1)
     assert done(None, 12, control=control)[0] == {}
+
+
+def in_worker(begun: int, task: int) -> bool:
+    return batch.in_worker()
+
+
+def test_a_task_knows_whether_a_crash_would_cost_the_sender() -> None:
+    """The threads of an executor are in the sender's process, and so is what is done without."""
+    child = Child()
+
+    class Elsewhere(Fake):
+        def reply(self, function: Any, arguments: Any) -> Any:
+            child.call(function, *arguments)
+            return child.wait(time.monotonic() + 60.0, lambda: False).content
+
+    assert set(done(Elsewhere(), 3, in_worker)[0].values()) == {True}
+    child.kill()
+    with ThreadPoolExecutor(1) as threads:
+        assert set(done(threads, 3, in_worker)[0].values()) == {False}
+    assert set(done(None, 3, in_worker)[0].values()) == {False}
 
 
 @pytest.mark.slow

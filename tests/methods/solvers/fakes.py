@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from odefit.discretisation.instance import Instance
 from odefit.methods.solvers.isolation import Progress
+from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
 from odefit.problem.errors import InputError
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """Reports two points, then does what `kind` says."""
+    """Reports two points, makes a file if it is told to, then does what `kind` says."""
 
     kind: str
     reports: bool = True
+    file: Path | None = None
     name: str = "trouble"
-    scope: Literal["global"] = "global"
+    scope: Literal["local", "global"] = "global"
 
     def missing(self) -> str | None:
         return None
@@ -38,6 +42,8 @@ class Trouble:
                 point = np.full((d.points, len(d.variables)), level)
                 progress(point, np.full(len(d.problem.unknowns), level), bound)
             progress(None, None, 0.375)
+        if self.file is not None:
+            self.file.touch()
         if self.kind == "hang":
             time.sleep(60)
         if self.kind == "abort":
@@ -75,3 +81,44 @@ class Shy:
 
     def follow(self, instance: Instance, limits: Limits, progress: Progress | None) -> Answer:
         os.abort()
+
+
+@dataclass(frozen=True)
+class Patient:
+    """IPOPT, which begins when it is asked to stop."""
+
+    name: str = "patient"
+    scope: Literal["local"] = "local"
+
+    def missing(self) -> str | None:
+        return None
+
+    def solve(self, instance: Instance, limits: Limits) -> Answer:
+        return self.follow(instance, limits, None)
+
+    def follow(self, instance: Instance, limits: Limits, progress: Progress | None) -> Answer:
+        assert limits.stop is not None
+        while not limits.stop():
+            time.sleep(0.001)
+        return Ipopt().follow(instance, limits, progress)
+
+
+@dataclass(frozen=True)
+class Fragile:
+    """IPOPT, whose first solve of all takes its process with it."""
+
+    crashed: Path
+    name: str = "Fragile"
+    scope: Literal["local"] = "local"
+
+    def missing(self) -> str | None:
+        return None
+
+    def solve(self, instance: Instance, limits: Limits) -> Answer:
+        return self.follow(instance, limits, None)
+
+    def follow(self, instance: Instance, limits: Limits, progress: Progress | None) -> Answer:
+        if not self.crashed.exists():
+            self.crashed.touch()
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return Ipopt().follow(instance, limits, progress)

@@ -41,6 +41,7 @@ from odefit.methods.solvers.solver import Answer, Limits
 from odefit.methods.transcription import SCHEMES, DataMesh, Ipopt
 from odefit.problem.arrays import Array
 from tests.methods.problems import decay, explosive, oscillator
+from tests.methods.solvers.fakes import Fragile
 from tests.methods.test_multi_start import essence
 from tests.methods.transcription import instances
 from tests.methods.transcription.exact import reference_of
@@ -323,6 +324,20 @@ def test_an_interruption_gives_the_best_so_far() -> None:
     assert found.best is not None
     assert np.isfinite(found.best.cost)
     assert found.agreement is None
+
+
+@pytest.mark.parametrize("shooting", [False, True])
+def test_a_solver_s_crash_is_the_reason_of_its_start_and_the_others_go_on(
+    shooting: bool, tmp_path: Path
+) -> None:
+    """The start itself has an end where it is improved on the integrated trajectories alone."""
+    solver = Fragile(tmp_path / "crashed")
+    found = estimated(oscillator(), solver=solver, starts=2, screening=1, shooting=shooting)
+    first, second = found.starts
+    assert first.message.startswith("Fragile: its process died of SIGSEGV")
+    assert (first.status is Status.FAILED) is not shooting
+    assert second.status is Status.CONVERGED
+    assert found.status is Status.CONVERGED
 
 
 # Meshes -------------------------------------------------------------------------------------------

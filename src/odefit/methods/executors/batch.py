@@ -15,7 +15,8 @@ import socket
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypedDict, TypeVar
@@ -147,11 +148,12 @@ def run_batch(
         reply["outcomes"] = _pickled([Outcome(value=None, error=error)] * count)
         return reply
     began, began_cpu = time.perf_counter(), time.thread_time()
-    for task in given:
-        try:
-            outcomes.append(Outcome(value=run(begun, task), error=None))
-        except Exception as error:  # noqa: BLE001 - whatever it raises is the task's outcome
-            outcomes.append(Outcome(value=None, error=error))
+    with _at_work():
+        for task in given:
+            try:
+                outcomes.append(Outcome(value=run(begun, task), error=None))
+            except Exception as error:  # noqa: BLE001 - whatever it raises is the task's outcome
+                outcomes.append(Outcome(value=None, error=error))
     reply["seconds"] = time.perf_counter() - began
     reply["cpu_seconds"] = time.thread_time() - began_cpu
     reply["outcomes"] = _pickled(outcomes)
@@ -163,6 +165,7 @@ class _Memory(threading.local):
 
     key: bytes | None = None
     made: Any = None
+    busy: bool = False
 
     def __init__(self) -> None:
         self.functions: OrderedDict[str, Callable[[Any, Any], Any]] = OrderedDict()
@@ -171,6 +174,26 @@ class _Memory(threading.local):
 _memory = _Memory()
 _kept: OrderedDict[str, bytes] = OrderedDict()
 _lock = threading.Lock()
+_senders: set[int] = set()
+
+
+@contextmanager
+def _at_work() -> Iterator[None]:
+    _memory.busy = True
+    try:
+        yield
+    finally:
+        _memory.busy = False
+
+
+def note_sender() -> None:
+    """Note that this process hands out batches: it is no worker, though its threads may do some."""
+    _senders.add(os.getpid())  # by its number, which a worker that is forked from it has not
+
+
+def in_worker() -> bool:
+    """Return whether this is a task that another process has sent: a crash costs a worker alone."""
+    return _memory.busy and os.getpid() not in _senders
 
 
 def remembered(key: bytes, make: Callable[[], T]) -> T:

@@ -7,7 +7,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from odefit.methods.executors.batch import Parcel, Reply, Work, run_batch, versions
+from odefit.methods.executors.batch import Parcel, Reply, Work, note_sender, run_batch, versions
 from odefit.methods.executors.health import Health
 from odefit.methods.executors.sizes import updated
 from odefit.problem.errors import InputError
@@ -74,6 +74,7 @@ class Delivery:
         The parcels come along with the first batches, one for each worker, and with those that
         a worker could not do without them (`whole`).
         """
+        note_sender()
         sent = self._known(work)
         first = sent.carried < (health.workers() or 1)
         carries = whole or first

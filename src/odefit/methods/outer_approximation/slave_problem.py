@@ -11,6 +11,7 @@ from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
 from odefit.discretisation.instance import Instance
 from odefit.methods.control import Control
+from odefit.methods.solvers.local_process import solve_locally
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.reduced_space import ReducedSpace
 from odefit.methods.solvers.solver import LEAST_SECONDS, Answer, Limits, make_answer
@@ -59,7 +60,8 @@ class SlaveProblem:
         limits = Limits(
             SECOND_SOLVER_SHARE * seconds if known else seconds, stop=control.interrupted.is_set
         )
-        second = Ipopt(iterations=500).solve(Instance(d, Baseline(), values, unknowns), limits)
+        instance = Instance(d, Baseline(), values, unknowns)
+        second = solve_locally(Ipopt(iterations=500), instance, limits)
         if first is None or not known:
             return second
         return second if second.success and second.objective < first.objective else first

@@ -29,6 +29,7 @@ from odefit.methods.estimate import Agreement, Start, Status
 from odefit.methods.rescue import rescued
 from odefit.methods.single_shooting import START_SEARCH
 from odefit.methods.solvers.agreement import measure_agreement
+from odefit.methods.solvers.local_process import solve_locally
 from odefit.methods.solvers.nlpsol import WARM_START_IPOPT, Ipopt
 from odefit.methods.solvers.solver import Answer, Limits, Solver
 from odefit.methods.starts import guess
@@ -102,7 +103,7 @@ class LocalSearch:
         d = self.discretisation(forward)
         guessed = index == 0 and (self.guessed or guess(forward.problem) is not None)
         instance = Instance(d, self.formulation, self._states(d, forward, start, guessed), start)
-        answer = self.solver.solve(instance, Limits.until(control))
+        answer = solve_locally(self.solver, instance, Limits.until(control))
 
         def ended(d: Discretisation, answer: Answer) -> Start:
             name, polish = self.solver.name, self.polish
@@ -112,7 +113,10 @@ class LocalSearch:
         if self.polish and self.shooting and not end.exact and not control.should_stop():
             direct = POLISHING.run(forward, index, start, control)
             if direct.cost < end.cost:
-                end = replace(direct, seconds=time.perf_counter() - began)
+                # Why there is nothing of the solver is said all the same: it may have crashed.
+                lost = f"{end.message}; " if answer.unknowns is None else ""
+                seconds = time.perf_counter() - began
+                end = replace(direct, message=lost + direct.message, seconds=seconds)
         if self.polish and answer.objective > NO_FIT_RATIO * data_variation(d):
             return end  # a finer mesh will not make a fit of it
         tolerance = self.mesh.tolerance if isinstance(self.mesh, AdaptiveMesh) else None
@@ -143,7 +147,7 @@ class LocalSearch:
             return None
         d = self.discretisation(forward)
         instance = Instance(d, self.formulation, guess_states(d, forward, vector), vector)
-        answer = WARM_START_IPOPT.solve(instance, Limits.until(control))
+        answer = solve_locally(WARM_START_IPOPT, instance, Limits.until(control))
         if isinstance(self.mesh, AdaptiveMesh) and answer.success:
             d, answer, _ = self._refined(d, answer, self.mesh.tolerance, control)
         if answer.unknowns is None or answer.values is None or not answer.success:
@@ -180,7 +184,7 @@ class LocalSearch:
             finer = Discretisation(d.problem, self.scheme, mesh)
             values = interpolate_solution(d, answer.values, answer.unknowns, finer)
             instance = Instance(finer, self.formulation, values, answer.unknowns)
-            again = WARM_START_IPOPT.solve(instance, Limits.until(control))
+            again = solve_locally(WARM_START_IPOPT, instance, Limits.until(control))
             if not again.success:
                 break
             d, answer = finer, again

@@ -22,6 +22,7 @@ from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Start, Status
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.solvers.answer_checkpoint import answer_from_json, answer_to_json
+from odefit.methods.solvers.local_process import solve_locally
 from odefit.methods.solvers.local_search import POLISHING, LocalSearch
 from odefit.methods.solvers.nlpsol import WARM_START_IPOPT, Ipopt
 from odefit.methods.solvers.reduced_space import ReducedSpace
@@ -190,7 +191,8 @@ class _Search:
             self._d, Baseline(), guess_states(self._d, self._forward, vector), vector
         )
         left = max(self._deadline - time.time(), LEAST_SECONDS)
-        found = WARM_START_IPOPT.solve(instance, Limits(min(self._nlp_seconds, left), stop=stop))
+        limits = Limits(min(self._nlp_seconds, left), stop=stop)
+        found = solve_locally(WARM_START_IPOPT, instance, limits)
         self._note(found)
         if found is self._best and found.unknowns is not None:
             self._note(self._reduced.minimise(found.unknowns, found.values, stop))

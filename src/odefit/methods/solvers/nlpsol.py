@@ -1,4 +1,8 @@
-"""Local solvers that ship with CasADi, on exact sparse derivatives."""
+"""Local solvers that ship with CasADi, on exact sparse derivatives.
+
+Their ``solve`` runs in the process that calls it. Methods call
+:func:`~odefit.methods.solvers.local_process.solve_locally` instead, which a crash does not end.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ import casadi as ca
 import numpy as np
 
 from odefit.discretisation.instance import Instance
+from odefit.methods.solvers.isolation import Progress
 from odefit.methods.solvers.nonlinear_program import NonlinearProgram, nonlinear_program
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
 from odefit.problem.errors import InputError
@@ -38,6 +43,9 @@ OUTCOMES = {
 }
 """Outcomes by the status that a solver returns; all others are failures, but for limits that CasADi
 recognises."""
+
+REPORT_SECONDS = 0.2
+"""Seconds between two iterates that are reported."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,10 @@ class Ipopt:
 
     def solve(self, instance: Instance, limits: Limits) -> Answer:
         """Return the local optimum that is found from the start, or from zero without one."""
+        return self.follow(instance, limits, None)
+
+    def follow(self, instance: Instance, limits: Limits, progress: Progress | None) -> Answer:
+        """Solve, calling `progress` now and then with the last iterate."""
         nlp = nonlinear_program(instance.discretisation, instance.formulation, self.scaled)
         options: dict[str, Any] = {
             "tol": self.tolerance,
@@ -94,8 +106,9 @@ class Ipopt:
         if limits.seconds is not None:
             options["max_wall_time"] = max(limits.seconds, 1e-3)
         settings = _derivatives(nlp) | _prefixed("ipopt", options)
-        callback = None if limits.stop is None else _StopCallback(nlp, limits.stop)
-        if callback is not None:
+        if limits.stop is not None or progress is not None:
+            # A name of its own: CasADi does not keep the object alive.
+            callback = _IterationCallback(nlp, limits.stop, progress)
             settings["iteration_callback"] = callback
         return _run("ipopt", self.name, settings, nlp, instance)
 
@@ -134,6 +147,10 @@ class Bonmin:
 
     def solve(self, instance: Instance, limits: Limits) -> Answer:
         """Return the local optimum that is found from the start, or from zero without one."""
+        return self.follow(instance, limits, None)
+
+    def follow(self, instance: Instance, limits: Limits, progress: Progress | None) -> Answer:
+        """Solve; BONMIN says nothing on the way, and cannot be asked to stop."""
         nlp = nonlinear_program(instance.discretisation, instance.formulation)
         options: dict[str, Any] = {"print_level": 0, "sb": "yes", **self.options}
         if limits.seconds is not None:
@@ -169,6 +186,10 @@ class Uno:
 
     def solve(self, instance: Instance, limits: Limits) -> Answer:
         """Return the local optimum that is found from the start, or from zero without one."""
+        return self.follow(instance, limits, None)
+
+    def follow(self, instance: Instance, limits: Limits, progress: Progress | None) -> Answer:
+        """Solve; Uno says nothing on the way, and cannot be asked to stop."""
         nlp = nonlinear_program(instance.discretisation, instance.formulation)
         options: dict[str, Any] = {"logger": "SILENT", **self.options}
         if limits.seconds is not None:
@@ -176,14 +197,17 @@ class Uno:
         return _run("uno", self.name, _prefixed("uno", options), nlp, instance)
 
 
-class _StopCallback(ca.Callback):
+class _IterationCallback(ca.Callback):
     """A callback between iterations that may stop IPOPT; Python then also sees Ctrl-C."""
 
-    def __init__(self, nlp: NonlinearProgram, stop: Callable[[], bool]) -> None:
+    def __init__(
+        self, nlp: NonlinearProgram, stop: Callable[[], bool] | None, progress: Progress | None
+    ) -> None:
         ca.Callback.__init__(self)
         w, g = nlp.size, len(nlp.lower_g)
         self._sizes = {"x": w, "f": 1, "g": g, "lam_x": w, "lam_g": g, "lam_p": 0}
-        self._stop = stop
+        self._nlp, self._stop, self._progress = nlp, stop, progress
+        self._reported = time.monotonic()
         self.construct("stop", {})
 
     def get_n_in(self) -> int:
@@ -196,7 +220,11 @@ class _StopCallback(ca.Callback):
         return ca.Sparsity.dense(self._sizes[ca.nlpsol_out(i)])
 
     def eval(self, arguments: Any) -> list[int]:
-        return [int(self._stop())]
+        now = time.monotonic()
+        if self._progress is not None and now - self._reported >= REPORT_SECONDS:
+            self._reported = now
+            self._progress(*self._nlp.unpack(np.asarray(arguments[0]).ravel()), None)
+        return [int(self._stop is not None and self._stop())]
 
 
 def _derivatives(nlp: NonlinearProgram) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from odefit.discretisation.schemes import Scheme, as_scheme
 from odefit.methods.control import Control, interruptible
 from odefit.methods.estimate import Estimate
 from odefit.methods.multi_start import MultiStart
+from odefit.methods.solvers.local_process import start_early
 from odefit.methods.solvers.local_search import LocalSearch
 from odefit.methods.solvers.nlpsol import Ipopt
 from odefit.methods.solvers.registry import solver
@@ -153,6 +154,8 @@ class Transcription:
             limits = self.seconds, self.gap, self.absolute_gap
             found = GlobalSearch(local, self.starts, self.screening, first, *limits)
             return found.solve(problem, control)
+        if control.executor is None:
+            start_early(local.solver)
         search = self.search(problem)
         estimate = search.solve(problem, control)
         best = estimate.best

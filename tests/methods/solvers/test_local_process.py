@@ -1,0 +1,243 @@
+"""Local solvers in the kept process answer as they do here, and crash or hang alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from odefit.discretisation.formulations import SoftCons
+from odefit.discretisation.instance import Instance
+from odefit.methods.solvers import local_process
+from odefit.methods.solvers.local_process import process_number, solve_locally
+from odefit.methods.solvers.nlpsol import Bonmin, Ipopt, Uno
+from odefit.methods.solvers.solver import Answer, Limits, Outcome, Solver
+from odefit.problem.errors import InputError
+from tests.methods.solvers.fakes import Patient, Trouble
+from tests.methods.transcription.instances import decay, harmonic
+
+HANG = Trouble("hang", scope="local")
+
+
+@pytest.fixture
+def process() -> int:
+    """The number of the kept process, which is ready."""
+    solve_locally(Ipopt(), decay(start=True), Limits())
+    number = process_number()
+    assert number is not None
+    return number
+
+
+def lives(number: int) -> bool:
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def assert_same(found: Answer, expected: Answer) -> None:
+    assert found.values is not None
+    assert found.unknowns is not None
+    np.testing.assert_array_equal(found.values, expected.values)
+    np.testing.assert_array_equal(found.unknowns, expected.unknowns)
+    for name in ("outcome", "objective", "violation", "message", "iterations"):
+        assert getattr(found, name) == getattr(expected, name)
+
+
+@pytest.mark.parametrize("solver", [Ipopt(), Bonmin(), Uno()], ids=lambda s: str(s.name))
+def test_the_answer_is_the_same_to_the_last_bit(solver: Solver, process: int) -> None:
+    d, near = harmonic()
+    assert near.values is not None
+    assert near.unknowns is not None
+    for instance in (
+        decay(start=True),
+        Instance(d, SoftCons(1e3), 1.1 * near.values, near.unknowns / 1.1),
+        Instance(d, SoftCons(1e3), 1.2 * near.values, near.unknowns),
+    ):
+        assert_same(solve_locally(solver, instance, Limits()), solver.solve(instance, Limits()))
+    assert process_number() == process
+
+
+def test_bounds_that_were_narrowed_hold_in_the_process_too() -> None:
+    instance = decay(start=True)
+    d = instance.discretisation
+    wide = solve_locally(Ipopt(), instance, Limits())
+    d.lower = np.where(d.lower < d.upper, 1.0, d.lower)
+    d.programs.clear()
+    narrow = solve_locally(Ipopt(), instance, Limits())
+    assert narrow.objective > wide.objective
+    assert_same(narrow, Ipopt().solve(instance, Limits()))
+
+
+def test_a_refusal_is_raised_here_and_costs_no_process(process: int) -> None:
+    with pytest.raises(InputError, match=r"an option is not accepted: .*nonsense"):
+        solve_locally(Ipopt(options={"nonsense": 1}), decay(start=True), Limits())
+    assert process_number() == process
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (signal.SIGSEGV, "its process died of SIGSEGV"),
+        pytest.param(
+            signal.SIGKILL,
+            "its process was killed, most likely because the machine ran out of memory",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_process_that_dies_is_a_failure_with_a_reason_and_another_takes_its_place(
+    number: signal.Signals, words: str, process: int
+) -> None:
+    def kill() -> bool:
+        if lives(process):
+            os.kill(process, number)
+        return False
+
+    lost = solve_locally(HANG, decay(), Limits(stop=kill))
+    assert lost.outcome is Outcome.FAILED
+    assert lost.message == words
+    assert (lost.values, lost.unknowns) == (None, None)
+    instance = decay(start=True)
+    assert_same(solve_locally(Ipopt(), instance, Limits()), Ipopt().solve(instance, Limits()))
+    assert process_number() not in (None, process)
+
+
+def test_a_solver_that_does_not_stop_at_its_limit_is_ended(process: int) -> None:
+    start = decay(start=True)
+    silent = Trouble("hang", reports=False, scope="local")
+    found = solve_locally(silent, start, Limits(0.1), grace=0.1)
+    assert found.outcome is Outcome.LIMIT
+    assert found.values is not None
+    np.testing.assert_array_equal(found.values, start.values)
+    assert "it did not stop at its limit of 0.1 s; its process was ended" in found.message
+    assert not lives(process)
+
+
+def test_the_last_iterate_of_a_solver_that_hangs_is_the_answer(
+    tmp_path: Path, process: int
+) -> None:
+    reported = tmp_path / "reported"
+    hangs = Trouble("hang", file=reported, scope="local")
+    found = solve_locally(hangs, decay(), Limits(stop=reported.exists), grace=1.0)
+    assert found.outcome is Outcome.LIMIT
+    assert found.values is not None
+    assert (found.values == 0.5).all()
+    assert "it did not stop when it was asked to" in found.message
+    assert not lives(process)
+
+
+@pytest.mark.usefixtures("process")
+def test_a_solver_that_is_asked_to_stop_answers_with_its_last_iterate() -> None:
+    looks = iter([False, False])
+    instance = decay(start=True)
+    found = solve_locally(Patient(), instance, Limits(stop=lambda: next(looks, True)), grace=60.0)
+    assert found.message == "User Requested Stop"
+    assert_same(found, Ipopt().solve(instance, Limits(stop=lambda: True)))
+
+
+def test_an_interruption_while_the_process_starts_is_answered_with_the_start() -> None:
+    answers = []
+
+    def solve() -> None:  # a new thread has no process yet
+        answers.append(solve_locally(Ipopt(), decay(start=True), Limits(stop=lambda: True)))
+
+    thread = threading.Thread(target=solve)
+    thread.start()
+    thread.join()
+    assert answers[0].outcome is Outcome.LIMIT
+    np.testing.assert_array_equal(answers[0].values, decay(start=True).values)
+
+
+def test_an_exception_on_the_way_ends_the_solve(process: int) -> None:
+    def interrupted() -> bool:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        solve_locally(HANG, decay(), Limits(stop=interrupted))
+    assert not lives(process)
+
+
+def test_what_pickle_cannot_take_is_solved_here() -> None:
+    @dataclass(frozen=True)
+    class Local(Ipopt):
+        pass
+
+    instance = decay(start=True)
+    assert_same(solve_locally(Local(), instance, Limits()), Ipopt().solve(instance, Limits()))
+
+
+def test_where_no_process_can_be_started_the_solver_runs_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(local_process, "CAN_START", False)
+    answers = []
+    instance = decay(start=True)
+    thread = threading.Thread(
+        target=lambda: answers.append(solve_locally(Ipopt(), instance, Limits()))
+    )
+    thread.start()
+    thread.join()
+    assert_same(answers[0], Ipopt().solve(instance, Limits()))
+
+
+def test_problems_that_nobody_uses_any_more_are_forgotten() -> None:
+    solve_locally(Ipopt(), decay(start=True), Limits())
+    kept = local_process._mine.kept
+    assert kept is not None
+    for steps in (5, 6):
+        solve_locally(Ipopt(), decay(steps, start=True), Limits())
+        assert len(kept.known) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_process_ends_with_its_thread() -> None:
+    numbers = []
+
+    def solve() -> None:
+        solve_locally(Ipopt(), decay(start=True), Limits())
+        numbers.append(process_number())
+
+    thread = threading.Thread(target=solve)
+    thread.start()
+    thread.join()
+    assert numbers[0] is not None
+    assert any(not lives(numbers[0]) for _ in moments())
+
+
+def moments() -> Iterator[None]:
+    """Moments over a minute."""
+    for _ in range(6000):
+        yield
+        time.sleep(0.01)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_nothing_is_left_running_after_a_script(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import odefit\n"
+        "from odefit.methods.solvers.local_process import process_number\n"
+        "problem = odefit.library.load('harmonic')\n"
+        "method = odefit.Transcription(starts=1, screening=1, shooting=False)\n"
+        "print(odefit.fit(problem, method, jobs=1).status.value, process_number())\n",
+        encoding="utf-8",
+    )
+    run = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=True, timeout=300
+    )
+    status, number = run.stdout.split()
+    assert status == "converged"
+    assert run.stderr == ""
+    assert not lives(int(number))
