@@ -43,7 +43,7 @@ class Limits:
         A global solver stops when upper and lower bound of the objective differ by less than
         `gap` times the upper one, or by less than `absolute_gap`.
     stop
-        A function that solvers in this process call now and then; true ends them early.
+        A function that is called now and then while a local solver is at work; true ends it early.
     """
 
     seconds: float | None = None
