@@ -38,12 +38,12 @@ def test_without_a_close_name_all_are_offered() -> None:
 
 
 def test_hints_take_no_time_however_many_and_long_the_names_are() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     names = [f"x{i}" for i in range(3000)] + ["a" * 50_000]
     for i in range(200):
         did_you_mean(f"y{i}", names)
     did_you_mean("a" * 49_999, names)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize(

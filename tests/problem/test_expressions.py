@@ -224,11 +224,11 @@ def test_python_is_not_spoken(text: str) -> None:
     ids=["parentheses", "signs", "powers", "calls", "sum", "number"],
 )
 def test_nesting_and_length_are_bounded(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(ExpressionError) as caught:
         parse(text)
     assert len(str(caught.value)) < 300
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 5
 
 
 def test_a_long_sum_is_no_nesting() -> None:

@@ -212,9 +212,9 @@ def test_links_and_dots_in_a_path_are_followed(tmp_path: Path) -> None:
 def test_a_hundred_thousand_rows_are_read_in_seconds(tmp_path: Path, gaps: bool) -> None:
     rows = [f"{i * 0.01:.2f},{'' if gaps and i % 3 else i / 7},{i}" for i in range(100_000)]
     content = "t,y,w\n" + "\n".join(rows)
-    start = time.perf_counter()
+    start = time.process_time()
     found, issues = read(tmp_path, content)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert found is not None
     assert found["w"][-1] == 99_999
     assert issues.errors == []

@@ -108,11 +108,11 @@ def tables_before_interrupted_fonts(records: Sequence[Record]) -> Mapping[str, p
     assert "matplotlib" not in sys.modules
     make = enum.EnumType.__call__
 
-    def interrupting(cls: Any, value: Any, names: Any = None, **options: Any) -> Any:
+    def interrupting(cls: Any, value: Any, *names: Any, **options: Any) -> Any:
         if value == "Kerning":
             sys.stdout.write("Ctrl-C among the fonts\n")
             signal.raise_signal(signal.SIGINT)
-        return make(cls, value, names, **options)
+        return make(cls, value, *names, **options)
 
     enum.EnumType.__call__ = interrupting  # type: ignore[method-assign]
     return tables(records)

@@ -140,7 +140,8 @@ def _pretty(powers: Mapping[str, float]) -> str:
     above: list[str] = []
     below: list[str] = []
     for name, power in sorted(powers.items(), key=lambda item: [*_base(item[0])[1]] == ["[time]"]):
-        short = f"{registry().Unit(name):~}"
+        # Of the two letters that look alike, Pint has one before version 0.26, the other since.
+        short = f"{registry().Unit(name):~}".replace("\N{GREEK SMALL LETTER MU}", "\N{MICRO SIGN}")
         size = abs(power)
         text = short if size == 1 else f"{short}^{size:g}"
         (above if power > 0 else below).append(text)
