@@ -1,7 +1,7 @@
 """A campaign of starts over a Dask cluster of worker processes, two of which are killed on the way.
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/dask_campaign.py [--parts kills overhead speed-up]
-        [--starts 5000] [--own 0.01] [--repeats 5] [--nannies] [--out FILE.md]
+        [--starts 5000] [--own 0.01] [--repeats 3] [--nannies] [--out FILE.md]
 
 kills
     Multi-start of ``harmonic`` of the library with 5 % noise: all starts over four workers
@@ -268,18 +268,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts))
     parser.add_argument("--starts", type=int, default=5000)
     parser.add_argument("--own", type=float, default=0.01, help="seconds of a busy start")
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--nannies", action="store_true", help="Dask replaces killed workers")
     parser.add_argument("--out", type=Path, help="write the tables to this file")
     options = parser.parse_args(arguments)
     found = []
     if "kills" in options.parts:
         found.append(kills(options.starts, options.nannies))
-    few = max(options.starts // 5, 20)
     if "overhead" in options.parts:
-        found.append(overhead(few, options.own, options.repeats))
+        found.append(overhead(options.starts, options.own, options.repeats))
     if "speed-up" in options.parts:
-        found.append(speed_up(few, options.own, options.repeats))
+        found.append(speed_up(options.starts, options.own, options.repeats))
     publish("\n\n".join([machine(), *found]) + "\n", options.out)
 
 

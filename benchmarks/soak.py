@@ -10,9 +10,9 @@ integrated or are refused. A few fits use two processes.
 Memory is that of the process (resident set) after a garbage collection. It counts as flat if
 between fit 100 and the last it grows by no more than `FLAT`. Open files, threads and children are
 those of before the first fit, but for what libraries open once; the processes that loky and Python
-keep beside this one to watch over shared memory are not counted. `--trace` says where Python's
-memory has grown between fit 200 and the last, by tracemalloc; the resident set then means
-nothing.
+keep beside this one to watch over shared memory are not counted, nor the one that is kept for
+transcription, which ends after a minute without work. `--trace` says where Python's memory has
+grown between fit 200 and the last, by tracemalloc; the resident set then means nothing.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from random_problems import random_problem
 
 import odefit
 from odefit.methods import workers
+from odefit.methods.solvers import local_process
 from odefit.problem import problem_from_mapping
 
 FLAT = 0.05
@@ -143,7 +144,8 @@ def state(fits: int, began: float) -> State:
     """What the process holds now."""
     gc.collect()
     process = psutil.Process()
-    children = [p for p in process.children(recursive=True) if not _is_tracker(p)]
+    kept = local_process.process_number()
+    children = [p for p in process.children(recursive=True) if p.pid != kept and not _is_tracker(p)]
     held = process.memory_info().rss / 1e6
     spent = time.perf_counter() - began
     return State(fits, held, process.num_fds(), process.num_threads(), len(children), spent)
