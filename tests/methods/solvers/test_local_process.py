@@ -240,4 +240,4 @@ def test_nothing_is_left_running_after_a_script(tmp_path: Path) -> None:
     status, number = run.stdout.split()
     assert status == "converged"
     assert run.stderr == ""
-    assert not lives(int(number))
+    assert any(not lives(int(number)) for _ in moments())
