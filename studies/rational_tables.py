@@ -163,7 +163,7 @@ def targets(runs: pd.DataFrame) -> pd.DataFrame:
                 "missed, at the floor": int((~reached & floor).sum()),
                 "missed otherwise": int((~reached & ~floor).sum()),
                 "all solutions found": int(part["complete"].sum()),
-                "median seconds": part["seconds"].median(),
+                "median seconds": part["seconds"].dropna().median(),
                 "most seconds": part["seconds"].max(),
             }
         )
@@ -195,9 +195,9 @@ def usefulness(runs: pd.DataFrame, by: list[str]) -> pd.DataFrame:
                 "the others warned": part["message"][~useful].str.contains(WARNING).mean(),
                 "as good a fit": float((above <= INDISTINGUISHABLE).mean()),
                 "all solutions found": float(part["complete"].mean()),
-                "median of worst": part["worst_after"].median(),
-                "median of worst, optimum": part["worst_floor"].median(),
-                "median seconds": part["seconds"].median(),
+                "median of worst": part["worst_after"].dropna().median(),
+                "median of worst, optimum": part["worst_floor"].dropna().median(),
+                "median seconds": part["seconds"].dropna().median(),
                 "most seconds": part["seconds"].max(),
             }
         )
@@ -223,7 +223,7 @@ def models(runs: pd.DataFrame, prepared: Mapping[str, Mapping[str, Any]]) -> pd.
                     "all found": int(part["complete"].sum()),
                     "fewest real": part["real"].min(),
                     "most real": part["real"].max(),
-                    "median seconds": part["seconds"].median(),
+                    "median seconds": part["seconds"].dropna().median(),
                     "most seconds": part["seconds"].max(),
                 }
             )

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,10 +58,18 @@ def test_a_time_limit_that_the_fit_has_taken_leaves_no_profiles(
 
 
 def test_a_fit_that_memory_has_ended_is_not_profiled(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This process holds more than 100 MB long before."""
-    assert run("profile", "decay.toml", "--jobs", "1", "--memory", "100MB") == 4
+    given = []
+
+    def ended(problem: odefit.Problem, **options: Any) -> odefit.Result:
+        given.append(options["memory"])
+        found = odefit.fit(problem, jobs=1)
+        return replace(found, status=odefit.Status.MEMORY_LIMIT, message="3 GB were in use")
+
+    monkeypatch.setattr(sys.modules["odefit.fit"], "fit", ended)
+    assert run("profile", "decay.toml", "--memory", "2GB") == 4
     captured = capsys.readouterr()
+    assert given == ["2GB"]
     assert "Profile likelihood" not in captured.out
-    assert "the fit: memory limit" in captured.err
+    assert "the fit: memory limit: 3 GB were in use" in captured.err

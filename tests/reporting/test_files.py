@@ -38,8 +38,8 @@ def text_of(path: Path) -> str:
 
 def test_a_csv_table_has_all_digits(result: Result, tmp_path: Path) -> None:
     result.save(tmp_path / "table.csv")
-    found = pd.read_csv(tmp_path / "table.csv", index_col="key")
-    assert found.estimate.to_dict() == result.parameters.estimate.to_dict()
+    found = pd.read_csv(tmp_path / "table.csv", index_col="key", dtype=str)
+    assert found.estimate.astype(float).to_dict() == result.parameters.estimate.to_dict()
     assert list(found.columns) == list(result.parameters.columns)
 
 

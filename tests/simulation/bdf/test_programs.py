@@ -6,10 +6,11 @@ import casadi as ca
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from odefit.problem.expressions import FUNCTIONS, parse
+from odefit.problem.grammar import ExpressionError
 from odefit.simulation.bdf.evaluation import evaluate, registers
 from odefit.simulation.bdf.programs import program
 from odefit.simulation.casadi_algebra import CasadiAlgebra
@@ -61,7 +62,10 @@ EXPRESSION = st.recursive(
 def test_registers_that_are_used_again_do_not_disturb(texts: list[str]) -> None:
     x = ca.SX.sym("x", 3)
     names = dict(zip("xyz", ca.vertsplit(x), strict=True))
-    expressions = [parse(text).evaluate(names, CasadiAlgebra()) for text in texts]
+    try:
+        expressions = [parse(text).evaluate(names, CasadiAlgebra()) for text in texts]
+    except ExpressionError:  # such as the root of a negative number
+        assume(False)
     at = np.array([0.7, 1.3, 2.1])
     found, wanted = values(x, expressions, at), expected(x, expressions, at)
     assert np.allclose(found, wanted, rtol=1e-12, atol=0.0, equal_nan=True)
