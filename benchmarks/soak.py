@@ -7,8 +7,9 @@ their files. The default and other methods take turns, and so do what people do 
 results saved and loaded, reports written, time limits that are met, problems that cannot be
 integrated or are refused. A few fits use two processes.
 
-Memory is that of the process (resident set) after a garbage collection. It counts as flat if
-between fit 100 and the last it grows by no more than `FLAT`. Open files, threads and children are
+Memory is that of the process (resident set) after a garbage collection, and after the C library has
+given back what it holds free: that grows with the fragmentation of its heap, and is used again. It
+counts as flat if between fit 100 and the last it grows by no more than `FLAT`. Open files, threads and children are
 those of before the first fit, but for what libraries open once; the processes that loky and Python
 keep beside this one to watch over shared memory are not counted, nor the one that is kept for
 transcription, which ends after a minute without work. `--trace` says where Python's memory has
@@ -18,6 +19,7 @@ grown between fit 200 and the last, by tracemalloc; the resident set then means 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import json
 import sys
@@ -143,6 +145,8 @@ class State:
 def state(fits: int, began: float) -> State:
     """What the process holds now."""
     gc.collect()
+    with suppress(OSError, AttributeError):  # the GNU C library has it
+        ctypes.CDLL(None).malloc_trim(0)
     process = psutil.Process()
     kept = local_process.process_number()
     children = [p for p in process.children(recursive=True) if p.pid != kept and not _is_tracker(p)]
