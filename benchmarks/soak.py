@@ -9,11 +9,11 @@ integrated or are refused. A few fits use two processes.
 
 Memory is that of the process (resident set) after a garbage collection, and after the C library has
 given back what it holds free: that grows with the fragmentation of its heap, and is used again. It
-counts as flat if between fit 100 and the last it grows by no more than `FLAT`. Open files, threads and children are
-those of before the first fit, but for what libraries open once; the processes that loky and Python
-keep beside this one to watch over shared memory are not counted, nor the one that is kept for
-transcription, which ends after a minute without work. `--trace` says where Python's memory has
-grown between fit 200 and the last, by tracemalloc; the resident set then means nothing.
+counts as flat if between fit 100 and the last it grows by no more than `FLAT`. Open files, threads
+and children are those of before the first fit, but for what libraries open once; the processes that
+loky and Python keep beside this one to watch over shared memory are not counted, nor the one that
+is kept for transcription, which ends after a minute without work. `--trace` says where Python's
+memory has grown between fit 200 and the last, by tracemalloc; the resident set then means nothing.
 """
 
 from __future__ import annotations
