@@ -37,9 +37,9 @@ from odefit.fit_log import log_begin, log_end, log_stage
 from odefit.methods.best_so_far import with_cause
 from odefit.methods.control import (
     Control,
-    Interruption,
     Method,
     Progress,
+    control_of,
     interruptible,
 )
 from odefit.methods.cost_tolerance import CostTolerance
@@ -174,16 +174,7 @@ def fit(
     if polish is None:
         # A method says so where its own answer is the one that is wanted.
         polish = not getattr(method, "answer_is_final", False)
-    control = Control(
-        seed,
-        None if time_limit is None else time.time() + time_limit,
-        executor,
-        jobs,
-        progress,
-        None if checkpoint is None else Path(checkpoint),
-        interrupted=stop if isinstance(stop, Interruption) else Interruption(stop),
-        memory=memory,
-    )
+    control = control_of(seed, time_limit, executor, jobs, progress, checkpoint, stop, memory)
     warm = None if start is None else warm_start(problem, start, method)
     remarks = () if warm is None else warm.remarks
     log_begin(problem, method, control, remarks)

@@ -358,11 +358,8 @@ class Result(ResultData, ResultFigures):
         ValueError
             No solution was found.
         """
-        import time
-
         from odefit.assessment.profiles.profiling import profile_all
-        from odefit.methods.control import Control, Interruption, interruptible
-        from odefit.methods.memory import memory_limit
+        from odefit.methods.control import control_of, interruptible
 
         if self.best.nodes is not None:
             raise InputError(
@@ -375,15 +372,8 @@ class Result(ResultData, ResultFigures):
         for name, value in (("time_limit", time_limit), ("jobs", jobs)):
             if value is not None and not value > 0:
                 raise InputError(f"{name}: expected a positive number, got {value:g}")
-        control = Control(
-            self.seed,
-            None if time_limit is None else time.time() + time_limit,
-            executor,
-            jobs,
-            progress,
-            None if checkpoint is None else Path(checkpoint),
-            interrupted=stop if isinstance(stop, Interruption) else Interruption(stop),
-            memory=memory_limit(memory),
+        control = control_of(
+            self.seed, time_limit, executor, jobs, progress, checkpoint, stop, memory
         )
         keys = [keys] if isinstance(keys, str) else keys
         texts = [expressions] if isinstance(expressions, str) else expressions

@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from odefit.assessment.deviance import Deviance, column_space
-from odefit.methods.control import TIME_IS_UP, Control, Interruption, Progress
+from odefit.methods.control import TIME_IS_UP, Control, Progress, control_of
 from odefit.methods.estimate import Start, Status
-from odefit.methods.memory import memory_limit
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.start_checkpoint import StartCheckpoint
 from odefit.methods.start_pool import run_starts
@@ -246,18 +245,7 @@ def bootstrap(
     """
     began = time.perf_counter()
     _check(count, kind, seed, time_limit)
-    deadline = None if time_limit is None else time.time() + time_limit
-    path = None if checkpoint is None else Path(checkpoint)
-    control = Control(
-        seed,
-        deadline,
-        executor,
-        jobs,
-        progress,
-        path,
-        interrupted=Interruption(stop),
-        memory=memory_limit(memory),
-    )
+    control = control_of(seed, time_limit, executor, jobs, progress, checkpoint, stop, memory)
     forward = ForwardMap(problem)
     evaluation = forward.evaluate(vector)
     if isinstance(evaluation, Failure):

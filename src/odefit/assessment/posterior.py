@@ -24,11 +24,10 @@ import numpy as np
 
 from odefit.assessment.interval_coordinates import IntervalCoordinates
 from odefit.methods.checkpoint import Checkpoint
-from odefit.methods.control import TIME_IS_UP, Control, Interruption, Progress, interruptible
+from odefit.methods.control import TIME_IS_UP, Control, Progress, control_of, interruptible
 from odefit.methods.estimate import Status
 from odefit.methods.executors.batch import Work
 from odefit.methods.executors.dispatch import WorkerLostError, dispatched
-from odefit.methods.memory import memory_limit
 from odefit.methods.start_checkpoint import natural, numbers, opened
 from odefit.methods.watch import running
 from odefit.methods.workers import Workers
@@ -290,18 +289,7 @@ def sample_posterior(
             raise InputError(f"{name}: expected a positive whole number, got {number!r}")
     check_time_limit(time_limit)
     began = time.perf_counter()
-    deadline = None if time_limit is None else time.time() + time_limit
-    path = None if checkpoint is None else Path(checkpoint)
-    control = Control(
-        seed,
-        deadline,
-        executor,
-        jobs,
-        progress,
-        path,
-        interrupted=Interruption(stop),
-        memory=memory_limit(memory),
-    )
+    control = control_of(seed, time_limit, executor, jobs, progress, checkpoint, stop, memory)
     with interruptible(control):  # which takes seconds
         require("nutpie")
     options = {"vector": vector, "draws": draws, "tune": tune, "seed": seed}
@@ -317,7 +305,7 @@ def sample_posterior(
             return run_chain(problem, vector, draws, tune, seed, number, own)
 
         def remote(number: int) -> tuple[Work, tuple[int, float | None]]:
-            return work, (number, deadline)
+            return work, (number, control.deadline)
 
         every = dispatched(left, remote, here, workers, control, largest=1)
         for position, outcome in every:

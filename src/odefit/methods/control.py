@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Protocol
 
 from odefit.methods.estimate import Estimate, Status
+from odefit.methods.memory import memory_limit
 from odefit.problem.problem import Problem
 from odefit.simulation.cut_off import CutOff
 
@@ -163,6 +164,35 @@ class Control:
             return Status.TIME_LIMIT if self.out_of_time else Status.NOT_CONVERGED
         short = self.cause in (MEMORY_LIMIT, OUT_OF_MEMORY)
         return Status.MEMORY_LIMIT if short else Status.INTERRUPTED
+
+
+def control_of(
+    seed: int,
+    time_limit: float | None,
+    executor: Executor | None,
+    jobs: int | None,
+    progress: Callable[[Progress], None] | None,
+    checkpoint: str | Path | None,
+    stop: threading.Event | None,
+    memory: int | str | None,
+) -> Control:
+    """Return the control of a run that begins now, from the arguments that users give.
+
+    Raises
+    ------
+    InputError
+        The memory limit is none, see :func:`odefit.methods.memory.memory_size`.
+    """
+    return Control(
+        seed,
+        None if time_limit is None else time.time() + time_limit,
+        executor,
+        jobs,
+        progress,
+        None if checkpoint is None else Path(checkpoint),
+        interrupted=stop if isinstance(stop, Interruption) else Interruption(stop),
+        memory=memory_limit(memory),
+    )
 
 
 class Method(Protocol):
