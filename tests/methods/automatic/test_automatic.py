@@ -95,6 +95,29 @@ def test_the_prey_alone_over_many_periods(noise: str) -> None:
     assert len(result.solutions) == 1, "starts that reach the answer are no solutions of their own"
 
 
+@pytest.mark.parametrize(("other", "polynomials"), [(3.0, False), (6.0, True)])
+def test_polynomials_are_solved_where_most_starts_disagree(other: float, polynomials: bool) -> None:
+    """The noise is twice what is said, so that every answer is in doubt; `other` is an optimum too.
+
+    The nearer it is to the best, the fewer starts end there.
+    """
+    times = np.linspace(0.0, 5.0, 200)
+    noise = 0.02 * np.random.default_rng(1).standard_normal((2, 200))
+    data = {"t": times, "y": np.exp(-times) + noise[0], "q": noise[1]}
+    observables = {"y": "x", "q": f"(k - 1)*((k - {other})^2 + 0.3)"}
+    problem = Problem(
+        Model(ode={"x": "-k*x"}, observables=observables),
+        data,
+        {"k": {"lower": 0.1, "upper": 10.0}},
+        {"x": 1.0},
+        noise={"y": {"sd": 0.01}, "q": {"sd": 0.01}},
+    )
+    found = Automatic().solve(problem, Control(jobs=1, seed=1))
+    assert len(found.starts) > 16
+    assert found.starts[0].vector == pytest.approx([1.0], abs=0.01)
+    assert ("algebraic method" in routes(found)) is polynomials
+
+
 def test_the_search_depends_on_the_seed_alone(few: Problem) -> None:
     one, other = solved(few), solved(few)
     assert [s.cost for s in one.starts] == [s.cost for s in other.starts]

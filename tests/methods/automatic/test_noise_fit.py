@@ -5,15 +5,16 @@ import re
 import numpy as np
 import pytest
 from scipy.fft import dct
+from scipy.stats import chi2, f
 
 from odefit import ForwardMap, Model, Noise, Problem, Start, Status
 from odefit.methods.automatic.noise_fit import (
-    MAX_PATTERN,
+    MIN_PATTERN_CHANCE,
     NoiseFit,
     NoiseLevels,
     most_chi_square,
-    slow_excess,
     slow_parts,
+    slow_pattern,
 )
 from odefit.problem.arrays import Array
 
@@ -59,7 +60,7 @@ class TestGivenNoise:
         """Its chi-square is as the noise says, but the residuals have a pattern."""
         fit = judged(decay(0.01), 0.5125)
         assert fit.chi_square < most_chi_square(301)
-        assert fit.pattern > MAX_PATTERN
+        assert fit.pattern < MIN_PATTERN_CHANCE
         assert fit.explained is False
         assert "slow pattern" in fit.sentence
 
@@ -100,31 +101,50 @@ def test_no_trajectory_says_nothing() -> None:
     assert repr(judged(problem, 1.0)) == repr(NoiseFit(None))  # with NaN, which equals nothing
 
 
-class TestSlowExcess:
+class TestSlowPattern:
     @pytest.mark.parametrize("n", [100, 101, 1000])
     def test_parts_are_those_of_the_cosine_transform(self, n: int) -> None:
         residuals = np.random.default_rng(n).standard_normal(n)
         squares = dct(residuals, norm="ortho") ** 2
-        squares /= squares[n // 2 :].mean()
-        expected = [squares[:k].sum() - k if 4 * k <= n else np.nan for k in (4, 10, 25, 60)]
-        np.testing.assert_allclose(slow_parts(residuals), expected, rtol=1e-9)
+        expected = [squares[:k].sum() if 4 * k <= n else np.nan for k in (4, 10, 25, 60)]
+        np.testing.assert_allclose(slow_parts(residuals, 1.0), expected, rtol=1e-9)
 
-    def test_noise_has_none(self) -> None:
+    def test_the_variance_may_be_that_of_the_fast_half(self) -> None:
+        """The parts are then as improbable as the ratio of the mean squares, by its F."""
+        residuals = np.random.default_rng(4).standard_normal(200)
+        squares = dct(residuals, norm="ortho") ** 2
+        for part, k in zip(slow_parts(residuals), (4, 10, 25), strict=False):
+            ratio = squares[:k].mean() / squares[100:].mean()
+            assert chi2.sf(part, k) == pytest.approx(f.sf(ratio, k, 100), rel=1e-9)
+
+    @pytest.mark.parametrize("series", [1, 2, 8])
+    @pytest.mark.parametrize("variance", [1.0, None])
+    def test_noise_seldom_has_one(self, series: int, variance: float | None) -> None:
+        """The probability is right for one series and for many, to the factor of Bonferroni."""
         rng = np.random.default_rng(2)
-        found = [slow_excess([slow_parts(rng.standard_normal(400), 1.0)]) for _ in range(500)]
-        assert np.mean(np.array(found) > MAX_PATTERN) < 0.03
 
-    def test_a_wave_has(self) -> None:
+        def chance() -> float:
+            blocks = [rng.standard_normal(200) for _ in range(series)]
+            return slow_pattern([slow_parts(block, variance) for block in blocks])
+
+        found = np.array([chance() for _ in range(600)])
+        assert 0.01 < np.mean(found < 0.1) < 0.12
+        assert np.mean(found < MIN_PATTERN_CHANCE) < 0.02
+
+    def test_a_wave_has_one(self) -> None:
         noise = np.random.default_rng(3).standard_normal(1000)
         wave = 0.35 * np.sin(np.linspace(0.0, 20.0, 1000))
-        assert slow_excess([slow_parts(noise + wave)]) > MAX_PATTERN
+        assert slow_pattern([slow_parts(noise + wave)]) < MIN_PATTERN_CHANCE
 
     def test_what_no_series_shows_alone_all_may_show_together(self) -> None:
-        one = np.array([4.0, 3.0, 0.0, -2.0])  # 1.4 standard deviations of the sum of four
-        assert slow_excess([one]) == pytest.approx(4 / np.sqrt(8))
-        assert slow_excess([one] * 9) == pytest.approx(3 * 4 / np.sqrt(8))
+        one = np.array([9.0, 14.0, 25.0, 58.0])
+        assert slow_pattern([one]) == pytest.approx(4 * chi2.sf(9.0, 4))
+        assert slow_pattern([one] * 9) == pytest.approx(40 * chi2.sf(81.0, 36))
+
+    def test_residuals_beyond_all_noise_have_one(self) -> None:
+        assert slow_pattern([slow_parts(np.full(200, 1e6), 1.0)]) == 0.0
 
     def test_few_residuals_say_nothing(self) -> None:
-        assert slow_excess([slow_parts(np.arange(60.0), 1.0)]) == 0.0
-        assert slow_excess([slow_parts(np.arange(60.0))]) == 0.0
-        assert slow_excess([]) == 0.0
+        assert slow_pattern([slow_parts(np.arange(60.0), 1.0)]) == 1.0
+        assert slow_pattern([slow_parts(np.arange(60.0))]) == 1.0
+        assert slow_pattern([]) == 1.0

@@ -78,7 +78,8 @@ OUTLIERS_AFTER = 5
 again after twice as many."""
 
 ALGEBRAIC_AFTER = 16
-"""Number of starts without an answer after which the polynomial system is solved."""
+"""Number of starts without an answer after which the polynomial system is solved, unless most of
+them agree."""
 
 
 @dataclass(frozen=True)
@@ -352,10 +353,14 @@ class _Run:
         return end
 
     def _wants_algebra(self) -> bool:
+        """Return whether to solve the polynomial system, which may take longer than all starts.
+
+        Where most starts end at one optimum that leaves more than noise, the model is in doubt
+        rather than the search.
+        """
         evidence = self.evidence()
-        return (
-            not self.algebraic.done and evidence.unexplained and len(self.ends) >= ALGEBRAIC_AFTER
-        )
+        late = len(self.ends) >= ALGEBRAIC_AFTER and 2 * evidence.hits <= len(self.ends)
+        return not self.algebraic.done and evidence.unexplained and late
 
     def _add_all(self, ends: list[Start]) -> None:
         self.ends.extend(ends)

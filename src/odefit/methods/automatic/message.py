@@ -37,11 +37,10 @@ def message_of(evidence: Evidence, routes: Sequence[Route], control: Control) ->
         names = _listed([r.name for r in missed])
         found = _listed([r.name for r in reached])
         said.append(f"the routes disagree: {found} found a better fit than {names}")
-    parts = [
-        r.name
-        if r.hits == r.starts == 1
-        else f"{_number(r.hits)} of {_starts(r.starts)} of {r.name}"
-        for r in reached
+    # Routes with one start first: "a of b starts of one and another" would count both.
+    parts = [r.name for r in reached if r.starts == 1]
+    parts += [
+        f"{_number(r.hits)} of {_starts(r.starts)} of {r.name}" for r in reached if r.starts > 1
     ]
     several = sum(r.hits for r in reached) > 1
     said.append(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import chdtrc, chdtri, fdtrc
 
 from odefit.methods.estimate import Start
 from odefit.problem.algebras import NUMPY
@@ -32,8 +33,10 @@ MAX_RATIO = 1.5
 MIN_NOISE = 1e-9
 """Smallest noise of a series, relative to its largest value: no integration is more accurate."""
 
-MAX_PATTERN = 3.5
-"""Standard deviations above its mean that the slow part of the residuals of a series may have."""
+MIN_PATTERN_CHANCE = 0.01
+"""Probability that noise has slow parts like those of the residuals, below which they are a
+pattern. It is also the share of right answers that are taken for doubtful ones: for these the
+search takes up to a hundred times as long."""
 
 MIN_POINTS_FOR_PATTERN = 100
 """Number of residuals of a series below which no pattern is looked for: few residuals of mere noise
@@ -62,7 +65,7 @@ class NoiseFit:
     freedom
         The number of residuals that were compared, less that of the unknowns.
     pattern
-        The largest excess of the slow part of the residuals, in standard deviations.
+        The probability that noise has slow parts as large as those of the residuals.
     stiff
         Whether the equations are stiff there.
     relative
@@ -76,7 +79,7 @@ class NoiseFit:
     values: int = 0
     ratio: float = math.nan
     freedom: float = 0.0
-    pattern: float = 0.0
+    pattern: float = 1.0
     stiff: bool = False
     relative: float = math.nan
     outliers: int = 0
@@ -101,7 +104,7 @@ class NoiseFit:
                 said.append("the residuals are as small as the scatter of the data")
             else:
                 said.append(f"residuals are {self.ratio:.2g} times the scatter of the data")
-        if said and self.pattern > MAX_PATTERN:
+        if said and self.pattern < MIN_PATTERN_CHANCE:
             said.append("the residuals have a slow pattern, which noise seldom has")
         return "; ".join(said)
 
@@ -159,12 +162,13 @@ class NoiseLevels:
                 elif level is not None:
                     compared += size
                     ratios.append(rms / level)
-        pattern = slow_excess(parts)
+        pattern = slow_pattern(parts)
         verdicts = [chi_square <= most_chi_square(values)] if values else []
         verdicts += [r <= MAX_RATIO for r in ratios]
         # Where no noise is given, so small residuals are errors of the integration alone.
         smooth = not values and largest <= MIN_NOISE
-        explained = all(verdicts) and (smooth or pattern <= MAX_PATTERN) if verdicts else None
+        usual = smooth or pattern >= MIN_PATTERN_CHANCE
+        explained = all(verdicts) and usual if verdicts else None
         freedom = values + compared - len(problem.unknowns)
         ratio = max(ratios, default=math.nan)
         stiff = any(t.choice.stiff for t in trajectories)
@@ -184,7 +188,7 @@ class NoiseLevels:
 
 
 def slow_parts(residuals: Array, variance: float | None = None) -> Array:
-    """Return by how much the slow parts of residuals exceed those of noise.
+    """Return the slow parts of residuals, which for noise have chi-square distributions.
 
     The cosine transform of independent residuals of equal variance has independent coefficients of
     that variance, so that the sum of squares of the first k has a chi-square distribution. A misfit
@@ -200,8 +204,9 @@ def slow_parts(residuals: Array, variance: float | None = None) -> Array:
     Returns
     -------
     numpy.ndarray
-        For each k of :data:`SLOW_PARTS`, the sum of squares over the variance, less its mean k; NaN
-        where there are too few residuals.
+        For each k of :data:`SLOW_PARTS`, the sum of squares over the variance; NaN where there are
+        too few residuals. If the variance is estimated, it is the chi-square as improbable as the
+        ratio of the two sums of squares.
     """
     n = len(residuals)
     unknown = np.full(len(SLOW_PARTS), math.nan)
@@ -212,29 +217,39 @@ def slow_parts(residuals: Array, variance: float | None = None) -> Array:
     phase = np.exp(-0.5j * np.pi * np.arange(n) / n)
     squares = np.real(np.fft.fft(mirrored)[:n] * phase) ** 2 / (2 * n)
     squares[0] /= 2
-    if variance is None:
-        variance = float(np.mean(squares[n // 2 :]))
-    if not variance > 0:
+    fast = squares[n // 2 :]
+    scale = float(np.mean(fast)) if variance is None else variance
+    if not scale > 0:
         return unknown
-    sums = np.cumsum(squares / variance)
     parts = np.minimum(SLOW_PARTS, n)
-    return np.where(parts * MIN_SLOWER <= n, sums[parts - 1] - parts, math.nan)
+    sums = np.cumsum(squares / scale)[parts - 1]
+    if variance is None:
+        sums = chdtri(parts, fdtrc(parts, len(fast), sums / parts))
+    return np.where(parts * MIN_SLOWER <= n, sums, math.nan)
 
 
-def slow_excess(parts: Sequence[Array]) -> float:
-    """Return the largest excess of slow parts, of a series or of all, in standard deviations.
+def slow_pattern(parts: Sequence[Array]) -> float:
+    """Return the probability that noise has slow parts as large, in one series or in all together.
 
     Parameters
     ----------
     parts
-        The excess of the :func:`slow_parts` of each series.
+        The :func:`slow_parts` of each series.
+
+    Returns
+    -------
+    float
+        The smallest probability of a part, times the number of parts (Bonferroni), at most 1.
     """
     table = np.array(parts).reshape(len(parts), len(SLOW_PARTS))
-    known = np.isfinite(table)
+    known = np.isfinite(table) | np.isposinf(table)
     counts = known.sum(axis=0)
-    single = np.where(known, table, 0.0) / np.sqrt(2.0 * np.array(SLOW_PARTS))
-    together = single.sum(axis=0) / np.sqrt(np.maximum(counts, 1))
-    return float(max(single.max(initial=0.0), together.max(initial=0.0)))
+    single = chdtrc(np.array(SLOW_PARTS), np.where(known, table, 0.0))
+    several = np.where(known, table, 0.0).sum(axis=0)
+    together = chdtrc(np.maximum(counts, 1) * np.array(SLOW_PARTS), several)
+    compared = known.sum() + np.sum(counts > 1)
+    smallest = min(single.min(initial=1.0), together.min(initial=1.0))
+    return float(min(1.0, max(compared, 1) * smallest))
 
 
 def _is_given(noise: Noise, series: Series) -> bool:
