@@ -11,8 +11,8 @@ from scipy.integrate import solve_ivp
 import odefit
 from odefit.problem import Event, Experiment, Model, Problem
 from odefit.problem.arrays import Array
+from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.failure import Failure
-from odefit.simulation.forward import Evaluation, ForwardMap
 
 ENGINES = ["auto", "bdf"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from odefit.problem import Event, Experiment, Model, Problem
-from odefit.simulation.forward import Evaluation, ForwardMap
+from odefit.simulation import Evaluation, ForwardMap
 
 TIMES = np.linspace(0.0, 30.0, 16)
 DATA = {"t": TIMES, "x": np.ones(16), "y": np.ones(16)}

@@ -1,7 +1,8 @@
 """The forward map: trajectories, sensitivities, residuals."""
 
+from odefit.simulation.evaluation import Evaluation
 from odefit.simulation.failure import Failure
-from odefit.simulation.forward import Evaluation, ForwardMap
+from odefit.simulation.forward import ForwardMap
 from odefit.simulation.simulations import Residuals, Simulation, residual_table, simulate
 from odefit.simulation.trajectory import Trajectory
 

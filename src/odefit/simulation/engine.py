@@ -118,6 +118,23 @@ class Engine(Protocol):
         """Return states and sensitivities at the segment's times, or why there are none."""
 
 
+class Adjoint(Protocol):
+    """The adjoint of the integration of a segment, with the steps that were taken."""
+
+    def pull_back(self, by_values: Array) -> tuple[Array, Array] | None:
+        """Return derivatives of a scalar by the initial states and by the scalars.
+
+        Parameters
+        ----------
+        by_values
+            Its derivatives by the states at the times of the segment, shape (k, n).
+
+        Returns
+        -------
+        Shapes (n,) and (p,); None if they cannot be found.
+        """
+
+
 @dataclass(frozen=True, eq=False)
 class InitialValueProblems:
     """A batch of independent initial value problems of one field, without breakpoints.

@@ -19,6 +19,7 @@ from odefit.problem.vector_field import SensitivityPattern, StoppedField, Vector
 from odefit.simulation.cut_off import REASON, cut_off
 from odefit.simulation.engine import (
     ABSOLUTE_OVER_RELATIVE,
+    Adjoint,
     BatchIntegrator,
     Engine,
     EngineFailure,
@@ -33,6 +34,7 @@ from odefit.simulation.engine_choice import (
 )
 from odefit.simulation.segments import Segment
 from odefit.simulation.step_costs import StepCosts
+from odefit.simulation.unit_choices import stiff_everywhere
 
 EngineName = Literal["auto", "heyoka", "bdf", "casadi", "local-linearization"]
 
@@ -265,6 +267,27 @@ class Engines:
         """Integrate a segment by the implicit engine, in a number of steps at most."""
         engine = self._engine(self.implicit_name(field), field, pattern)
         return engine.integrate(segment, initial, max_steps)
+
+    def has_adjoint(self, field: VectorField, choice: EngineChoice) -> bool:
+        """Return whether the engine that is tried first has an adjoint, in all conditions."""
+        if self.implicit_name(field) != "bdf" or self.setting in ("heyoka", "local-linearization"):
+            return False
+        sure = self.setting == "bdf" or self._needs_implicit(field)
+        return sure or bool(import_problem("heyoka")) or stiff_everywhere(choice)
+
+    def recorded(
+        self,
+        field: VectorField,
+        pattern: SensitivityPattern,
+        segment: Segment,
+        initial: InitialState,
+    ) -> tuple[SegmentSolution, Adjoint] | EngineFailure:
+        """Integrate a segment by odefit's implicit engine, which has an adjoint."""
+        from odefit.simulation.bdf.engine import BdfEngine
+
+        engine = self._engine("bdf", field, pattern)
+        assert isinstance(engine, BdfEngine)
+        return engine.recorded(segment, initial, IMPLICIT_STEPS)
 
     def stopped(self, field: VectorField, time: float) -> tuple[StoppedField, Engines]:
         """Return `field` with the time stopped at `time`, and the engines for that."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -18,11 +18,13 @@ from odefit.problem.expressions import Expression
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
+from odefit.simulation.adjoint_gradient import AdjointGradient
 from odefit.simulation.best_seen import best_seen
 from odefit.simulation.conditions import ConditionsMap, Elsewhere, UnitOutcome
 from odefit.simulation.cut_off import CutOffError, cut_off
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines import EngineName, Engines
+from odefit.simulation.evaluation import CostGradient, Evaluation
 from odefit.simulation.failure import Failure
 from odefit.simulation.intervals import PiecewiseMap
 from odefit.simulation.nodes import Nodes, node_names
@@ -32,46 +34,10 @@ from odefit.simulation.prior_residuals import PriorResiduals
 from odefit.simulation.residual_arrays import ResidualArrays, ResidualSource, SeriesRows
 from odefit.simulation.trajectory import Trajectory
 
+ADJOINT_DIRECTIONS = 10
+"""Unknowns of the equations from which on the gradient is found by the adjoint.
 
-@dataclass(frozen=True, eq=False)
-class Evaluation:
-    """Residuals of a problem at one vector of unknowns.
-
-    Attributes
-    ----------
-    cost
-        What the optimiser minimises: half the objective, plus the logarithms of those standard
-        deviations that depend on unknowns.
-    residuals, jacobian
-        Residuals and their derivatives, shapes (r,) and (r, unknowns), with
-        jacobian' residuals the gradient of `cost` and
-        jacobian' jacobian its Gauss-Newton matrix. A standard deviation that depends
-        on unknowns adds rows of its own to those of its measurements.
-    objective
-        Weighted sum of squared residuals, measurements and priors; where noise is not normal, their
-        deviance.
-    log_likelihood
-        Log-likelihood of the measurements, where their noise is given or estimated; else None.
-    choice
-        The choice of an engine for the next evaluation.
-    information
-        Rows, shape (r, unknowns), of which information' information is the Fisher (expected)
-        information, from which standard errors come. It is the Jacobian where all noise is normal;
-        elsewhere the Gauss-Newton matrix follows the measurements, and the information does not.
-    """
-
-    cost: float
-    residuals: Array
-    jacobian: Array
-    objective: float
-    log_likelihood: float | None
-    choice: EngineChoice = field(default=UNDECIDED, repr=False)
-    expected: Array | None = field(default=None, repr=False)
-
-    @property
-    def information(self) -> Array:
-        """Rows whose squares are the Fisher information, see above."""
-        return self.jacobian if self.expected is None else self.expected
+It then takes half the time of the sensitivities or less; with fewer unknowns, these are as good."""
 
 
 class ForwardMap:
@@ -286,6 +252,37 @@ class ForwardMap:
         """
         found = self.trajectories(vector, choice)
         return found if isinstance(found, Failure) else self.evaluate_along(vector, found)
+
+    def gradient(self, vector: Array, choice: EngineChoice = UNDECIDED) -> CostGradient | Failure:
+        """Return cost and gradient alone, which is cheaper than all sensitivities.
+
+        Stiff problems with many unknowns are gone through backwards, at a price that does not
+        depend on their number. The gradient is then the exact derivative of the cost as computed,
+        with the steps that the states needed; sensitivities are under error control of their own
+        instead. The two differ by about the tolerance, except where states stand still and their
+        sensitivities do not.
+
+        Parameters
+        ----------
+        vector, choice
+            As :meth:`evaluate` takes them.
+        """
+        if self._has_adjoint(choice):
+            found = self._adjoint(vector, choice)
+            if found is not None:
+                return found
+        evaluation = self.evaluate(vector, choice)
+        return evaluation if isinstance(evaluation, Failure) else CostGradient.of(evaluation)
+
+    def _has_adjoint(self, choice: EngineChoice) -> bool:
+        if self.nodes is not None or not self.engines.has_adjoint(self.field, choice):
+            return False
+        directions = sum(u.kind != "noise" for u in self.problem.unknowns)
+        return directions >= ADJOINT_DIRECTIONS and self._adjoint.exists
+
+    @cached_property
+    def _adjoint(self) -> AdjointGradient:
+        return AdjointGradient(self.problem, self.field, self.engines, self.assemble)
 
     def trajectories(
         self, vector: Array, choice: EngineChoice = UNDECIDED, *, sensitivities: bool = True

@@ -15,8 +15,9 @@ from odefit.problem.condition import Condition
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engine import EngineFailure
 from odefit.simulation.engine_choice import EngineChoice
+from odefit.simulation.event_assignments import Values
 from odefit.simulation.moving import MovingExpression, clock_of, rates_of
-from odefit.simulation.propagation import Beginning, Propagation, Values
+from odefit.simulation.propagation import Beginning, Propagation
 from odefit.simulation.recording import Recording
 from odefit.simulation.triggers import Comparison, Trigger, text_of
 from odefit.simulation.walk import Moment, StoppedError, Walk

@@ -15,7 +15,7 @@ from odefit.problem.experiment import Input
 from odefit.problem.expressions import TIME, Expression
 from odefit.problem.gradients import Gradient
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.propagation import Values
+from odefit.simulation.event_assignments import Values
 
 TANGENT = 1e-7
 """Step of differences along the tangent of a trajectory, relative to the time or the time span."""

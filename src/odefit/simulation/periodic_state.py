@@ -19,9 +19,10 @@ from odefit.problem.experiment import Input
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engine import EngineFailure
 from odefit.simulation.engines import Engines
+from odefit.simulation.event_assignments import Values
 from odefit.simulation.failure import Failure
 from odefit.simulation.located_map import LocatedMap
-from odefit.simulation.propagation import Beginning, Propagation, Values
+from odefit.simulation.propagation import Beginning, Propagation
 from odefit.simulation.segments import inputs_before
 from odefit.simulation.trajectory import ConditionMap, Trajectory
 

@@ -9,16 +9,16 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from odefit.problem.algebras import DUAL, Dual
-from odefit.problem.arrays import Array, IntArray
+from odefit.problem.arrays import Array
 from odefit.problem.binding import Binding, Bound, Computed, scalar_value, unknowns_of
 from odefit.problem.condition import Condition, LocatedEvent
 from odefit.problem.expressions import TIME, Expression
-from odefit.problem.gradients import Gradient
 from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.algebraic import consistent
 from odefit.simulation.engine import EngineFailure, InitialState, SegmentSolution
 from odefit.simulation.engine_choice import EngineChoice
 from odefit.simulation.engines import Engines, Integrated
+from odefit.simulation.event_assignments import EventAssignments, Values
 from odefit.simulation.segments import Segment, before_rest, inputs_before
 from odefit.simulation.steady_state import (
     Rest,
@@ -26,23 +26,6 @@ from odefit.simulation.steady_state import (
     nearby_steady_state,
     steady_state,
 )
-
-
-class Values(NamedTuple):
-    """Values at one time of a trajectory, and their changes along the scaled directions.
-
-    Attributes
-    ----------
-    states, scalars
-        Differential states and run-time scalars, shapes (n,) and (p,).
-    sensitivities, scalar_sensitivities
-        Shapes (n, m) and (p, m).
-    """
-
-    states: Array
-    scalars: Array
-    sensitivities: Array
-    scalar_sensitivities: Array
 
 
 class Beginning(NamedTuple):
@@ -117,7 +100,7 @@ class Propagation:
         self._minimal_sizes = 0.0 if minimal_sizes is None else minimal_sizes[self._indices]
         self._column = {unknown: k for k, unknown in enumerate(unknowns)}
         self._pattern = pattern or sensitivity_pattern(field, [condition], unknowns)
-        self._events: dict[int, _Event] = {}
+        self._events: dict[int, EventAssignments] = {}
         self._fixed = np.array([isinstance(scalars[s], float) for s in field.scalars], dtype=bool)
 
     def sizes(self, vector: Array) -> Array:
@@ -201,7 +184,9 @@ class Propagation:
         """
         key = id(assignment)  # the condition keeps it
         if key not in self._events:
-            self._events[key] = _Event(self.field, self.condition, assignment, self._indices)
+            self._events[key] = EventAssignments(
+                self.field, self.condition, assignment, self._indices
+            )
         return self._events[key](time, vector, sizes, before, clock)
 
     def integrate(
@@ -295,99 +280,6 @@ class Propagation:
             values[name] = Dual(given(np.array([time]))[0])
         values[TIME] = Dual(time)
         return values
-
-
-class _Event:
-    """The assignments of an event, with their derivatives along the directions."""
-
-    def __init__(
-        self,
-        field: VectorField,
-        condition: Condition,
-        assignment: Mapping[str, Expression],
-        unknowns: IntArray,
-    ) -> None:
-        self._unknowns = unknowns
-        self._condition = condition
-        self._states = {name: i for i, name in enumerate(field.states)}
-        self._scalars = {name: j for j, name in enumerate(field.scalars)}
-        names = {n for e in assignment.values() for n in e.names}
-        known = condition.scalars
-        self._others = sorted((names & known.keys()) - self._scalars.keys())
-        self._binding = Binding([known[n] for n in self._others], known)
-        self._inputs = sorted(names & condition.inputs.keys())
-        self._names = names
-        moving = {*self._states, *self._scalars, TIME, *self._inputs}
-        moving |= {n for n in self._others if unknowns_of(known[n], known)}
-        constants = {n: e.constant for n, e in assignment.items() if e.constant is not None}
-        self._gradients = [
-            (name, Gradient(e, moving)) for name, e in assignment.items() if name not in constants
-        ]
-        # Switches are most often numbers, and many at a time.
-        fixed = [n for n in constants if n in self._scalars]
-        self._fixed_scalars = np.array([self._scalars[n] for n in fixed], dtype=np.intp)
-        self._fixed_values = np.array([constants[n] for n in fixed], dtype=float)
-        self._fixed_states = [
-            (self._states[n], float(v)) for n, v in constants.items() if n in self._states
-        ]
-        self._moves_states = bool(assignment.keys() & self._states.keys())
-
-    def __call__(
-        self,
-        time: float,
-        vector: Array,
-        sizes: Array,
-        before: Values,
-        clock: Mapping[str, Array] | None,
-    ) -> Values:
-        """Return the values after the event."""
-        new = before._replace(
-            scalars=before.scalars.copy(), scalar_sensitivities=before.scalar_sensitivities.copy()
-        )
-        if self._moves_states:
-            new = new._replace(
-                states=before.states.copy(), sensitivities=before.sensitivities.copy()
-            )
-        if len(self._fixed_scalars):
-            new.scalars[self._fixed_scalars] = self._fixed_values
-            new.scalar_sensitivities[self._fixed_scalars] = 0.0
-        for i, number in self._fixed_states:
-            new.states[i], new.sensitivities[i] = number, 0.0
-        if not self._gradients:
-            return new
-        values: dict[str, Any] = {TIME: np.float64(time)}
-        rows: dict[str, Array] = dict(clock or {})
-        for name in self._names:
-            if name in self._states:
-                i = self._states[name]
-                values[name], rows[name] = before.states[i], before.sensitivities[i]
-            elif name in self._scalars:
-                j = self._scalars[name]
-                values[name], rows[name] = before.scalars[j], before.scalar_sensitivities[j]
-        if self._others:
-            values |= zip(self._others, self._binding(vector), strict=True)
-            derivatives = self._binding.derivative(vector, self._unknowns) * sizes
-            rows |= zip(self._others, derivatives, strict=True)
-        for name in self._inputs:
-            values[name] = self._condition.inputs[name](np.array([time]))[0]
-        for name, gradient in self._gradients:
-            value, partials = gradient(values)
-            changes = np.zeros(len(self._unknowns))
-            for other, partial in partials.items():
-                row = rows.get(other)
-                if row is None:
-                    continue  # the time and inputs, of an event at a known time
-                if np.isfinite(partial):
-                    changes += partial * row
-                else:
-                    changes += np.where(row == 0.0, 0.0, partial * row)
-            if name in self._states:
-                new.states[self._states[name]] = value
-                new.sensitivities[self._states[name]] = changes
-            elif name in self._scalars:
-                new.scalars[self._scalars[name]] = value
-                new.scalar_sensitivities[self._scalars[name]] = changes
-        return new
 
 
 def sensitivity_pattern(

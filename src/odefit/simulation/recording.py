@@ -10,7 +10,8 @@ import numpy as np
 from odefit.problem.arrays import Array
 from odefit.simulation.engine import SegmentSolution
 from odefit.simulation.engine_choice import EngineChoice
-from odefit.simulation.propagation import Beginning, Values
+from odefit.simulation.event_assignments import Values
+from odefit.simulation.propagation import Beginning
 from odefit.simulation.trajectory import Trajectory
 
 

@@ -14,8 +14,9 @@ from odefit.problem.vector_field import VectorField
 from odefit.simulation.engine import EngineFailure, SegmentSolution
 from odefit.simulation.engine_choice import EngineChoice
 from odefit.simulation.engines import Engines
+from odefit.simulation.event_assignments import Values
 from odefit.simulation.failure import Failure
-from odefit.simulation.propagation import Propagation, Values, sensitivity_pattern
+from odefit.simulation.propagation import Propagation, sensitivity_pattern
 from odefit.simulation.shared_segments import SharedRows, shared_segments
 from odefit.simulation.trajectory import Trajectory, switched_scalars
 

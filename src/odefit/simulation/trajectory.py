@@ -15,8 +15,9 @@ from odefit.problem.vector_field import VectorField
 from odefit.simulation.engine import EngineFailure
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines import Engines
+from odefit.simulation.event_assignments import Values
 from odefit.simulation.failure import Failure
-from odefit.simulation.propagation import Propagation, Values
+from odefit.simulation.propagation import Propagation
 from odefit.simulation.segments import Segment, TimelineEntry, timeline
 
 

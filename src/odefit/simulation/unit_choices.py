@@ -31,6 +31,12 @@ def choices_of(choice: EngineChoice, count: int) -> Sequence[EngineChoice] | Non
     return None
 
 
+def stiff_everywhere(choice: EngineChoice) -> bool:
+    """Return whether the implicit engine is tried first in all units."""
+    units = choice.units if isinstance(choice, UnitChoices) else (choice,)
+    return all(unit.stiff for unit in units)
+
+
 def plain(choice: EngineChoice) -> EngineChoice:
     """Return a choice without those of units."""
     return EngineChoice(choice.stiff, choice.taylor_steps, choice.since)

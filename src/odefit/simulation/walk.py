@@ -11,7 +11,7 @@ import numpy as np
 from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.expressions import Expression
 from odefit.simulation.engine_choice import EngineChoice
-from odefit.simulation.propagation import Values
+from odefit.simulation.event_assignments import Values
 
 LOOK_AHEAD = 4.0
 """Factor of the time ahead in which the next event is looked for: over the time that the last event

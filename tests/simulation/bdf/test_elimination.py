@@ -13,6 +13,7 @@ from odefit.simulation.bdf.elimination import (
     minimum_degree,
     solve,
     solve_one,
+    solve_transposed,
 )
 
 
@@ -50,11 +51,13 @@ def test_solutions_are_those_of_a_dense_solver(seed: int) -> None:
     matrix = np.eye(n)
     matrix[rows, columns] -= 0.3 * jacobian
     right = rng.normal(size=(n, 8))
-    many, one = right.copy(), right[:, 3].copy()
+    many, one, other = right.copy(), right[:, 3].copy(), right[:, 5].copy()
     solve(e, lu, many)
     solve_one(e, lu, one)
+    solve_transposed(e, lu, other)
     assert np.allclose(many, np.linalg.solve(matrix, right), rtol=1e-9, atol=1e-12)
     assert np.allclose(one, many[:, 3], rtol=1e-12, atol=1e-14)
+    assert np.allclose(other, np.linalg.solve(matrix.T, right[:, 5]), rtol=1e-9, atol=1e-12)
 
 
 def test_a_vanishing_pivot_is_not_trusted() -> None:

@@ -196,3 +196,24 @@ def solve_one(e: Elimination, lu: Array, x: Array) -> None:
             value -= lu[at] * x[e.upper_column[a]]
             at += 1
         x[k] = value * lu[e.diagonal[k]]
+
+
+@compiled
+def solve_transposed(e: Elimination, lu: Array, x: Array) -> None:
+    """Solve the transposed equations with factors `lu` for `x`, shape (n,), in place."""
+    n = x.shape[0]
+    for k in range(n):
+        value = x[k] * lu[e.diagonal[k]]
+        x[k] = value
+        at = e.diagonal[k] + 1 + e.lower_start[k + 1] - e.lower_start[k]
+        for a in range(e.upper_start[k], e.upper_start[k + 1]):
+            x[e.upper_column[a]] -= lu[at] * value
+            at += 1
+    for reverse in range(n):
+        k = n - 1 - reverse
+        value = x[k]
+        at = e.diagonal[k] + 1
+        for a in range(e.lower_start[k], e.lower_start[k + 1]):
+            value -= lu[at] * x[e.lower_row[a]]
+            at += 1
+        x[k] = value

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
-import casadi as ca
 import numpy as np
 
-from odefit.problem.arrays import Array, IntArray
-from odefit.problem.expressions import TIME
+from odefit.problem.arrays import Array
 from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.bdf import integration
-from odefit.simulation.bdf.elimination import elimination, minimum_degree
-from odefit.simulation.bdf.equations import Equations, ScalarTerms
-from odefit.simulation.bdf.programs import program
-from odefit.simulation.casadi_algebra import CasadiAlgebra
+from odefit.simulation.bdf.compiled_field import compiled_field
+from odefit.simulation.bdf.equations import ScalarTerms
+from odefit.simulation.bdf.recorded_segment import RecordedPart, RecordedSegment
 from odefit.simulation.cut_off import REASON, cut_off
 from odefit.simulation.engine import (
     ABSOLUTE_OVER_RELATIVE,
@@ -24,7 +20,7 @@ from odefit.simulation.engine import (
     SegmentSolution,
     magnitudes,
 )
-from odefit.simulation.segments import Segment, input_value
+from odefit.simulation.segments import Segment
 
 LANES = 8
 """Multiple of directions in a tile: as many doubles as the widest vectors of processors hold."""
@@ -46,60 +42,6 @@ REASONS = {
 """What the end of an integration means for a model."""
 
 
-class CompiledField:
-    """A vector field as the kernels read it, whatever sensitivities are wanted.
-
-    Parameters
-    ----------
-    field
-        Equations without algebraic variables that need solving.
-
-    Attributes
-    ----------
-    order
-        The states in the order of elimination, shape (n,), in which the kernels have them.
-    equations
-        The equations in arrays.
-    scalar_rows, scalar_columns
-        Positions of the nonzeros of the Jacobian by the scalars.
-    """
-
-    def __init__(self, field: VectorField) -> None:
-        n, p = len(field.states), len(field.scalars)
-        symbols = ca.vertsplit(ca.SX.sym("x", 1 + n + p + 5 * len(field.inputs)))
-        time, states, scalars = symbols[0], symbols[1 : 1 + n], symbols[1 + n : 1 + n + p]
-        values = dict(zip(field.states, states, strict=True))
-        values |= dict(zip(field.scalars, scalars, strict=True))
-        values[TIME] = time
-        for k, name in enumerate(field.inputs):
-            values[name] = input_value(symbols[1 + n + p + 5 * k :][:5], time)
-        rhs = field.rhs(values, CasadiAlgebra())
-        pattern = ca.jacobian_sparsity(ca.vertcat(*rhs), ca.vertcat(*states))
-        self.order = minimum_degree(*_triplets(pattern), n)
-        ordered = [states[i] for i in self.order]
-        variables = ca.vertcat(time, *ordered, *symbols[1 + n :])
-        function = ca.densify(ca.vertcat(*(rhs[i] for i in self.order)))
-        jacobian = ca.jacobian(function, ca.vertcat(*ordered))
-        by_scalars = ca.jacobian(function, ca.vertcat(*scalars)) if p else ca.SX(n, 0)
-        rows, columns = _triplets(jacobian.sparsity())
-        self.scalar_rows, self.scalar_columns = _triplets(by_scalars.sparsity())
-        nonzeros = jacobian.nonzeros()
-        self.equations = Equations(
-            program(variables, function),
-            program(variables, _column(nonzeros)),
-            program(variables, _column(nonzeros + by_scalars.nonzeros())),
-            elimination(rows, columns, n),
-            rows.astype(np.uint32),
-            columns.astype(np.uint32),
-        )
-
-
-@lru_cache(maxsize=4)
-def compiled_field(field: VectorField) -> CompiledField:
-    """Return what the kernels read of a field; the last ones are kept, for other sensitivities."""
-    return CompiledField(field)
-
-
 class BdfEngine:
     """Numerical differentiation formulas on states and sensitivities.
 
@@ -116,7 +58,7 @@ class BdfEngine:
     name = "bdf"
 
     def __init__(self, field: VectorField, pattern: SensitivityPattern, tolerance: float) -> None:
-        compiled = compiled_field(field)
+        self._compiled = compiled = compiled_field(field)
         self._order = compiled.order
         self._m = m = pattern.directions
         self._tolerance = tolerance
@@ -143,6 +85,18 @@ class BdfEngine:
         self, segment: Segment, initial: InitialState, max_steps: int
     ) -> SegmentSolution | EngineFailure:
         """See :class:`odefit.simulation.engine.Engine`."""
+        found = self._integrate(segment, initial, max_steps, recording=False)
+        return found if isinstance(found, EngineFailure) else found[0]
+
+    def recorded(
+        self, segment: Segment, initial: InitialState, max_steps: int
+    ) -> tuple[SegmentSolution, RecordedSegment] | EngineFailure:
+        """Return the same, and what leads from derivatives by it back to its beginning."""
+        return self._integrate(segment, initial, max_steps, recording=True)
+
+    def _integrate(
+        self, segment: Segment, initial: InitialState, max_steps: int, *, recording: bool
+    ) -> tuple[SegmentSolution, RecordedSegment] | EngineFailure:
         n, m, tiles, width = len(self._order), self._m, self._tiles, self._width
         states = np.ascontiguousarray(initial.states[self._order], dtype=float)
         atol = ABSOLUTE_OVER_RELATIVE * self._tolerance * magnitudes(initial.states)[self._order]
@@ -151,21 +105,25 @@ class BdfEngine:
         count = len(segment.times)
         values, derivatives = np.empty((count, n)), np.empty((count, n, m))
         done = steps = 0
+        parts = []
         for start, times, polynomials, end_is_wanted in segment.smooth_parts:
             out = np.empty((len(times), n))
             out_sensitivities = np.empty((tiles, len(times), n * width))
-            status, time, tried, step = integration.integrate(
+            since_start = np.ascontiguousarray(times, dtype=float) - start
+            constants = np.concatenate([initial.scalars, polynomials.ravel()])
+            status, time, tried, step, record = integration.integrate(
                 self._equations,
                 float(start),
-                np.ascontiguousarray(times, dtype=float) - start,
+                since_start,
                 states,
-                np.concatenate([initial.scalars, polynomials.ravel()]),
+                constants,
                 sensitivities,
                 terms,
                 atol,
                 self._tolerance,
                 max_steps - steps,
                 cut_off().flag,
+                recording,
                 out,
                 out_sensitivities,
             )
@@ -178,17 +136,22 @@ class BdfEngine:
                 return EngineFailure(time, reason, out_of_steps, steps, ahead)
             if not np.isfinite(out[-1]).all():
                 return EngineFailure(time, "the solution is not finite", steps=steps)
+            stop = done + len(times) - (not end_is_wanted)
+            part = RecordedPart(
+                float(start), since_start, states, constants, record, slice(done, stop)
+            )
+            parts.append(part)
             states = out[-1].copy()
             sensitivities = out_sensitivities[:, -1].reshape(tiles, n, width)
-            stop = done + len(times) - (not end_is_wanted)
             values[done:stop, self._order] = out[: stop - done]
             by_tile = out_sensitivities[:, : stop - done].reshape(tiles, stop - done, n, width)
             rows = by_tile.transpose(1, 2, 0, 3).reshape(stop - done, n, tiles * width)
             derivatives[done:stop, self._order] = rows[:, :, :m]
             done = stop
-        return SegmentSolution(
+        solution = SegmentSolution(
             values, derivatives, np.zeros((count, 0)), np.zeros((count, 0, m)), steps
         )
+        return solution, RecordedSegment(self._compiled, len(initial.scalars), parts)
 
     def _scalar_terms(self, sensitivities: Array) -> ScalarTerms:
         """Return what sensitivities of scalars, shape (p, m), add to those of the states."""
@@ -206,14 +169,3 @@ class BdfEngine:
         padded = np.zeros((n, tiles * width))
         padded[:, : self._m] = sensitivities[self._order]
         return np.ascontiguousarray(padded.reshape(n, tiles, width).transpose(1, 0, 2))
-
-
-def _triplets(sparsity: ca.Sparsity) -> tuple[IntArray, IntArray]:
-    """Return rows and columns of the nonzeros of a CasADi pattern, in CasADi's order."""
-    rows, columns = sparsity.get_triplet()
-    return np.array(rows, dtype=np.intp), np.array(columns, dtype=np.intp)
-
-
-def _column(expressions: list[ca.SX]) -> ca.SX:
-    """Return expressions as a dense column, which may be empty."""
-    return ca.densify(ca.vertcat(*expressions)) if expressions else ca.SX(0, 1)

@@ -25,6 +25,7 @@ from odefit.simulation.bdf.differences import (
 from odefit.simulation.bdf.elimination import factorise, solve_one
 from odefit.simulation.bdf.equations import Equations, ScalarTerms
 from odefit.simulation.bdf.evaluation import evaluate, registers
+from odefit.simulation.bdf.recording import accept_step, empty_record, with_step
 from odefit.simulation.bdf.sensitivities import (
     first_difference,
     largest_norm,
@@ -189,9 +190,10 @@ def integrate(
     rtol: float,
     max_steps: int,
     ended: Flag,
+    recording: bool,
     out: Array,
     out_sensitivities: Array,
-) -> tuple[int, float, int, float]:
+) -> tuple[int, float, int, float, Array]:
     """Integrate from `start` through `times`.
 
     Time is counted from `start`: steps may be far shorter than the spacing of numbers there.
@@ -216,6 +218,8 @@ def integrate(
         Number of steps that may be tried.
     ended
         One number that another thread sets to end the integration, shape (1,).
+    recording
+        Whether the steps are recorded.
     out
         States at the times, shape (k, n).
     out_sensitivities
@@ -224,7 +228,8 @@ def integrate(
     Returns
     -------
     How the integration has ended, when (counted from `start`), after how many steps (failed ones
-    included), and the length of the last step.
+    included), the length of the last step, and a record of the steps, see
+    :mod:`odefit.simulation.bdf.recording`; it is empty unless it was asked for.
     """
     e = eq.elimination
     n = states.shape[0]
@@ -264,9 +269,10 @@ def integrate(
         weights[i] = 1.0 / (atol[i] + rtol * abs(states[i]))
     for i in range(constants.shape[0]):
         x[1 + n + i] = constants[i]
+    record = empty_record(recording, n)
     h = first_step(eq, start, end, x, w, correction, weights)
     if h == 0.0:
-        return UNDEFINED, t, 0, 0.0
+        return UNDEFINED, t, 0, 0.0, record
     for i in range(n):
         d[0, i] = states[i]
         d[1, i] = h * correction[i]
@@ -285,13 +291,14 @@ def integrate(
     factor = 1.0  # by which the step length changes
     while True:
         if tried >= max_steps:
-            return TOO_MANY_STEPS, t, tried, h
+            return TOO_MANY_STEPS, t, tried, h, record
         if ended[0] != 0:
-            return CUT_OFF, t, tried, h
+            return CUT_OFF, t, tried, h, record
         if h < 1e-15 * abs(t) or h < 1e-25 * end:
-            return TOO_STEEP if rejected else NO_CONVERGENCE, t, tried, h
+            return TOO_STEEP if rejected else NO_CONVERGENCE, t, tried, h, record
         if t + 1.0001 * factor * h >= end and t + factor * h != end:
             factor = (end - t) / h
+        change = factor
         if factor != 1.0:
             change_step(d, ds, order, factor, matrix, rows)
             h *= factor
@@ -301,6 +308,8 @@ def integrate(
         new_t = t + h
         if new_t > end or end - new_t < 1e-12 * h:
             new_t = end
+        if recording:
+            record = with_step(record, tried - 1, order, change, h, t, new_t)
         c = h / ALPHA[order]
         combine(d, extrapolation, order, predicted)
         combine(d, implicit, order, psi)
@@ -371,6 +380,8 @@ def integrate(
                 factor = min(factor, 0.2)
             continue
         rejected = 0
+        if recording:
+            accept_step(record, tried - 1, x)
         age += 1
         t = new_t
         add_difference(d, correction, order)
@@ -383,11 +394,11 @@ def integrate(
                 combine(ds[tile], shares, first, out_sensitivities[tile, row])
             row += 1
             if row == times.shape[0]:
-                return FINISHED, t, tried, h
+                return FINISHED, t, tried, h, record[: tried if recording else 0]
         waiting -= 1
         if waiting <= 0:
-            chosen, change = next_order(order, error, d, ds, weights, weights_s, sums)
+            chosen, longer = next_order(order, error, d, ds, weights, weights_s, sums)
             waiting = 2
-            if chosen != order or change > 1.2 or change < 0.9:
+            if chosen != order or longer > 1.2 or longer < 0.9:
                 order = chosen
-                factor = change
+                factor = longer

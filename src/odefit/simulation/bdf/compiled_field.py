@@ -1,0 +1,84 @@
+"""A vector field as the kernels of the stiff engine read it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import casadi as ca
+import numpy as np
+
+from odefit.problem.arrays import IntArray
+from odefit.problem.expressions import TIME
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.bdf.elimination import elimination, minimum_degree
+from odefit.simulation.bdf.equations import Equations
+from odefit.simulation.bdf.programs import program
+from odefit.simulation.casadi_algebra import CasadiAlgebra
+from odefit.simulation.segments import input_value
+
+
+class CompiledField:
+    """A vector field as the kernels read it, whatever sensitivities are wanted.
+
+    Parameters
+    ----------
+    field
+        Equations without algebraic variables that need solving.
+
+    Attributes
+    ----------
+    order
+        The states in the order of elimination, shape (n,), in which the kernels have them.
+    equations
+        The equations in arrays.
+    scalar_rows, scalar_columns
+        Positions of the nonzeros of the Jacobian by the scalars.
+    """
+
+    def __init__(self, field: VectorField) -> None:
+        n, p = len(field.states), len(field.scalars)
+        symbols = ca.vertsplit(ca.SX.sym("x", 1 + n + p + 5 * len(field.inputs)))
+        time, states, scalars = symbols[0], symbols[1 : 1 + n], symbols[1 + n : 1 + n + p]
+        values = dict(zip(field.states, states, strict=True))
+        values |= dict(zip(field.scalars, scalars, strict=True))
+        values[TIME] = time
+        for k, name in enumerate(field.inputs):
+            values[name] = input_value(symbols[1 + n + p + 5 * k :][:5], time)
+        rhs = field.rhs(values, CasadiAlgebra())
+        pattern = ca.jacobian_sparsity(ca.vertcat(*rhs), ca.vertcat(*states))
+        self.order = minimum_degree(*_triplets(pattern), n)
+        ordered = [states[i] for i in self.order]
+        variables = ca.vertcat(time, *ordered, *symbols[1 + n :])
+        function = ca.densify(ca.vertcat(*(rhs[i] for i in self.order)))
+        jacobian = ca.jacobian(function, ca.vertcat(*ordered))
+        by_scalars = ca.jacobian(function, ca.vertcat(*scalars)) if p else ca.SX(n, 0)
+        rows, columns = _triplets(jacobian.sparsity())
+        scalar_rows, scalar_columns = _triplets(by_scalars.sparsity())
+        self.scalar_rows = scalar_rows.astype(np.uint32)
+        self.scalar_columns = scalar_columns.astype(np.uint32)
+        nonzeros = jacobian.nonzeros()
+        self.equations = Equations(
+            program(variables, function),
+            program(variables, _column(nonzeros)),
+            program(variables, _column(nonzeros + by_scalars.nonzeros())),
+            elimination(rows, columns, n),
+            rows.astype(np.uint32),
+            columns.astype(np.uint32),
+        )
+
+
+@lru_cache(maxsize=4)
+def compiled_field(field: VectorField) -> CompiledField:
+    """Return what the kernels read of a field; the last ones are kept, for other sensitivities."""
+    return CompiledField(field)
+
+
+def _triplets(sparsity: ca.Sparsity) -> tuple[IntArray, IntArray]:
+    """Return rows and columns of the nonzeros of a CasADi pattern, in CasADi's order."""
+    rows, columns = sparsity.get_triplet()
+    return np.array(rows, dtype=np.intp), np.array(columns, dtype=np.intp)
+
+
+def _column(expressions: list[ca.SX]) -> ca.SX:
+    """Return expressions as a dense column, which may be empty."""
+    return ca.densify(ca.vertcat(*expressions)) if expressions else ca.SX(0, 1)

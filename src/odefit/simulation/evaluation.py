@@ -1,0 +1,82 @@
+"""What the forward map returns at one vector of unknowns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from odefit.problem.arrays import Array
+from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Residuals of a problem at one vector of unknowns.
+
+    Attributes
+    ----------
+    cost
+        What the optimiser minimises: half the objective, plus the logarithms of those standard
+        deviations that depend on unknowns.
+    residuals, jacobian
+        Residuals and their derivatives, shapes (r,) and (r, unknowns), with
+        jacobian' residuals the gradient of `cost` and
+        jacobian' jacobian its Gauss-Newton matrix. A standard deviation that depends
+        on unknowns adds rows of its own to those of its measurements.
+    objective
+        Weighted sum of squared residuals, measurements and priors; where noise is not normal, their
+        deviance.
+    log_likelihood
+        Log-likelihood of the measurements, where their noise is given or estimated; else None.
+    choice
+        The choice of an engine for the next evaluation.
+    information
+        Rows, shape (r, unknowns), of which information' information is the Fisher (expected)
+        information, from which standard errors come. It is the Jacobian where all noise is normal;
+        elsewhere the Gauss-Newton matrix follows the measurements, and the information does not.
+    """
+
+    cost: float
+    residuals: Array
+    jacobian: Array
+    objective: float
+    log_likelihood: float | None
+    choice: EngineChoice = field(default=UNDECIDED, repr=False)
+    expected: Array | None = field(default=None, repr=False)
+
+    @property
+    def information(self) -> Array:
+        """Rows whose squares are the Fisher information, see above."""
+        return self.jacobian if self.expected is None else self.expected
+
+
+@dataclass(frozen=True, eq=False)
+class CostGradient:
+    """The cost of a problem at one vector of unknowns, and its gradient.
+
+    Attributes
+    ----------
+    cost, objective, log_likelihood, choice
+        As of an :class:`Evaluation`.
+    gradient
+        Derivatives of the cost by the unknowns, shape (n,).
+    adjoint
+        Whether the adjoint has found it; sensitivities otherwise.
+    """
+
+    cost: float
+    gradient: Array
+    objective: float
+    log_likelihood: float | None
+    choice: EngineChoice = field(default=UNDECIDED, repr=False)
+    adjoint: bool = False
+
+    @classmethod
+    def of(cls, evaluation: Evaluation) -> CostGradient:
+        """Return cost and gradient of an evaluation."""
+        return cls(
+            evaluation.cost,
+            evaluation.residuals @ evaluation.jacobian,
+            evaluation.objective,
+            evaluation.log_likelihood,
+            evaluation.choice,
+        )
