@@ -16,6 +16,9 @@ from odefit.simulation.bdf.compiling import compiled
 MAX_ORDER = 5
 """Highest order of the formulas."""
 
+BLOCK = 512
+"""Columns of the differences that are gone through together, so that they stay in the cache."""
+
 KAPPA = np.array([0.0, -0.1850, -1.0 / 9.0, -0.0823, -0.0415, 0.0])
 """Coefficients by order that make NDF of the backward differentiation formulas."""
 
@@ -58,6 +61,37 @@ def combine(d: Array, shares: Array, row: int, out: Array) -> None:
 
 
 @compiled
+def combine_part(d: Array, shares: Array, row: int, start: int, stop: int, out: Array) -> None:
+    """Write the same sum for the columns from `start` to `stop` to the first of `out`."""
+    s0, s1, s2 = shares[row, 0], shares[row, 1], shares[row, 2]
+    s3, s4, s5 = shares[row, 3], shares[row, 4], shares[row, 5]
+    d0, d1, d2 = d[0, start:stop], d[1, start:stop], d[2, start:stop]
+    d3, d4, d5 = d[3, start:stop], d[4, start:stop], d[5, start:stop]
+    for x in range(stop - start):
+        low = s0 * d0[x] + s1 * d1[x] + s2 * d2[x]
+        out[x] = low + (s3 * d3[x] + s4 * d4[x] + s5 * d5[x])
+
+
+@compiled
+def combine_twice(
+    d: Array, first: Array, second: Array, row: int, out: Array, other: Array
+) -> None:
+    """Write two such sums, by a row of `first` and `second`, to `out` and `other`.
+
+    Differences are read once for both: those of sensitivities do not fit into the nearest cache.
+    """
+    a0, a1, a2 = first[row, 0], first[row, 1], first[row, 2]
+    a3, a4, a5 = first[row, 3], first[row, 4], first[row, 5]
+    b0, b1, b2 = second[row, 0], second[row, 1], second[row, 2]
+    b3, b4, b5 = second[row, 3], second[row, 4], second[row, 5]
+    d0, d1, d2, d3, d4, d5 = d[0], d[1], d[2], d[3], d[4], d[5]
+    for x in range(d.shape[1]):
+        v0, v1, v2, v3, v4, v5 = d0[x], d1[x], d2[x], d3[x], d4[x], d5[x]
+        out[x] = (a0 * v0 + a1 * v1 + a2 * v2) + (a3 * v3 + a4 * v4 + a5 * v5)
+        other[x] = (b0 * v0 + b1 * v1 + b2 * v2) + (b3 * v3 + b4 * v4 + b5 * v5)
+
+
+@compiled
 def change_matrix(order: int, factor: float, out: Array) -> None:
     """Write the transposed matrix R U of a change of the step length to `out`, shape (6, 6).
 
@@ -79,15 +113,18 @@ def change_differences(d: Array, order: int, m: Array, rows: Array) -> None:
     """Apply the transposed matrix `m` of a change of step to differences `d`, by means of `rows`.
 
     The first row and column of the matrix are those of the unit matrix, so that the difference of
-    order 0 remains. Both arrays have the shape (orders, size) or more; long rows are what
-    compilers turn into instructions on vectors.
+    order 0 remains. Differences have the shape (orders, size) or more; `rows` need not have more
+    columns than a block. Long rows are what compilers turn into instructions on vectors.
     """
     size = d.shape[1]
-    for j in range(1, order + 1):
-        combine(d, m, j, rows[j])
-    for j in range(1, order + 1):
-        for x in range(size):
-            d[j, x] = rows[j, x]
+    for start in range(0, size, BLOCK):
+        stop = min(start + BLOCK, size)
+        for j in range(1, order + 1):
+            combine_part(d, m, j, start, stop, rows[j])
+        for j in range(1, order + 1):
+            changed, row = d[j, start:stop], rows[j]
+            for x in range(stop - start):
+                changed[x] = row[x]
 
 
 @compiled
@@ -107,13 +144,17 @@ def change_step(d: Array, ds: Array, order: int, factor: float, m: Array, rows: 
 def add_difference(d: Array, new: Array, order: int) -> None:
     """Append the correction `new`, the difference of order `order` + 1, and update the others."""
     size = new.shape[0]
-    for x in range(size):
-        d[order + 2, x] = new[x] - d[order + 1, x]
-    for x in range(size):
-        d[order + 1, x] = new[x]
-    for j in range(order, -1, -1):
-        for x in range(size):
-            d[j, x] += d[j + 1, x]
+    for start in range(0, size, BLOCK):
+        stop = min(start + BLOCK, size)
+        added, top, last = new[start:stop], d[order + 2, start:stop], d[order + 1, start:stop]
+        for x in range(stop - start):
+            top[x] = added[x] - last[x]
+        for x in range(stop - start):
+            last[x] = added[x]
+        for j in range(order, -1, -1):
+            lower, upper = d[j, start:stop], d[j + 1, start:stop]
+            for x in range(stop - start):
+                lower[x] += upper[x]
 
 
 @compiled

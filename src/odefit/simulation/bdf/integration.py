@@ -13,6 +13,7 @@ from odefit.problem.arrays import Array
 from odefit.simulation.bdf.compiling import compiled
 from odefit.simulation.bdf.differences import (
     ALPHA,
+    BLOCK,
     ERROR,
     EXTRAPOLATION,
     IMPLICIT,
@@ -20,6 +21,7 @@ from odefit.simulation.bdf.differences import (
     add_difference,
     change_step,
     combine,
+    combine_twice,
     interpolation,
 )
 from odefit.simulation.bdf.elimination import factorise, solve_one
@@ -258,7 +260,7 @@ def integrate(
     t = 0.0
     end = times[-1]
     matrix = np.empty((MAX_ORDER + 1, MAX_ORDER + 1))
-    rows = np.empty((MAX_ORDER + 1, max(n, n * width)))
+    rows = np.empty((MAX_ORDER + 1, BLOCK))
     shares = np.empty((1, MAX_ORDER + 1))
     first = int(np.int64(0))  # literals would compile every kernel twice
     extrapolation = EXTRAPOLATION.copy()
@@ -311,8 +313,7 @@ def integrate(
         if recording:
             record = with_step(record, tried - 1, order, change, h, t, new_t)
         c = h / ALPHA[order]
-        combine(d, extrapolation, order, predicted)
-        combine(d, implicit, order, psi)
+        combine_twice(d, extrapolation, implicit, order, predicted, psi)
         for i in range(n):
             psi[i] = predicted[i] - psi[i]
             weights[i] = 1.0 / (atol[i] + rtol * abs(predicted[i]))

@@ -12,7 +12,7 @@ import numpy as np
 
 from odefit.problem.arrays import Array
 from odefit.simulation.bdf.compiling import compiled
-from odefit.simulation.bdf.differences import combine
+from odefit.simulation.bdf.differences import combine_twice
 from odefit.simulation.bdf.elimination import solve
 from odefit.simulation.bdf.equations import Equations, ScalarTerms
 
@@ -94,8 +94,8 @@ def sensitivity_step(
     differences of S, shape (orders, n * w). What they extrapolate to is left in `predicted`. The
     matrices `extrapolation` and `implicit` are those of the module of differences.
     """
-    combine(d, extrapolation, order, predicted.reshape(predicted.size))
-    combine(d, implicit, order, new.reshape(new.size))
+    out, other = predicted.reshape(predicted.size), new.reshape(new.size)
+    combine_twice(d, extrapolation, implicit, order, out, other)
     add_scalar_terms(terms, tile, c, by_scalars, new)
     solve(eq.elimination, lu, new)
 
