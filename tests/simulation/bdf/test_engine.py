@@ -252,6 +252,20 @@ def test_a_transient_may_be_shorter_than_the_spacing_of_times() -> None:
     assert found.states[0, 0] == pytest.approx(1.0, rel=1e-9)
 
 
+@pytest.mark.parametrize("tolerance", [1e-6, 1e-9, 1e-12])
+def test_a_pulse_that_begins_slowly_is_not_stepped_over(tolerance: float) -> None:
+    """x = 1 + k (1e-9 t + 1 - (1 + t) exp(-t)): nearly at rest before the pulse and after it."""
+    problem = Problem(
+        Model(ode={"x": "k*(1e-9 + t*exp(-t))"}),
+        {"t": [1000.0], "x": [1.0]},
+        {"k": {}},
+        {"x": 1.0},
+        t0=0.0,
+    )
+    found = integrated(ForwardMap(problem, "bdf", tolerance), np.array([0.3]))
+    assert found.states[0, 0] == pytest.approx(1.3, rel=max(1e3 * tolerance, 1e-6))
+
+
 def random_network(seed: int) -> tuple[Problem, Array]:
     """Reactions of first and second order, some inhibited, with rates over eight decades.
 

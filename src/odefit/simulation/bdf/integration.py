@@ -83,18 +83,23 @@ def first_step(
     slope = norm(f, weights)
     if not slope < OVERFLOW:
         return 0.0
-    h = 1e-6 * span
+    shortest = h = 1e-6 * span
     if size > 1e-5 and slope > 1e-5:
         h = min(0.01 * size / slope, span)
+    # Far ahead, something that begins slowly may be over.
+    curvature = 0.0
     euler = x.copy()
-    euler[0] = t + h
-    for i in range(n):
-        euler[1 + i] += h * f[i]
     change = np.empty(n)
-    evaluate(eq.rhs, euler, w, change)
-    for i in range(n):
-        change[i] = (change[i] - f[i]) / h
-    curvature = norm(change, weights)
+    for probe in (shortest, h):
+        euler[0] = t + probe
+        for i in range(n):
+            euler[1 + i] = x[1 + i] + probe * f[i]
+        evaluate(eq.rhs, euler, w, change)
+        for i in range(n):
+            change[i] = (change[i] - f[i]) / probe
+        found = norm(change, weights)
+        if not found <= curvature:  # true for NaN
+            curvature = found
     if curvature < OVERFLOW:
         h = min(100.0 * h, np.sqrt(0.5 / max(curvature, 1e-12 * slope, 1.0 / OVERFLOW)), span)
     return h
