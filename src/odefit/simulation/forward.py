@@ -271,6 +271,9 @@ class ForwardMap:
             found = self._adjoint(vector, choice)
             if found is not None:
                 return found
+            states = self.evaluate_cost(vector, choice)
+            if isinstance(states, Failure):  # sensitivities would only take longer to fail
+                return states
         evaluation = self.evaluate(vector, choice)
         return evaluation if isinstance(evaluation, Failure) else CostGradient.of(evaluation)
 

@@ -20,7 +20,9 @@ SENSITIVITY_SHARE = 0.5
 """Share of the sensitivities' local error that is held to the tolerance.
 
 Measured on thirteen stiff models, states and sensitivities then have errors like those of CVODES
-for states and sensitivities together at the same tolerance, or smaller ones."""
+for states and sensitivities together at the same tolerance, or smaller ones. A smaller share is no
+gain: 0.1 takes 10 to 20 per cent fewer steps, and errors are two to four times as large, as with
+a larger tolerance."""
 
 
 @compiled
