@@ -53,6 +53,9 @@ MAX_ACCELERATION_RATIO = 0.75
 """Largest geodesic acceleration: twice the length of the correction over that of the step."""
 
 
+ONE = np.ones((1, 1))
+"""The singular vectors of a number."""
+
 MAX_HALVINGS = 12
 """Largest number of times that a step is halved which need not go to the very minimum."""
 
@@ -285,9 +288,10 @@ class _Model:
         at_high = (self._high <= 0) & (self._gradient < 0)
         self._free = ~(at_low | at_high)
         # One QR factorisation serves every radius and every set of held components.
-        self._q, self._r = np.linalg.qr(jacobian / weight)
+        self._q, self._r = _factorised(jacobian / weight)
         self._rhs = self._q.T @ residuals
         self._solvers: dict[bytes, _Damped] = {}
+        self._all_free = bool(self._free.all())
         self._last = (self._free, self._solver(self._free), 0.0)
         # The step without a radius and its length, where no bound holds it.
         self._whole: tuple[Array, float] | None = None
@@ -315,6 +319,16 @@ class _Model:
         if self._whole is not None and self._whole[1] <= radius:
             self._last = (self._free, self._solver(self._free), 0.0)
             return self._whole[0]
+        if self._all_free:
+            # Mostly no bound is in the way.
+            whole = self._solver(self._free)
+            damping = whole.damping(self._rhs, radius)
+            d = whole.solve(self._rhs, damping) / self._weight
+            if not ((d < self._low) | (d > self._high)).any() and self.decrease(d) > 0:
+                self._last = (self._free, whole, damping)
+                if math.isinf(radius):
+                    self._whole = d, _norm(d * self._weight)
+                return d
         free = self._free.copy()
         held = np.zeros(len(self._weight))
         best, most = held, 0.0
@@ -386,7 +400,11 @@ class _Damped:
     """The minimum of |a y + b|^2 + damping |y|^2, by the singular value decomposition of a."""
 
     def __init__(self, a: Array) -> None:
-        self._u, self._s, self._vt = np.linalg.svd(a, full_matrices=False)
+        if a.shape == (1, 1):
+            size = float(a[0, 0])
+            self._u, self._s, self._vt = ONE, np.array([abs(size)]), ONE if size > 0 else -ONE
+        else:
+            self._u, self._s, self._vt = np.linalg.svd(a, full_matrices=False)
         if len(self._s) and not self._s[-1] > 1e-15 * self._s[0]:
             keep = self._s > 1e-15 * self._s[0]
             self._u, self._s, self._vt = self._u[:, keep], self._s[keep], self._vt[keep]
@@ -401,9 +419,11 @@ class _Damped:
 
         Newton's method on the secular equation 1/|y(damping)| = 1/radius, safeguarded.
         """
+        if not math.isfinite(radius):
+            return 0.0
         s = self._s
         c = s * (self._u.T @ b)
-        if not math.isfinite(radius) or _norm(c / (s * s)) <= radius:
+        if _norm(c / (s * s)) <= radius:
             return 0.0
         low, high = 0.0, _norm(c) / radius
         damping = 1e-3 * high
@@ -434,6 +454,15 @@ def _weights(scale: Array, x: Array) -> Array:
     least = MIN_RELATIVE_WEIGHT * effects.max(initial=0.0)
     weight = np.maximum(scale, least / np.maximum(sizes, 1e-6 * sizes.max(initial=1.0)))
     return np.where(weight > 0, weight, 1.0)
+
+
+def _factorised(matrix: Array) -> tuple[Array, Array]:
+    """Return the QR factors of a matrix; for one column LAPACK takes longer than a division."""
+    if matrix.shape[1] == 1:
+        length = _norm(matrix[:, 0])
+        if 0 < length < math.inf:
+            return matrix / length, np.array([[length]])
+    return np.linalg.qr(matrix)
 
 
 def _norm(vector: Array) -> float:
