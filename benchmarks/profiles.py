@@ -1,6 +1,7 @@
 """Profile likelihoods: their ends beside refits by another optimiser, and what they cost.
 
     python benchmarks/profiles.py [--problems alpha-pinene enzyme FILE.json ...] [--out DIR]
+    python benchmarks/profiles.py --grid 15 [--problems ...] [--out DIR]
 
 A problem is the name of one of the library, "enzyme" (Michaelis-Menten by mass action, of which
 only the product is measured: 40 values with a standard deviation of 0.1, rates 100, 300 and 10
@@ -16,6 +17,19 @@ ends
     scipy.optimize.minimize (SLSQP) in logarithms where the scale is logarithmic, from the estimate
     and from several points between it and random ones; the deviance there, over the slope between
     the refits at both sides of the end, tells the error.
+
+With ``--grid`` the whole curves are compared instead: at so many values of each unknown, evenly
+spaced in its coordinate over its interval (over what was drawn where an end is open or not found),
+with refits by SLSQP from the estimate, from the refit before, and from the profile's own nearest
+point. All differences are those of the curve through the points of the profile, with their slopes.
+
+above
+    How far the curve lies above a refit, at most: by so much the profile is not the lowest cost.
+below
+    How far a refit ends above the curve, at most.
+shift
+    The larger of both over the slope of the curve, relative to the width of what is compared, where
+    the deviance is at least a quarter of its limit.
 """
 
 from __future__ import annotations
@@ -30,6 +44,7 @@ from typing import Any
 import numpy as np
 from common import machine, markdown, publish
 from common import seconds as in_seconds
+from scipy.interpolate import CubicHermiteSpline
 from scipy.optimize import minimize
 
 import odefit
@@ -197,12 +212,75 @@ def row(name: str) -> list[str]:
     ]
 
 
+def interpolated(profile: Profile) -> tuple[CubicHermiteSpline, np.ndarray]:
+    """The curve through the points of a profile, and its points in the profile's coordinate."""
+    at = np.log10(profile.values) if profile.logarithmic else np.asarray(profile.values)
+    at, index = np.unique(at, return_index=True)
+    return CubicHermiteSpline(at, profile.deviances[index], profile.slopes[index]), at
+
+
+def grid_row(name: str, count: int) -> list[str]:
+    """One problem: its whole curves beside refits on a grid."""
+    problem = loaded(name)
+    profiles = odefit.fit(problem, jobs=1).profile(jobs=1)
+    refits = Refits(problem, profiles.vector)
+    above = below = shift = 0.0
+    compared = 0
+    for profile in profiles.profiles:
+        curve, points = interpolated(profile)
+        scale = np.log10 if profile.logarithmic else np.asarray
+        low, high = (
+            float(scale(end)) if math.isfinite(end) else drawn
+            for end, drawn in zip(
+                (profile.lower, profile.upper), (points[0], points[-1]), strict=True
+            )
+        )
+        if not low < high:
+            continue
+        index = problem.keys.index(profile.key)
+        grid = np.linspace(low, high, count)
+        middle = float(scale(profile.estimate))
+        # Outwards from the estimate, so that each refit has a neighbour to begin from.
+        for side in (grid[grid < middle][::-1], grid[grid >= middle]):
+            neighbour = profiles.vector
+            for at in side:
+                value = 10**at if profile.logarithmic else at
+                nearest = profile.vectors[int(np.argmin(np.abs(profile.values - value)))]
+                starts = [profiles.vector, neighbour, nearest]
+                lowest, neighbour = refits.lowest(index, float(at), starts)
+                difference = float(curve(at)) - lowest
+                above, below = max(above, difference), max(below, -difference)
+                compared += 1
+                slope = abs(float(curve(at, 1)))
+                if float(curve(at)) >= 0.25 * profiles.limit and slope > 0:
+                    shift = max(shift, abs(difference) / slope / (high - low))
+    return [
+        problem.name,
+        str(len(problem.keys)),
+        str(compared),
+        f"{profiles.limit:.3g}",
+        f"{above:.2g}",
+        f"{below:.2g}",
+        f"{100 * shift:.2g} %",
+    ]
+
+
 def main() -> None:
     """Run what was asked for, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--problems", nargs="+", default=["alpha-pinene", "enzyme"])
+    parser.add_argument("--grid", type=int, help="number of values at which curves are compared")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
+    if options.grid is not None:
+        columns = (
+            "problem", "unknowns", "values compared", "limit of the deviance",
+            "curve above refits, at most", "refits above curve, at most",
+            "largest shift, of the width",
+        )  # fmt: skip
+        compared = [grid_row(name, options.grid) for name in options.problems]
+        publish(f"{machine()}\n\n{markdown(columns, compared)}\n", options.out)
+        return
     header = (
         "problem", "unknowns", "evaluations of the fit", "fit", "evaluations of the profiles",
         "refits", "profiles", "profiles/fit", "ends found", "largest error",
