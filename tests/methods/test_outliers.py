@@ -69,6 +69,53 @@ def test_a_plain_fit_ends_soon_and_says_which_values_look_like_outliers(seed: in
     assert 'loss = "student"' in said
 
 
+SYSTEMS: dict[str, tuple[dict[str, str], dict[str, float], dict[str, float], float, float]] = {
+    "infected": (
+        {"S": "-beta*S*I/1000", "I": "beta*S*I/1000 - gamma*I"},
+        {"beta": 0.6, "gamma": 0.2},
+        {"S": 990.0, "I": 10.0},
+        40.0,
+        8.0,
+    ),
+    "oscillating": (
+        {"I": "v", "v": "mu*(1 - I^2)*v - w*I"},
+        {"mu": 1.5, "w": 1.0},
+        {"I": 2.0, "v": 0.0},
+        15.0,
+        0.05,
+    ),
+}
+"""Equations, parameters, initial values, length and noise: SIR and van der Pol's oscillator."""
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_plain_fit_of_free_initial_values_ends_soon_though_there_are_outliers(name: str) -> None:
+    """Gross outliers, 16 to 20 standard deviations away, in one of two states."""
+    ode, truth, initial, length, sd = SYSTEMS[name]
+    times = np.linspace(0, length, 35)
+    model, unknown = (
+        odefit.Model(ode=ode, observables={"y": "I"}),
+        {key: {"lower": 0} for key in truth},
+    )
+    blank = odefit.Problem(model, {"t": times, "y": times}, parameters=unknown, initial=initial)
+    simulation: Any = odefit.simulate(blank, blank.vector(truth))
+    values = np.array(simulation.observables["y"])
+    values += sd * np.random.default_rng(2).standard_normal(35)
+    values[WRONG] += 20 * sd * np.array([1, -0.8, 0.9])
+    least = {"lower": 0} if name == "infected" else {}
+    problem = odefit.Problem(
+        model,
+        {"t": times, "y": values},
+        parameters=unknown,
+        initial=dict.fromkeys(initial, least),
+        noise={"y": {"sd": sd}},
+    )
+    result = odefit.fit(problem)
+    assert result.status.value == "converged"
+    assert len(result.starts) <= 20
+    assert [o.time for o in result.outliers] == pytest.approx(times[WRONG])
+
+
 @pytest.mark.parametrize("noise", [{"sd": "estimate"}, {}])
 def test_where_the_noise_is_not_known_the_option_is_named_as_well(noise: dict[str, Any]) -> None:
     result = odefit.fit(growth(0, noise))
