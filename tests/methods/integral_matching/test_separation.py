@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear, minimize
 
-from odefit import IntegralMatching, Model
+from odefit import IntegralMatching, Model, library
 from odefit.methods.integral_matching.criterion import IntegralCriterion
 from odefit.methods.integral_matching.lasso import lasso
 from odefit.methods.integral_matching.separation import (
@@ -286,6 +286,17 @@ def test_what_a_lasso_keeps_is_fitted_without_it(bounded: bool) -> None:
     assert {k: found[k] for k in without} == pytest.approx(without, rel=1e-3)
     assert match.cost == pytest.approx(plain.cost, rel=1e-6)
     assert not bounded or found["v"] <= 1.5
+
+
+@pytest.mark.parametrize("c", [1e-4, 1e-2, 1.0, 9.9])
+def test_one_nonlinear_unknown_is_found_from_far_away(c: float) -> None:
+    """Gauss-Newton steps alone would double it, so that four decades took some 25 evaluations."""
+    problem = library.load("fitzhugh-nagumo-separable")
+    match = IntegralMatching(start={"c": c}).match(problem)
+    found = dict(zip(problem.keys, match.vector, strict=True))
+    assert found["c"] == pytest.approx(2.35474, rel=1e-4)
+    assert match.nonlinear == ("c",)
+    assert match.evaluations <= 20
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.05])

@@ -32,6 +32,10 @@ SINGULAR_TOLERANCE = 1e-10
 """The relative singular value of the linear problem, its columns scaled to length one, up to which
 it counts as zero."""
 
+SCAN_FACTOR, SCAN_GAIN = 4.0, 0.5
+"""Factor between the points of a scan of the only nonlinear unknown, and the cost of a point over
+that of the one before up to which the scan goes on."""
+
 
 @dataclass(frozen=True)
 class Penalty:
@@ -224,12 +228,41 @@ def _minimise(
         best = reduced(start[own])
         converged = best is not None
     else:
-        minimum: Minimum = minimise(reduced, start[own], lower[own], upper[own], tolerances, stop)
+        first, known = np.clip(start[own], lower[own], upper[own]), None
+        if len(own) == 1:
+            first, known = _scanned(reduced, first, lower[own], upper[own])
+
+        def evaluate(nonlinear: Array) -> _ReducedCriterion | None:
+            again = known is not None and nonlinear[0] == first[0]
+            return known if again else reduced(nonlinear)
+
+        minimum: Minimum = minimise(evaluate, first, lower[own], upper[own], tolerances, stop)
         end, converged = minimum.evaluation, minimum.converged
         best = end if isinstance(end, _ReducedCriterion) else None
     if best is None:
         return BlockSolution(start, np.inf, (), count, False)
     return BlockSolution(best.vector, best.unpenalised, best.singular, count, converged)
+
+
+def _scanned(
+    reduced: Callable[[Array], _ReducedCriterion | None], start: Array, lower: Array, upper: Array
+) -> tuple[Array, _ReducedCriterion | None]:
+    """Return a point nearer to the minimum in one unknown, shape (1,), and the criterion there.
+
+    Far from its minimum a criterion of the kind of 1/p halves with each Gauss-Newton step or less,
+    however long a step may be.
+    """
+    best = reduced(start)
+    while best is not None:
+        downhill = -float(best.jacobian[:, 0] @ best.residuals) * start[0]
+        trial = start * (SCAN_FACTOR if downhill > 0 else 1 / SCAN_FACTOR)
+        if downhill == 0 or not lower[0] <= trial[0] <= upper[0]:
+            break
+        new = reduced(trial)
+        if new is None or not new.cost < SCAN_GAIN * best.cost:
+            break
+        start, best = trial, new
+    return start, best
 
 
 def penalty_weights_at(
