@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import odefit
-from odefit.methods.outliers import normal_unit
+from odefit.methods.control import Control
+from odefit.methods.outliers import normal_unit, suspected_outliers
 from odefit.problem.noise import Noise
 from odefit.simulation.random_values import standard_values
 
@@ -166,6 +167,25 @@ def test_a_wrong_model_is_not_excused_by_outliers() -> None:
     result = odefit.fit(problem, odefit.Automatic(most=30))
     assert result.outliers == ()
     assert result.status.value == "not converged"
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_many_wrong_values_in_a_row_are_no_outliers_but_a_lack_of_fit(together: bool) -> None:
+    """A wrong optimum may miss a tenth of a long series, and fit the rest as well as noise."""
+    random = np.random.default_rng(5)
+    times = np.linspace(0.0, 10.0, 400)
+    values = np.exp(-0.5 * times) + 0.01 * random.standard_normal(400)
+    wrong = np.arange(100, 130) if together else random.permutation(400)[:30]
+    values[wrong] += 0.3
+    problem = odefit.Problem(
+        odefit.Model(ode={"x": "-k*x"}),
+        data={"t": times, "x": values},
+        parameters={"k": {"lower": 0.0, "upper": 10.0}},
+        initial={"x": 1.0},
+        noise={"x": {"sd": 0.01}},
+    )
+    found = suspected_outliers(odefit.ForwardMap(problem), [np.array([0.5])], Control(jobs=1))
+    assert len(found) == (0 if together else 30)
 
 
 def test_outliers_survive_the_result_file(tmp_path: Any) -> None:

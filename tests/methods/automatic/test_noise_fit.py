@@ -76,6 +76,13 @@ class TestEstimatedNoise:
         assert wrong.explained is False
         assert "times the scatter of the data" in wrong.sentence
 
+    def test_a_pattern_that_given_noise_may_have_is_doubted(self) -> None:
+        """Sizes say less where they are compared with a scatter that is estimated."""
+        given, estimated = judged(decay(0.01), 0.505), judged(decay(0.01, False), 0.505)
+        assert 0.1 < given.pattern < estimated.pattern < 0.2
+        assert given.explained is True
+        assert estimated.explained is False
+
     def test_few_times_say_nothing(self) -> None:
         fit = judged(decay(0.01, False, np.linspace(0.0, 6.0, 12)), 0.6)
         assert fit.explained is None

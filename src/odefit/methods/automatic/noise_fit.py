@@ -38,6 +38,10 @@ MIN_PATTERN_CHANCE = 0.01
 pattern. It is also the share of right answers that are taken for doubtful ones: for these the
 search takes up to a hundred times as long."""
 
+MIN_PATTERN_CHANCE_ESTIMATED = 0.2
+"""The same where noise is estimated from the data: the size of the residuals says less then, and a
+worse optimum may have hardly larger ones."""
+
 MIN_POINTS_FOR_PATTERN = 100
 """Number of residuals of a series below which no pattern is looked for: few residuals of mere noise
 have one too often."""
@@ -167,7 +171,8 @@ class NoiseLevels:
         verdicts += [r <= MAX_RATIO for r in ratios]
         # Where no noise is given, so small residuals are errors of the integration alone.
         smooth = not values and largest <= MIN_NOISE
-        usual = smooth or pattern >= MIN_PATTERN_CHANCE
+        least = MIN_PATTERN_CHANCE_ESTIMATED if ratios else MIN_PATTERN_CHANCE
+        usual = smooth or pattern >= least
         explained = all(verdicts) and usual if verdicts else None
         freedom = values + compared - len(problem.unknowns)
         ratio = max(ratios, default=math.nan)
