@@ -18,8 +18,7 @@ class LogPosterior:
 
     The prior of an unknown is what the problem gives, within its bounds. Without one, it is a
     uniform density there: of the logarithm where the scale is ``"log10"`` or where the unknown is a
-    standard deviation. A variance
-    that is not given is integrated out under Jeffreys' prior.
+    standard deviation. A variance that is not given is integrated out under Jeffreys' prior.
 
     The gradient of a stiff problem with many unknowns comes from the adjoint. A gradient that is
     inaccurate costs a Hamiltonian sampler effective samples, and never changes its distribution.
