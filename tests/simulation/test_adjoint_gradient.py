@@ -12,6 +12,7 @@ from odefit import Event, Experiment, ForwardMap, Model, Problem
 from odefit.simulation import Failure
 from odefit.simulation.adjoint_gradient import AdjointGradient
 from odefit.simulation.engine_choice import UNDECIDED
+from odefit.simulation.engines import EngineName
 from odefit.simulation.evaluation import CostGradient
 from tests.simulation.bdf.test_engine import random_network
 from tests.simulation.numerics import Array, differences, evaluated
@@ -116,10 +117,12 @@ def test_the_forward_map_finds_the_gradient_of_a_stiff_problem_by_it(n: int) -> 
 
 
 @pytest.mark.parametrize("engine", ["heyoka", "casadi", "auto"])
-def test_other_engines_and_problems_that_are_not_stiff_have_sensitivities(engine: str) -> None:
+def test_other_engines_and_problems_that_are_not_stiff_have_sensitivities(
+    engine: EngineName,
+) -> None:
     problem, vector = stiff_chain(10)
     vector = np.linspace(0.5, 1.0, 10)
-    forward = ForwardMap(problem, engine)  # type: ignore[arg-type]
+    forward = ForwardMap(problem, engine)
     found = forward.gradient(vector)
     assert isinstance(found, CostGradient)
     assert not found.adjoint

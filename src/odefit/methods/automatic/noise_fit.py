@@ -39,8 +39,8 @@ pattern. It is also the share of right answers that are taken for doubtful ones:
 search takes up to a hundred times as long."""
 
 MIN_PATTERN_CHANCE_ESTIMATED = 0.2
-"""The same where noise is estimated from the data: the size of the residuals says less then, and a
-worse optimum may have hardly larger ones."""
+"""Probability below which slow parts are a pattern where noise is estimated from the data: the size
+of the residuals says less then, and a worse optimum may have hardly larger ones."""
 
 MIN_POINTS_FOR_PATTERN = 100
 """Number of residuals of a series below which no pattern is looked for: few residuals of mere noise

@@ -54,17 +54,9 @@ class RecordedSegment:
         self._parts = parts
 
     def pull_back(self, by_values: Array) -> tuple[Array, Array] | None:
-        """Return derivatives of a scalar by the initial states and by the scalars.
+        """See :class:`odefit.simulation.engine.Adjoint`.
 
-        Parameters
-        ----------
-        by_values
-            Its derivatives by the states at the times of the segment, shape (k, n).
-
-        Returns
-        -------
-        Shapes (n,) and (p,); None if a step has equations that the elimination without pivoting
-        cannot be trusted with.
+        There are no derivatives where the elimination without pivoting cannot be trusted.
         """
         compiled = self._compiled
         n = len(compiled.order)
