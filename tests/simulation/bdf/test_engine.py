@@ -150,6 +150,32 @@ def test_sensitivities_are_controlled_where_the_states_stand_still() -> None:
     assert np.allclose(found.sensitivities[:, 0, 0], exact, rtol=1e-7)
 
 
+@pytest.mark.parametrize("tolerance", [1e-6, 1e-9])
+def test_sensitivities_that_are_rounding_errors_of_others_do_not_hold_up_the_steps(
+    tolerance: float,
+) -> None:
+    """Binding at equilibrium is the same a thousand times slower; there, little is rounded."""
+    ode = {
+        "e": "turn*(68190 - e) - k1*e*a + k2*c + 0.003*c",
+        "c": "k1*e*a - k2*c - 0.003*c",
+        "a": "-k1*e*a + k2*c + back*p",
+        "p": "0.003*c - back*p",
+    }
+    times = [60.0, 120.0, 300.0, 900.0, 1800.0, 3600.0]
+    data = {"t": times, "e": [1.0] * 6}
+    initial = {"e": 1.0, "c": 0.0, "a": 1.8e6, "p": 0.0}
+    fast = {"turn": 0.1, "k1": 45.0, "k2": 4e7, "back": 100.0}
+    slow = fast | {"k1": 45e-3, "k2": 4e4}
+    problem = Problem(Model(ode=ode), data, {k: {} for k in fast}, initial, t0=0.0)
+
+    def effects(values: dict[str, float], accuracy: float) -> Array:
+        vector = problem.vector(values)
+        return integrated(ForwardMap(problem, "bdf", accuracy), vector).sensitivities * vector
+
+    found, expected = effects(fast, tolerance), effects(slow, 1e-9)
+    assert (np.abs(found - expected) < 1e-4 * np.abs(expected).max(axis=(0, 1))).all()
+
+
 def field_and_start(problem: Problem, vector: Array) -> tuple[VectorField, InitialState]:
     field = VectorField.of(problem.model, problem.conditions)
     states = np.array([1.0, 0.0, 0.0])

@@ -31,6 +31,8 @@ from odefit.simulation.bdf.recording import accept_step, empty_record, with_step
 from odefit.simulation.bdf.sensitivities import (
     first_difference,
     largest_norm,
+    note_largest,
+    rounding,
     sensitivity_step,
     sensitivity_weights,
 )
@@ -255,6 +257,7 @@ def integrate(
     predicted_s = np.zeros((n, width))
     weights_s = np.zeros((tiles, n, width))
     sums = np.zeros(width)
+    largest_s = np.abs(sensitivities)
     predicted = np.empty(n)
     psi = np.empty(n)
     correction = np.empty(n)
@@ -355,6 +358,7 @@ def integrate(
             factorised = c if factorise(e, c, jacobian, lu) else 0.0
             if factorised == 0.0:
                 error = np.inf
+            rounded = rounding(eq, c, derivatives, rtol)
             for tile in range(tiles):
                 if not error <= 1.0:
                     break
@@ -372,7 +376,17 @@ def integrate(
                     predicted_s,
                     new[tile],
                 )
-                sensitivity_weights(new[tile], predicted_s, atol, rtol, weights_s[tile])
+                sensitivity_weights(
+                    new[tile],
+                    predicted_s,
+                    weights,
+                    largest_s[tile],
+                    atol,
+                    rtol,
+                    rounded,
+                    sums,
+                    weights_s[tile],
+                )
                 estimate = ERROR[order] * largest_norm(new[tile], weights_s[tile], sums)
                 if not estimate <= error:
                     error = estimate
@@ -393,6 +407,7 @@ def integrate(
         add_difference(d, correction, order)
         for tile in range(tiles):
             add_difference(ds[tile], corrections[tile], order)
+            note_largest(ds[tile, 0], largest_s[tile])
         while times[row] <= t:
             interpolation(order, t, h, times[row], shares)
             combine(d, shares, first, out[row])
