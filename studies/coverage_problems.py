@@ -1,10 +1,10 @@
-"""Five problems with known truths, on which intervals can be tried: see :mod:`studies.coverage`."""
+"""Seven problems with known truths, to try intervals on: see :mod:`studies.coverage`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from odefit.problem.arrays import Array
@@ -26,9 +26,12 @@ class Known:
     times
         The times of the measurements.
     sds
-        The standard deviations of the noise by observable, of the logarithm where `logarithmic`.
+        The standard deviations of the noise by observable, of the logarithm where `logarithmic`;
+        of counts the dispersions.
     logarithmic
         Whether the noise is log-normal.
+    distribution
+        The distribution of noise that is neither normal nor log-normal.
     """
 
     name: str
@@ -38,17 +41,34 @@ class Known:
     times: tuple[float, ...]
     sds: Mapping[str, float]
     logarithmic: bool = False
+    distribution: Literal["laplace", "negative-binomial"] | None = None
 
     def data_set(self, number: int) -> Problem:
         """Return the problem with the simulated measurements of data set `number`."""
         import numpy as np
 
+        from odefit import Noise
+        from odefit.simulation.random_values import random_values
+
         random = np.random.default_rng([number, len(self.name)])
         data: dict[str, Any] = {"t": list(self.times)}
         for name, values in self.exact().items():
+            if self.distribution is not None:
+                noise_model = Noise(distribution=self.distribution)
+                spreads = self.spreads(name, values)
+                data[name] = random_values(noise_model, values, spreads, random)
+                continue
             noise = self.sds[name] * random.standard_normal(len(values))
             data[name] = values * np.exp(noise) if self.logarithmic else values + noise
         return self.problem(data)
+
+    def spreads(self, name: str, exact: Array) -> Array:
+        """Return the standard deviations of the measurements of an observable, shape (n,)."""
+        import numpy as np
+
+        if self.distribution == "negative-binomial":
+            return np.asarray(np.sqrt(exact + self.sds[name] * exact**2))
+        return np.full(len(exact), self.sds[name])
 
     def exact(self) -> dict[str, Array]:
         """Return the true values of the observables at the times."""
@@ -135,6 +155,30 @@ def _logistic(data: Mapping[str, Any]) -> Problem:
     )
 
 
+def _heavy_tails(data: Mapping[str, Any]) -> Problem:
+    from odefit import Model, Problem
+
+    return Problem(
+        Model(ode={"x": "-k*x"}),
+        data,
+        {"k": {"lower": 1e-3, "upper": 50.0}},
+        {"x": {"lower": 0.0, "upper": 100.0}},
+        noise={"x": {"sd": "estimate", "distribution": "laplace"}},
+    )
+
+
+def _counts(data: Mapping[str, Any]) -> Problem:
+    from odefit import Model, Problem
+
+    return Problem(
+        Model(ode={"x": "-k*x"}),
+        data,
+        {"k": {"lower": 1e-3, "upper": 50.0}},
+        {"x": {"lower": 0.0, "upper": 1e4}},
+        noise={"x": {"distribution": "negative-binomial", "dispersion": "estimate"}},
+    )
+
+
 def _spread(first: float, last: float, count: int) -> tuple[float, ...]:
     return tuple(first + (last - first) * i / (count - 1) for i in range(count))
 
@@ -182,6 +226,24 @@ KNOWN = {
             _spread(0.0, 8.0, 12),
             {"x": 0.15},
             logarithmic=True,
+        ),
+        Known(
+            "laplace",
+            "a decay with 40 values, Laplace noise, estimated",
+            {"k": 0.7, "x": 2.0, "x_sd": 0.1},
+            _heavy_tails,
+            _spread(0.0, 3.0, 40),
+            {"x": 0.1},
+            distribution="laplace",
+        ),
+        Known(
+            "counts",
+            "a decay with 40 negative binomial counts, dispersion estimated",
+            {"k": 0.7, "x": 40.0, "x_dispersion": 0.2},
+            _counts,
+            _spread(0.0, 3.0, 40),
+            {"x": 0.2},
+            distribution="negative-binomial",
         ),
     )
 }

@@ -89,9 +89,8 @@ SYSTEMS: dict[str, tuple[dict[str, str], dict[str, float], dict[str, float], flo
 """Equations, parameters, initial values, length and noise: SIR and van der Pol's oscillator."""
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_a_plain_fit_of_free_initial_values_ends_soon_though_there_are_outliers(name: str) -> None:
-    """Gross outliers, 16 to 20 standard deviations away, in one of two states."""
+def with_gross_outliers(name: str, *, drop: bool = False, **noise: Any) -> odefit.Problem:
+    """Return data with outliers 16 to 20 standard deviations away, or without these values."""
     ode, truth, initial, length, sd = SYSTEMS[name]
     times = np.linspace(0, length, 35)
     model, unknown = (
@@ -103,18 +102,38 @@ def test_a_plain_fit_of_free_initial_values_ends_soon_though_there_are_outliers(
     values = np.array(simulation.observables["y"])
     values += sd * np.random.default_rng(2).standard_normal(35)
     values[WRONG] += 20 * sd * np.array([1, -0.8, 0.9])
-    least = {"lower": 0} if name == "infected" else {}
-    problem = odefit.Problem(
+    kept = np.ones(35, dtype=bool)
+    kept[WRONG] = not drop
+    return odefit.Problem(
         model,
-        {"t": times, "y": values},
+        {"t": times[kept], "y": values[kept]},
         parameters=unknown,
-        initial=dict.fromkeys(initial, least),
-        noise={"y": {"sd": sd}},
+        initial=dict.fromkeys(initial, {"lower": 0} if name == "infected" else {}),
+        noise={"y": {"sd": sd} | noise},
     )
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_plain_fit_of_free_initial_values_ends_soon_though_there_are_outliers(name: str) -> None:
+    problem = with_gross_outliers(name)
     result = odefit.fit(problem)
     assert result.status.value == "converged"
     assert len(result.starts) <= 20
-    assert [o.time for o in result.outliers] == pytest.approx(times[WRONG])
+    assert [o.time for o in result.outliers] == pytest.approx(problem.conditions[0].times[WRONG])
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("loss", ["student", "huber"])
+def test_with_a_loss_the_estimates_are_those_without_the_outliers(name: str, loss: str) -> None:
+    """Within two standard errors of the fit in which these three values are missing."""
+    problem = with_gross_outliers(name, loss=loss)
+    robust = odefit.fit(problem)
+    without = odefit.fit(with_gross_outliers(name, drop=True))
+    assert [o.time for o in robust.outliers] == pytest.approx(problem.conditions[0].times[WRONG])
+    assert without.uncertainty is not None
+    distance = np.abs(robust.best.vector - without.best.vector)
+    assert (distance < 2 * without.uncertainty.standard_errors).all()
+    assert without.outliers == ()
 
 
 @pytest.mark.parametrize("noise", [{"sd": "estimate"}, {}])

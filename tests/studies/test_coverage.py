@@ -34,14 +34,14 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, str]) -> None
 def test_data_are_the_truth_with_the_noise_that_is_told(name: str) -> None:
     known = KNOWN[name]
     exact = known.exact()
-    assert known.problem({"t": known.times, **exact}).keys == tuple(known.truth)
+    assert known.data_set(0).keys == tuple(known.truth)
     scores = []
     for number in range(30):
         for condition in known.data_set(number).conditions:
             for observable, series in condition.series.items():
                 values, true = series.values, exact[observable]
                 off = np.log(values / true) if known.logarithmic else values - true
-                scores.append(off / known.sds[observable])
+                scores.append(off / known.spreads(observable, true))
     assert np.concatenate(scores).std() == pytest.approx(1.0, abs=0.12)
     again = [known.data_set(3).conditions[0].series[o].values for o in known.sds]
     assert all(

@@ -11,7 +11,7 @@ import numpy as np
 from odefit.assessment.degrees_of_freedom import degrees_in_words
 from odefit.assessment.misfit import MAX_NAMED, Misfit
 from odefit.assessment.parts import FarResidual, Goodness, Treatment, Uncertainty
-from odefit.assessment.uncertainty import intervals_of, quantile_of
+from odefit.assessment.small_samples import intervals_of, quantile_of
 from odefit.methods.outliers import Outlier
 from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem

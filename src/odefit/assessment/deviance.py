@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.assessment.simulated_fits import SimulatedFits
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.scaling import bounds_touched
 from odefit.problem.arrays import Array
@@ -39,12 +40,15 @@ class Deviance:
     estimated
         Number of measurements whose standard deviation depends on unknowns, n; 0 where none
         does.
+    fits
+        Where noise is neither normal nor that of counts, simulated fits, which have the limit.
     """
 
     minimum: float
     variance: float
     degrees: float
     estimated: int
+    fits: SimulatedFits | None = None
 
     @classmethod
     def of(
@@ -76,6 +80,9 @@ class Deviance:
             )
             variance = evaluation.objective / degrees if degrees > 0 else math.nan
             return cls(evaluation.cost, 0.0 if exact else variance, degrees, 0)
+        fits = SimulatedFits.of(forward, vector, evaluation)
+        if fits is not None:
+            return cls(evaluation.cost, 1.0, math.inf, 0, fits)
         rows = [s.rows for s in forward.series_rows if s.sd_rows is not None and s.gaussian]
         if not rows:
             return cls(evaluation.cost, 1.0, math.inf, 0)
@@ -109,6 +116,8 @@ class Deviance:
         """
         from scipy.stats import chi2, f
 
+        if self.fits is not None:
+            return self.fits.limit(level)
         if math.isinf(self.degrees):
             return float(chi2.ppf(level, 1))
         if not self.degrees > 0:

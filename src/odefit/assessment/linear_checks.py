@@ -33,6 +33,10 @@ CROOKED = (0.75, 1.3)
 """Range of the root of the deviance at the ends of a linear interval, relative to the one expected,
 outside of which the interval is not to be trusted."""
 
+CROOKED_BY_KINKS = (0.55, 1.7)
+"""The same range with Laplace noise: each measurement is a kink of the deviance, which scatters
+about its parabola."""
+
 REFIT_EVALUATIONS = 3
 """Largest number of evaluations of a refit at the end of a linear interval."""
 
@@ -146,13 +150,15 @@ def with_curvature(
     if not (math.isfinite(limit) and deviance.variance > 0):
         return uncertainty
     before = uncertainty.notes
+    kinked = any(s.noise.distribution == "laplace" for s in forward.series_rows)
+    least, most = CROOKED_BY_KINKS if kinked else CROOKED
     trouble, notes = dict(uncertainty.trouble), dict(before)
     for i in keys:
         if stop():
             return uncertainty
         family = HeldUnknown(forward, i, vector, evaluation.choice, deviance.variance)
         low, high = _roots(family, uncertainty.intervals[i], deviance, limit, vector[i])
-        if not (CROOKED[0] <= low <= CROOKED[1] and CROOKED[0] <= high <= CROOKED[1]):
+        if not (least <= low <= most and least <= high <= most):
             key = problem.keys[i]
             trouble[key] = "not linear"
             notes[key] = (
@@ -204,17 +210,20 @@ def _tied(
     allows. All others that follow it by more than a part of their intervals are tied to it.
     """
     problem, jacobian = forward.problem, evaluation.information
+    touched = np.flatnonzero(bounds_touched(problem, vector))
+    known = np.flatnonzero(np.isfinite(uncertainty.standard_errors))
+    if not len(touched) or not len(known):
+        return {}
     deviance = Deviance.of(forward, vector, evaluation, conditions)
     limit = deviance.limit(uncertainty.level)
-    known = np.flatnonzero(np.isfinite(uncertainty.standard_errors))
-    if not (math.isfinite(limit) and deviance.variance > 0) or not len(known):
+    if not (math.isfinite(limit) and deviance.variance > 0):
         return {}
     norms = np.linalg.norm(jacobian[:, known], axis=0)
     allowed = limit * deviance.variance
     half = deviance.root(limit) * uncertainty.standard_errors[known]
     gradient = evaluation.jacobian.T @ evaluation.residuals
     tied: dict[int, list[int]] = {}
-    for j in np.flatnonzero(bounds_touched(problem, vector)):
+    for j in touched:
         column = jacobian[:, j]
         if not float(column @ column) > 0:
             continue

@@ -22,7 +22,8 @@ from odefit.assessment.degrees_of_freedom import (
     noise_freedom,
 )
 from odefit.assessment.deviance import RANK_TOLERANCE, Deviance
-from odefit.assessment.uncertainty import quantile_of
+from odefit.assessment.simulated_fits import SimulatedFits
+from odefit.assessment.small_samples import quantile_of
 from odefit.problem.algebras import Dual
 from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition, Series
@@ -128,7 +129,12 @@ class LinearBands:
         self._covariance = self._deviance.variance * np.eye(int(known.sum()))
         self._freedom = None
         self._noise_vector = vector
-        if forward.likelihood:
+        self._fits = SimulatedFits.of(forward, vector, evaluation)
+        if self._fits is not None:
+            self._noise_vector = vector.copy()
+            for index, (factor, *_) in self._fits.scales(0.95).items():
+                self._noise_vector[index] *= factor
+        elif forward.likelihood:
             self._freedom = noise_freedom(forward, vector, jacobian, self._orthonormal)
         if self._freedom is not None:
             if self._freedom.enough:
@@ -197,6 +203,11 @@ class LinearBands:
         left = scaled - (scaled @ self._basis.T) @ self._basis
         lost = np.sqrt(np.sum(left**2, axis=1)) > UNDETERMINED_SHARE * size
         lost |= np.any(scaled[:, ~self._effective] != 0, axis=1)
+        if self._fits is not None:
+            errors = np.where(lost, np.nan, self._fits.errors(gradient))
+            with np.errstate(invalid="ignore", divide="ignore"):
+                quantiles = self._fits.half_widths(gradient, level) / errors
+            return errors, np.where(errors > 0, quantiles, quantile_of(level, math.inf))
         directions = scaled @ self._directions.T
         covariance = self._covariance
         degrees = np.full(count, self._deviance.degrees)

@@ -19,10 +19,10 @@ from odefit.assessment.degrees_of_freedom import (
 from odefit.assessment.deviance import RANK_TOLERANCE
 from odefit.assessment.directions import describe_directions
 from odefit.assessment.parts import Direction, Trouble, Uncertainty
+from odefit.assessment.small_samples import intervals_of, quantile_of, with_small_samples
 from odefit.methods.scaling import bounds_touched
 from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.parameters import Unknown
-from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
 
 PARTICIPATION = 1e-4
@@ -45,7 +45,8 @@ def assess_uncertainty(
 
     Where the noise is estimated, variances, quantiles and the intervals of the noise parameters
     allow for the degrees of freedom that the fit has used up, see
-    :mod:`odefit.assessment.degrees_of_freedom`.
+    :mod:`odefit.assessment.degrees_of_freedom`; with noise that is not normal, see
+    :mod:`odefit.assessment.small_samples`.
 
     Parameters
     ----------
@@ -134,7 +135,7 @@ def assess_uncertainty(
             # The degrees of freedom of a factor whose logarithm has this standard error.
             each[k] = 0.5 * (vector[k] / errors[k]) ** 2 if factor else degrees
             intervals[k] = _of_noise(problem.unknowns[k], value, errors[k], each[k], factor, level)
-    return Uncertainty(
+    found = Uncertainty(
         problem.keys,
         errors,
         intervals,
@@ -150,6 +151,7 @@ def assess_uncertainty(
         {} if of_each is None else dict(zip(problem.keys, each.tolist(), strict=True)),
         corrected,
     )
+    return with_small_samples(forward, vector, evaluation, found)
 
 
 def _measurements(forward: ForwardMap) -> int:
@@ -191,19 +193,6 @@ def is_weak(unknown: Unknown, value: float, error: float) -> bool:
     return bool(math.isfinite(error) and error > limit)
 
 
-def quantile_of(level: float, degrees: float) -> float:
-    """Return the quantile of Student's t distribution (normal for infinite degrees of freedom).
-
-    It is NaN without degrees of freedom.
-    """
-    from scipy.special import ndtri, stdtrit
-
-    p = 0.5 + level / 2
-    if degrees <= 0:
-        return math.nan
-    return float(ndtri(p)) if math.isinf(degrees) else float(stdtrit(degrees, p))
-
-
 def _fewest(degrees: Array, good: IntArray, freedom: NoiseFreedom) -> float:
     """Return the fewest degrees of freedom of any unknown that acts not on the noise alone."""
     others = np.setdiff1d(good, freedom.unknowns)
@@ -222,18 +211,6 @@ def _of_noise(
         half = quantile_of(level, degrees) * error
         low, high = value - half, value + half
     return max(low, unknown.parameter.lower), min(high, unknown.parameter.upper)
-
-
-def intervals_of(problem: Problem, vector: Array, errors: Array, quantiles: Array) -> Array:
-    """Return intervals that are symmetric in the unknowns, or in their logarithms for log10."""
-    half = quantiles * errors
-    intervals = np.column_stack([vector - half, vector + half])
-    for i, unknown in enumerate(problem.unknowns):
-        if unknown.parameter.scale == "log10" and vector[i] > 0:
-            with np.errstate(over="ignore"):
-                factor = np.exp(half[i] / vector[i])
-            intervals[i] = vector[i] / factor, vector[i] * factor
-    return intervals
 
 
 def _sentence(

@@ -130,14 +130,14 @@ class Density:
         """
         if np.isfinite(self.limits).any():
             return self._censored_information(predicted, scale)
-        location, spread = self._fisher
+        location, spread = self.fisher
         return np.array([[math.sqrt(location), 0.0, math.sqrt(spread)]]) / scale[:, None]
 
     def _measured(self, u: Array, scale: Array) -> Terms:
-        root, root_slope = self._root(u)
+        root, root_slope = self.root(u)
         score = root * root_slope
         ones = np.ones(len(u))
-        location, spread = self._fisher
+        location, spread = self.fisher
         return Terms(
             root,
             root_slope / scale,
@@ -154,8 +154,8 @@ class Density:
         A fit with these weights, as least squares have them, has the same optimum.
         """
         with np.errstate(all="ignore"):
-            root, slope = self._root(u)
-            _, middle = self._root(np.full(1, 1e-9))
+            root, slope = self.root(u)
+            _, middle = self.root(np.full(1, 1e-9))
             weights = root * slope / u / middle[0] ** 2
         return np.where(np.abs(u) > 1e-9, weights, 1.0)
 
@@ -169,7 +169,7 @@ class Density:
     def _degrees(self) -> float:
         return self.noise.degrees or STUDENT_DEGREES
 
-    def _root(self, u: Array) -> tuple[Array, Array]:
+    def root(self, u: Array) -> tuple[Array, Array]:
         """Return the deviance residual of unit scale, and its derivative."""
         if self.noise.loss == "huber":
             k = self._threshold
@@ -188,7 +188,7 @@ class Density:
             share = math.sqrt(2.0) / (size + LAPLACE_ROUNDING)
             factor = np.sqrt(2 * share)
             return u * factor, math.sqrt(2.0) / size / factor
-        return u, np.ones(len(u))
+        return u, np.ones_like(u)
 
     @cached_property
     def _log_norm(self) -> float:
@@ -205,7 +205,7 @@ class Density:
         return math.log(ROOT_TWO_PI)
 
     @cached_property
-    def _fisher(self) -> tuple[float, float]:
+    def fisher(self) -> tuple[float, float]:
         """The Fisher information of location and scale, at unit scale: they are orthogonal."""
         if self.noise.loss == "huber":
             k = self._threshold

@@ -126,9 +126,13 @@ def test_covariance_and_optimality_are_those_of_the_single_integration(name: str
 def test_answers_on_nodes_have_standard_errors_where_noise_is_not_normal(
     noise: dict[str, object],
 ) -> None:
-    """The Fisher information of the nodes is none of the unknowns alone."""
-    counts = [200, 151, 94, 83, 42, 39, 21, 20, 11]
-    data = {"t": np.linspace(0.0, 4.0, 9), "y": counts}
+    """The Fisher information of the nodes is none of the unknowns alone.
+
+    Standard errors on nodes are those of large samples, so that there are many values.
+    """
+    times = np.linspace(0.0, 4.0, 90)
+    counts = np.random.default_rng(4).poisson(200 * np.exp(-0.7 * times))
+    data = {"t": times, "y": counts}
     plain = decay()
     problem = Problem(plain.model, data, plain.parameters, plain.initial, noise={"y": noise})
     result = odefit.fit(problem, odefit.SingleShooting())
@@ -139,8 +143,7 @@ def test_answers_on_nodes_have_standard_errors_where_noise_is_not_normal(
     through = ForwardMap(problem, nodes=nodes)
     other = assess_uncertainty(through, vector, found[0])
     assert result.uncertainty is not None
-    # Both tend to the same with more measurements.
-    assert other.standard_errors == pytest.approx(result.uncertainty.standard_errors, rel=0.25)
+    assert other.standard_errors == pytest.approx(result.uncertainty.standard_errors, rel=0.1)
 
 
 def test_the_gradient_too_is_that_of_the_single_integration() -> None:

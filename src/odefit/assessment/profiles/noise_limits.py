@@ -5,7 +5,7 @@ maximum of the likelihood, which is too small by the unknowns that were fitted b
 restricted likelihood (H. D. Patterson and R. Thompson, Biometrika 58, 1971) has the degrees of
 freedom v in the place of n, and its maximum at m n/v. Its interval, for which n m/s^2 has
 a chi-square distribution with v degrees of freedom, is told here as one limit for each side of the
-profile.
+profile. So are the intervals of scales of noise that is not normal, and of dispersions of counts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import numpy as np
 
 from odefit.assessment.degrees_of_freedom import noise_freedom
 from odefit.assessment.deviance import column_space
+from odefit.assessment.dispersions import adjusted_dispersions
+from odefit.assessment.simulated_fits import SimulatedFits
 from odefit.methods.scaling import bounds_touched
 from odefit.problem.arrays import Array
 from odefit.simulation import Evaluation, ForwardMap
@@ -27,7 +29,7 @@ LEAST_LIMIT = 1e-4
 def limits_by_unknown(
     forward: ForwardMap, vector: Array, evaluation: Evaluation, level: float
 ) -> dict[int, tuple[float, float]]:
-    """Return the limits of the deviance on both sides, by number, of factors of an sd.
+    """Return the limits of the deviance on both sides, by number, of an sd or a dispersion.
 
     Parameters
     ----------
@@ -38,6 +40,15 @@ def limits_by_unknown(
     """
     if not forward.likelihood:
         return {}
+    counted = adjusted_dispersions(forward, vector, evaluation, level)
+    found = {d.index: d.limits for d in counted}
+    fits = SimulatedFits.of(forward, vector, evaluation)
+    if fits is not None:
+        found |= fits.limits_of_scales(level)
+    if found:
+        return {
+            i: (max(low, LEAST_LIMIT), max(high, LEAST_LIMIT)) for i, (low, high) in found.items()
+        }
     free = ~bounds_touched(forward.problem, vector)
     jacobian = np.where(free, evaluation.information, 0.0)
     freedom = noise_freedom(forward, vector, jacobian, column_space(jacobian[:, free]))
