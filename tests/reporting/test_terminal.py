@@ -48,6 +48,13 @@ def test_a_single_route_is_no_table() -> None:
     assert "Routes" not in result_text(replace(routed, routes=()))
 
 
+def test_one_remark_on_all_unknowns_names_none() -> None:
+    text = " ".join(printed(replace(TROUBLED, uncertainty=None), 80).split())
+    assert (
+        f"all {len(TROUBLED.problem.unknowns)} unknowns: the uncertainty was not computed" in text
+    )
+
+
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_nothing_is_cut_off(width: int) -> None:
     text = printed(TROUBLED, width)

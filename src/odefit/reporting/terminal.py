@@ -22,6 +22,7 @@ from odefit.reporting.sentences import (
     lack_of_fit,
     objective_name,
     sentence,
+    some,
     squares_say_nothing,
     starts_sentence,
     taken_routes,
@@ -196,13 +197,16 @@ def _interval(row: Row) -> str:
 
 
 def _notes(rows: list[Row]) -> Iterator[RenderableType]:
-    """Yield the remarks that say more than the word in the table."""
+    """Yield the remarks that say more than the word in the table, which each row has."""
+    estimated = sum(row.estimated for row in rows)
     groups: dict[str, list[str]] = {}
     for row in rows:
         if row.estimated and row.note and row.note != row.flag:
             groups.setdefault(row.note, []).append(row.key)
     for note, keys in groups.items():
-        yield bulleted(Text(f"{', '.join(keys)}: {note}"))
+        whole = len(keys) == estimated > 1
+        of = f"all {estimated} unknowns" if whole else some(keys)
+        yield bulleted(Text(f"{of}: {note}"))
 
 
 def _assessment(result: ResultData, said: set[str]) -> Iterator[RenderableType]:
