@@ -186,3 +186,12 @@ def same_values(a: Start, b: Start) -> bool:
         return False
     scale = np.maximum(np.abs(a.vector), np.abs(b.vector))
     return bool(np.all(np.abs(a.vector - b.vector) <= SAME_VALUES * scale))
+
+
+def reaches(end: Start, best: Start, tolerance: CostTolerance) -> bool:
+    """Return whether a start ended at the optimum of the best, by its cost or by its values."""
+    if not math.isfinite(end.cost):
+        return False
+    if tolerance.same(end, best):
+        return True
+    return end.status is Status.CONVERGED and same_values(end, best)

@@ -263,7 +263,8 @@ class Route:
     starts, failed
         The number of its starts, and of those among them that failed.
     hits
-        The number of its starts that ended at the lowest cost of all routes.
+        The number of its starts that ended at the lowest cost of all routes, without those that
+        only returned there by iterated local search.
     objective
         The lowest objective of its starts; infinite if none has one.
     seconds

@@ -19,6 +19,7 @@ from odefit.methods.incremental_shooting import IncrementalShooting
 from odefit.methods.remote_conditions import conditions_over_workers
 from odefit.methods.run_log import log_start
 from odefit.methods.scaling import bounds_touched
+from odefit.methods.screening import lowest
 from odefit.methods.single_shooting import START_SEARCH, SingleShooting
 from odefit.methods.start_checkpoint import StartCheckpoint
 from odefit.methods.start_pool import run_starts
@@ -28,8 +29,7 @@ from odefit.methods.workers import Workers
 from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.errors import counted
 from odefit.problem.problem import Problem
-from odefit.simulation import Evaluation, ForwardMap
-from odefit.simulation.engine_choice import UNDECIDED
+from odefit.simulation import ForwardMap
 from odefit.simulation.engines import EngineName
 from odefit.simulation.noise import known_sds
 
@@ -212,28 +212,15 @@ class MultiStart:
         compared = forward
         if isinstance(self.method, IncrementalShooting):
             compared = self.method.screening_map(forward, index)
-        best, lowest = self._screen(compared, mine, control)
-        if math.isinf(lowest):
+        best, cost = self._screen(compared, mine, control)
+        if math.isinf(cost):
             # Where most points fail, look further before the start counts as failed.
             more = self._sample(problem, RESERVE_DESIGN + index, control)
             best, _ = self._screen(compared, more, control)
         return best
 
     def _screen(self, forward: ForwardMap, points: Array, control: Control) -> tuple[Array, float]:
-        """Return the point of the lowest cost (the first if all fail), and its cost."""
-        if len(points) == 1:
-            return points[0], 0.0  # nothing to choose
-        best, lowest = points[0], math.inf
-        choice = UNDECIDED
-        projection = self._projection(forward)
-        for x in points:
-            if control.should_stop():
-                break
-            evaluation = projection.evaluate_cost(x, choice)
-            choice = evaluation.choice
-            if isinstance(evaluation, Evaluation) and evaluation.cost < lowest:
-                best, lowest = x, evaluation.cost
-        return np.asarray(best), lowest
+        return lowest(self._projection(forward), points, control)
 
     def _projection(self, forward: ForwardMap) -> VariableProjection:
         """Return the problem as the local method reduces it, if it does."""
@@ -290,8 +277,8 @@ class MultiStart:
     ) -> Progress:
         _, hits = tolerance.best(starts)
         failed = sum(s.status is Status.FAILED for s in starts)
-        lowest = min((measure.of_start(s) for s in starts), default=math.inf)
-        return Progress(len(starts), failed, lowest, hits, "multi-start", measure=measure.name)
+        best_value = min((measure.of_start(s) for s in starts), default=math.inf)
+        return Progress(len(starts), failed, best_value, hits, "multi-start", measure=measure.name)
 
     def _estimate(
         self, starts: list[Start], tolerance: CostTolerance, control: Control

@@ -2,14 +2,16 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from odefit import Automatic, Control, Start, Status
-from odefit.methods.automatic.evidence import Evidence, reaches
+from odefit.methods.automatic.evidence import Evidence
+from odefit.methods.automatic.families import Families
 from odefit.methods.automatic.noise_fit import NoiseFit
-from odefit.methods.cost_tolerance import CostTolerance
+from odefit.methods.cost_tolerance import CostTolerance, reaches
 
 TOLERANCE = CostTolerance(None, 1e-4, 0.0)
 EXPLAINED, UNKNOWN, WRONG = (
@@ -28,8 +30,8 @@ def start(
 
 def evidence(costs: Sequence[float], fit: NoiseFit, untried: bool = False) -> Evidence:
     """Return the evidence of converged ends, each at a value of its own."""
-    ends = [start(cost, 1.0 + k) for k, cost in enumerate(costs)]
-    return Evidence.of(Automatic(), ends, TOLERANCE, lambda _: fit, lambda: untried)
+    ends = [replace(start(cost, 1.0 + k), index=k) for k, cost in enumerate(costs)]
+    return Evidence.of(Automatic(), ends, TOLERANCE, lambda _: fit, lambda: untried, Families())
 
 
 @pytest.mark.parametrize(
@@ -59,19 +61,36 @@ def test_no_route_is_left_out_while_the_data_are_not_explained() -> None:
     assert evidence([50.0] * 5, UNKNOWN, untried=True).enough
 
 
+def test_ends_that_go_back_to_the_same_start_count_once() -> None:
+    """Five ends would do, and the chance of a better one is that of independent starts."""
+    ends = [replace(start(50.0, 1.0 + k), index=k) for k in range(9)]
+    families = Families()
+    for end in ends[4:]:
+        families.add(end, ends[0])
+
+    def weighed(fit: NoiseFit) -> Evidence:
+        return Evidence.of(Automatic(), ends, TOLERANCE, lambda _: fit, lambda: False, families)
+
+    found = weighed(UNKNOWN)
+    assert (found.hits, found.count, found.enough) == (4, 4, False)
+    assert weighed(EXPLAINED).enough
+
+
 def test_data_that_are_reproduced_need_no_comparison_with_noise() -> None:
     def refuse(_: Start) -> NoiseFit:
         raise AssertionError
 
-    ends = [start(1e-30, exact=True), start(1e-31, 2.0, exact=True)]
-    assert Evidence.of(Automatic(), ends, TOLERANCE, refuse, lambda: True).enough
+    ends = [start(1e-30, exact=True), replace(start(1e-31, 2.0, exact=True), index=1)]
+    assert Evidence.of(Automatic(), ends, TOLERANCE, refuse, lambda: True, Families()).enough
 
 
 def test_an_optimum_nobody_has_converged_to_needs_another_start() -> None:
-    ends = [start(50.0, k, Status.NOT_CONVERGED) for k in (1.0, 2.0, 3.0)]
+    ends = [replace(start(50.0, 1.0 + k, Status.NOT_CONVERGED), index=k) for k in range(3)]
 
     def weighed(count: int, fit: NoiseFit) -> Evidence:
-        return Evidence.of(Automatic(), ends[:count], TOLERANCE, lambda _: fit, lambda: False)
+        return Evidence.of(
+            Automatic(), ends[:count], TOLERANCE, lambda _: fit, lambda: False, Families()
+        )
 
     assert not weighed(2, EXPLAINED).enough
     found = weighed(3, EXPLAINED)

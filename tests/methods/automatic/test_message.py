@@ -44,6 +44,38 @@ def test_an_optimum_that_was_reached_once() -> None:
     )
 
 
+class TestIteratedLocalSearch:
+    """What it has found stands beside the routes that it begins at; it does not disagree."""
+
+    alone = Route("single shooting", 4, 1, 1, 2.0, 0.1, "")
+    lost = Route("single shooting", 12, 0, 0, 70.0, 0.1, "")
+
+    def test_it_has_found_nothing_better(self) -> None:
+        returned = Route("iterated local search", 6, 0, 0, 2.0, 0.1, "")
+        said = message_of(found(NoiseFit(None), False, 1), [self.alone, returned], Control())
+        assert said == (
+            "one of four starts of single shooting ends at the lowest optimum, "
+            "which no other start has reached. Iterated local search found nothing better in "
+            "six starts"
+        )
+
+    def test_it_alone_has_found_the_best(self) -> None:
+        best = Route("iterated local search", 6, 0, 1, 2.0, 0.1, "")
+        said = message_of(found(NoiseFit(None), False, 1), [self.lost, best], Control())
+        assert said == (
+            "iterated local search from the end of one start ends at the lowest optimum, "
+            "which no independent start has reached"
+        )
+
+    def test_it_has_found_the_best_from_other_starts_too(self) -> None:
+        best = Route("iterated local search", 6, 0, 2, 2.0, 0.1, "")
+        said = message_of(found(NoiseFit(None), False, 3), [self.alone, best], Control())
+        assert said == (
+            "one of four starts of single shooting and iterated local search from the ends of "
+            "two other starts end at the same optimum"
+        )
+
+
 def test_a_search_that_was_ended_early_says_by_what() -> None:
     late = message_of(found(enough=False), [SHOOTING], Control(deadline=0.0))
     assert "The time limit ended the search" in late

@@ -11,19 +11,23 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from odefit.methods.automatic.algebraic_route import AlgebraicRoute
-from odefit.methods.automatic.evidence import Evidence, reaches
+from odefit.methods.automatic.evidence import Evidence
+from odefit.methods.automatic.families import Families
+from odefit.methods.automatic.iterated_search import can_begin_at
 from odefit.methods.automatic.message import message_of
 from odefit.methods.automatic.noise_fit import NoiseFit, NoiseLevels
 from odefit.methods.automatic.routes import (
+    ITERATED,
     MATCHING,
     MULTIPLE,
     SHOOTING,
     TRANSCRIPTION,
+    Planned,
     SearchRoute,
     search_routes,
 )
 from odefit.methods.control import Control, Progress, interruptible
-from odefit.methods.cost_tolerance import CostTolerance
+from odefit.methods.cost_tolerance import CostTolerance, reaches
 from odefit.methods.estimate import Estimate, Route, Start, Status
 from odefit.methods.fit_measure import FitMeasure
 from odefit.methods.multi_start import MultiStart
@@ -32,7 +36,7 @@ from odefit.methods.rescue import stopped
 from odefit.methods.run_log import log_start
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.start_checkpoint import StartCheckpoint
-from odefit.methods.start_pool import Task, run_starts
+from odefit.methods.start_pool import run_starts
 from odefit.methods.starts import guess, sample
 from odefit.methods.workers import Workers
 from odefit.problem.arrays import Array
@@ -63,11 +67,16 @@ SHARPENED = 0.99
 AFTER_STARTS = {
     MATCHING: (0, 0),
     SHOOTING: (0, 0),
+    ITERATED: (4, 4),
     MULTIPLE: (3, 12),
     TRANSCRIPTION: (16, 40),
 }
-"""Number of starts after which a route is open: where the best answer is known to be none, and
-where that is not known."""
+"""Number of independent starts after which a route is open: where the best answer is known to be
+none, and where that is not known."""
+
+OFTEN = 0.3
+"""Share of the independent starts at the best optimum from which on nothing better is looked for
+near the ends of others: random starts find it."""
 
 AFTER_STARTS_IF_SLOW = (20, 40)
 """Number of starts after which multiple shooting is open where it is slow, as for few data or stiff
@@ -87,19 +96,21 @@ class Automatic:
     """All methods together: their answers are compared, and the search ends when that suffices.
 
     Integral matching comes first where it applies, then single shooting over growing horizons,
-    then, while the best answer is not as good as the noise of the data says, multiple shooting,
-    the algebraic method and direct transcription. Each route has a share of the work, counted in
-    evaluations and not in seconds, so that the same seed gives the same result.
+    iterated local search while few of these starts end at the best answer, and, while that is not
+    as good as the noise of the data says, multiple shooting, the algebraic method and direct
+    transcription. Each route has a share of the work, counted in evaluations and not in seconds,
+    so that the same seed gives the same result.
 
     The search ends
 
     - when an answer that cannot be beaten, since it reproduces the data to rounding or leaves no
       more than their noise, has been reached `certain_hits` times,
-    - otherwise when the lowest cost has been reached `hits` times, from which follows that a better
-      local optimum with as large a basin of attraction remains unseen with a probability below
-      exp(-hits), and the next start finds a better one with a probability below `chance` (Good
-      and Turing); where the answer does not explain the data though their noise is known, it has
-      to be reached `doubtful_hits` times, and all routes have been tried,
+    - otherwise when the lowest cost has been reached from `hits` independent starts, by iterated
+      local search if need be, from which follows that a better local optimum with as large a basin
+      of attraction remains unseen with a probability below exp(-hits), and the next independent
+      start finds a better one with a probability below `chance` (Good and Turing); where the answer
+      does not explain the data though their noise is known, it has to be reached `doubtful_hits`
+      times, and all routes have been tried,
     - or after `most` starts.
 
     Attributes
@@ -177,6 +188,7 @@ class _Run:
         self.routes = search_routes(self.forward)
         self.algebraic = AlgebraicRoute(problem)
         self.ends: list[Start] = []
+        self.families = Families()
         self._measure: FitMeasure | None = None
         self._judged: tuple[Start, NoiseFit] | None = None
         self._next_look = OUTLIERS_AFTER
@@ -242,13 +254,16 @@ class _Run:
         """Return what the ends so far say of the best among them; they are weighed once."""
         last = self.ends[-1] if self.ends else None
         if self._weighed is None or self._weighed[0] is not last:
-            found = Evidence.of(self.method, self.ends, self.tolerance, self._judge, self._untried)
+            found = Evidence.of(
+                self.method, self.ends, self.tolerance, self._judge, self._untried, self.families
+            )
             self._weighed = (last, found)
         return self._weighed[1]
 
     def _untried(self) -> bool:
         """Return whether there is a route that may find what the others have not."""
-        return any(not r.closed and not r.starts for r in self.routes if r.name != TRANSCRIPTION)
+        optional = (ITERATED, TRANSCRIPTION)
+        return any(not r.closed and not r.starts for r in self.routes if r.name not in optional)
 
     def _judge(self, best: Start) -> NoiseFit:
         """Compare the best end with the noise; it is looked at once."""
@@ -288,51 +303,53 @@ class _Run:
             for route in self.routes:
                 route.starts = [sharper if s is best else s for s in route.starts]
 
-    def _plan(self) -> list[tuple[SearchRoute, int]]:
+    def _plan(self) -> list[Planned]:
         """Return the next starts, which depend on those that have ended alone."""
         count = len(self.ends)
         size = max(1, min(MAX_BATCH, count // 2, self._most - count))
         evidence = self.evidence()
-        batch = []
+        usable = [r for r in self.routes if self._is_open(r, evidence)]
+        batch: list[Planned] = []
         for _ in range(size):
-            usable = [r for r in self.routes if count >= self._opens(r, evidence) and not r.closed]
-            route = min(usable, key=lambda r: r.work, default=None)
+            route = min((r for r in usable if not r.closed), key=lambda r: r.work, default=None)
             if route is None:
                 break
-            batch.append((route, route.planned))
-            route.planned += 1
+            batch.append(route.plan(self.ends, self.tolerance, self.control.seed))
         return batch
 
-    def _opens(self, route: SearchRoute, evidence: Evidence) -> int:
-        """Return the number of starts after which a route is open."""
+    def _is_open(self, route: SearchRoute, evidence: Evidence) -> bool:
+        """Return whether a route may have starts, from the independent starts so far."""
         after = AFTER_STARTS[route.name]
+        if route.name == ITERATED and not self._wants_iterated(evidence):
+            return False
         if route.name == MULTIPLE and (evidence.fit.stiff or route.sparse):
             after = AFTER_STARTS_IF_SLOW
-        return after[0 if evidence.unexplained else 1]
+        return evidence.count >= after[0 if evidence.unexplained else 1]
 
-    def _in_order(self, batch: list[tuple[SearchRoute, int]]) -> Iterator[Start]:
+    def _wants_iterated(self, evidence: Evidence) -> bool:
+        """Return whether there may be a better optimum than the best, which few starts reach."""
+        usable = any(can_begin_at(s) for s in self.ends)
+        return usable and not evidence.certain and evidence.hits < OFTEN * evidence.count
+
+    def _in_order(self, batch: list[Planned]) -> Iterator[Start]:
         """Yield the ends of a batch in its order; what was stored is not computed again."""
         first = len(self.ends)
         stored = self.checkpoint.starts if self.checkpoint is not None else {}
         todo = [k for k in range(len(batch)) if first + k not in stored]
-        tasks = self._tasks(batch, todo)
+        tasks = ((batch[k].search, batch[k].index, self._limited()) for k in todo)
         computed = run_starts(tasks, self.forward, self.workers, self.control, len(todo))
         waiting = {k: stored[first + k] for k in range(len(batch)) if first + k in stored}
-        for k, (route, _) in enumerate(batch):
+        for k, planned in enumerate(batch):
             while k not in waiting:
                 found = next(computed, None)
                 if found is None:
                     return
                 position, end = found
                 waiting[todo[position]] = self._kept(replace(end, index=first + todo[position]))
-            route.starts.append(waiting[k])
+            planned.route.starts.append(waiting[k])
+            if planned.base is not None:
+                self.families.add(waiting[k], planned.base)
             yield waiting[k]
-
-    def _tasks(self, batch: list[tuple[SearchRoute, int]], todo: list[int]) -> Iterator[Task]:
-        for k in todo:
-            route, index = batch[k]
-            assert route.search is not None, "routes that are closed are not planned"
-            yield route.search, index, self._limited()
 
     def _limited(self) -> Control:
         """Return the control of one start, which is not to take all the time that is left."""
@@ -396,13 +413,12 @@ class _Run:
         )
 
     def _routes(self, evidence: Evidence) -> list[Route]:
-        routes = [
-            _route(r.name, r.starts, evidence, self.tolerance, r.reason or "not needed")
-            for r in self.routes
-        ]
+        best = evidence.best
+        alike = [] if best is None else [s for s in self.ends if reaches(s, best, self.tolerance)]
+        hits = {s.index for s in self.families.first_of_each(alike)}
+        routes = [_route(r.name, r.starts, hits, r.reason or "not needed") for r in self.routes]
         if self.algebraic.done:
-            name, ends = "algebraic method", self.algebraic.starts
-            found = _route(name, ends, evidence, self.tolerance, "")
+            found = _route("algebraic method", self.algebraic.starts, hits, "")
             message, seconds = self.algebraic.message, self.algebraic.seconds
             routes.append(replace(found, seconds=seconds, message=message))
         return routes
@@ -417,21 +433,22 @@ def _evaluate_nodes(
     return evaluate_nodes(problem, vector, nodes)
 
 
-def _route(
-    name: str,
-    starts: list[Start],
-    evidence: Evidence,
-    tolerance: CostTolerance,
-    otherwise: str,
-) -> Route:
-    """Return what a route has found; `otherwise` says why it has no start."""
-    best = evidence.best
+def _route(name: str, starts: list[Start], hits: set[int], otherwise: str) -> Route:
+    """Return what a route has found.
+
+    Parameters
+    ----------
+    hits
+        The numbers of the starts of all routes that are evidence of the best end.
+    otherwise
+        Why it has no start.
+    """
     lowest = min(starts, key=lambda s: s.cost, default=None)
     return Route(
         name,
         len(starts),
         sum(s.status is Status.FAILED for s in starts),
-        0 if best is None else sum(reaches(s, best, tolerance) for s in starts),
+        sum(s.index in hits for s in starts),
         math.inf if lowest is None else lowest.objective,
         sum(s.seconds for s in starts),
         otherwise if lowest is None else lowest.message,

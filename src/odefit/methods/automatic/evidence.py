@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from odefit.methods.automatic.families import Families
 from odefit.methods.automatic.noise_fit import NoiseFit
 from odefit.methods.control import Control
-from odefit.methods.cost_tolerance import CostTolerance, same_values
+from odefit.methods.cost_tolerance import CostTolerance, reaches
 from odefit.methods.estimate import Start, Status
 
 MIN_FREEDOM = 50
@@ -17,15 +18,6 @@ MIN_FREEDOM = 50
 
 FEW_VALUES_HITS, FEW_VALUES_CHANCE = 3, 0.1
 """Hits and chance of a better optimum at which a fit with fewer degrees of freedom suffices."""
-
-
-def reaches(end: Start, best: Start, tolerance: CostTolerance) -> bool:
-    """Return whether a start ended at the optimum of the best, by its cost or by its values."""
-    if not math.isfinite(end.cost):
-        return False
-    if tolerance.same(end, best):
-        return True
-    return end.status is Status.CONVERGED and same_values(end, best)
 
 
 class Rules(Protocol):
@@ -50,13 +42,13 @@ class Evidence:
     best
         The end with the lowest cost; None if there is no usable one.
     hits
-        The number of ends at an equal cost.
+        The number of ends at an equal cost, those of one family counted once.
     fit
         How its residuals compare with the noise.
     enough
         Whether the search may end.
     count
-        The number of ends.
+        The number of ends of independent starts.
     converged
         Whether one of the ends at the lowest cost has converged.
     """
@@ -76,6 +68,7 @@ class Evidence:
         tolerance: CostTolerance,
         judge: Callable[[Start], NoiseFit],
         untried: Callable[[], bool],
+        families: Families,
     ) -> Evidence:
         """Weigh the ends.
 
@@ -91,29 +84,37 @@ class Evidence:
             Compares an end with the noise.
         untried
             Tells whether there are routes without any start.
+        families
+            Tells which ends go back to others.
         """
         best, _ = tolerance.best(ends)
+        independent = families.independent(ends)
         if best is None:
-            return cls(None, 0, NoiseFit(None), False, len(ends), False)
+            return cls(None, 0, NoiseFit(None), False, len(independent), False)
         alike = [s for s in ends if reaches(s, best, tolerance)]
-        hits, converged = len(alike), any(s.status is Status.CONVERGED for s in alike)
-        fit = NoiseFit(True) if best.exact else judge(best)
-        freedom = math.inf if best.exact else fit.freedom
-        if fit.explained and freedom >= MIN_FREEDOM:
+        hits = len(families.first_of_each(alike))
+        converged = any(s.status is Status.CONVERGED for s in alike)
+        fit = NoiseFit(True, freedom=math.inf) if best.exact else judge(best)
+        if _certain(fit):
             enough = hits >= rules.certain_hits
         elif fit.explained:
             enough = hits >= FEW_VALUES_HITS
-            enough = enough and tolerance.chance_of_better(ends) < FEW_VALUES_CHANCE
+            enough = enough and tolerance.chance_of_better(independent) < FEW_VALUES_CHANCE
         else:
             needed = rules.doubtful_hits if fit.explained is False else rules.hits
-            enough = hits >= needed and tolerance.chance_of_better(ends) < rules.chance
+            enough = hits >= needed and tolerance.chance_of_better(independent) < rules.chance
             enough = enough and not (fit.explained is False and untried())
             if fit.outliers:  # the model is right, and no other start will make them fit
                 enough = hits >= rules.hits or len(ends) >= rules.doubtful_hits
         # Along flat valleys starts stop before they converge; polishing takes the answer further.
         settled = converged or (fit.explained is True and hits >= FEW_VALUES_HITS)
         settled = settled or fit.outliers > 0
-        return cls(best, hits, fit, enough and settled, len(ends), converged)
+        return cls(best, hits, fit, enough and settled, len(independent), converged)
+
+    @property
+    def certain(self) -> bool:
+        """Whether the best end is as good as noise allows, which hardly hides a better optimum."""
+        return _certain(self.fit)
 
     @property
     def unexplained(self) -> bool:
@@ -133,3 +134,7 @@ class Evidence:
         if control.out_of_time:
             return Status.TIME_LIMIT
         return Status.CONVERGED if self.converged else Status.NOT_CONVERGED
+
+
+def _certain(fit: NoiseFit) -> bool:
+    return fit.explained is True and fit.freedom >= MIN_FREEDOM

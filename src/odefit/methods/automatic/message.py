@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from odefit.methods.automatic.evidence import Evidence
+from odefit.methods.automatic.routes import ITERATED
 from odefit.methods.control import Control
 from odefit.methods.estimate import NO_START, Route
 
@@ -30,23 +31,18 @@ def message_of(evidence: Evidence, routes: Sequence[Route], control: Control) ->
     """
     if evidence.best is None:
         return _nothing(evidence, routes, control)
+    iterated = next((r for r in routes if r.name == ITERATED and r.starts), None)
+    others = [r for r in routes if r.name != ITERATED]
+    reached = [r for r in others if r.hits]
+    missed = [r for r in others if not r.hits and r.starts - r.failed >= MIN_STARTS_TO_DISAGREE]
     said = []
-    missed = [r for r in routes if not r.hits and r.starts - r.failed >= MIN_STARTS_TO_DISAGREE]
-    reached = [r for r in routes if r.hits]
-    if missed:
+    if missed and reached:
         names = _listed([r.name for r in missed])
         found = _listed([r.name for r in reached])
         said.append(f"the routes disagree: {found} found a better fit than {names}")
-    # Routes with one start first: "a of b starts of one and another" would count both.
-    parts = [r.name for r in reached if r.starts == 1]
-    parts += [
-        f"{_number(r.hits)} of {_starts(r.starts)} of {r.name}" for r in reached if r.starts > 1
-    ]
-    several = sum(r.hits for r in reached) > 1
-    said.append(
-        f"{_listed(parts)} end{'' if several else 's'} at the {'same' if several else 'lowest'} "
-        f"optimum" + ("" if several else ", which no other start has reached")
-    )
+    said.append(_agreement(reached, iterated))
+    if iterated is not None and not iterated.hits:
+        said.append(f"{ITERATED} found nothing better in {_starts(iterated.starts)}")
     if evidence.best.exact:
         said.append("the data are reproduced to rounding, which cannot be beaten")
     elif evidence.fit.sentence:
@@ -54,6 +50,36 @@ def message_of(evidence: Evidence, routes: Sequence[Route], control: Control) ->
     if not evidence.enough and control.should_stop():
         said.append(f"{control.cause} ended the search before the evidence was complete")
     return ". ".join(s[0].upper() + s[1:] if i else s for i, s in enumerate(said))
+
+
+def _agreement(reached: Sequence[Route], iterated: Route | None) -> str:
+    """Return which routes have reached the best optimum.
+
+    Parameters
+    ----------
+    reached
+        Those whose independent starts have.
+    iterated
+        Iterated local search, if it was taken.
+    """
+    # Routes with one start first: "a of b starts of one and another" would count both.
+    parts = [r.name for r in reached if r.starts == 1]
+    parts += [
+        f"{_number(r.hits)} of {_starts(r.starts)} of {r.name}" for r in reached if r.starts > 1
+    ]
+    hits = sum(r.hits for r in reached)
+    if iterated is not None and iterated.hits:
+        other = "other " if reached else ""
+        one = iterated.hits == 1
+        ends = (
+            f"end of one {other}start" if one else f"ends of {_number(iterated.hits)} {other}starts"
+        )
+        parts.append(f"{ITERATED} from the {ends}")
+        hits += iterated.hits if reached else 0
+    if hits > 1:
+        return f"{_listed(parts)} end at the same optimum"
+    which = "no other start" if reached else "no independent start"
+    return f"{_listed(parts)} ends at the lowest optimum, which {which} has reached"
 
 
 def _nothing(evidence: Evidence, routes: Sequence[Route], control: Control) -> str:

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from odefit.methods.automatic.iterated_search import (
+    MIN_UNKNOWNS,
+    SCREENED,
+    IteratedSearch,
+    base_of,
+)
 from odefit.methods.control import Control
+from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Start, Status
-from odefit.methods.incremental_shooting import IncrementalShooting
+from odefit.methods.incremental_shooting import FINAL, IncrementalShooting
 from odefit.methods.multi_start import MultiStart
+from odefit.methods.start_pool import Search
+from odefit.methods.variable_projection import VariableProjection
 from odefit.problem.errors import InputError
 from odefit.simulation import ForwardMap
 
-SHOOTING, MATCHING, MULTIPLE, TRANSCRIPTION = (
+SHOOTING, MATCHING, ITERATED, MULTIPLE, TRANSCRIPTION = (
     "single shooting",
     "integral matching",
+    "iterated local search",
     "multiple shooting",
     "direct transcription",
 )
 """The names of the routes that are searches from many starts."""
 
-SHARES = {MATCHING: 0.2, SHOOTING: 1.0, MULTIPLE: 0.3, TRANSCRIPTION: 0.1}
+SHARES = {MATCHING: 0.2, SHOOTING: 1.0, ITERATED: 1.0, MULTIPLE: 0.3, TRANSCRIPTION: 0.1}
 """The work that each route may do, relative to the others."""
 
 SCREENED_POINTS = (64, 8)
@@ -32,7 +42,13 @@ SCREENED_POINTS = (64, 8)
 a good beginning, unless it is a point where nothing happens; the best of few is another more often.
 """
 
-WORK_PER_EVALUATION = {MATCHING: 1.0, SHOOTING: 1.0, MULTIPLE: 8.0, TRANSCRIPTION: 30.0}
+WORK_PER_EVALUATION = {
+    MATCHING: 1.0,
+    SHOOTING: 1.0,
+    ITERATED: 1.0,
+    MULTIPLE: 8.0,
+    TRANSCRIPTION: 30.0,
+}
 """Work of what a route counts as an evaluation, relative to one of residuals and Jacobian."""
 
 WORK_PER_POINT = 0.3
@@ -68,6 +84,26 @@ class Guarded:
             nothing = np.full(len(forward.problem.unknowns), math.nan)
             lost = (math.inf, Status.FAILED, str(error), 0, 0.0, math.inf)
             return Start(index, nothing, nothing, *lost)
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A start that is to be made.
+
+    Attributes
+    ----------
+    route, index
+        Its route, and its number there.
+    search
+        What makes it.
+    base
+        The earlier end from which it begins; None where it begins anywhere.
+    """
+
+    route: SearchRoute
+    index: int
+    search: Search
+    base: Start | None = None
 
 
 class SearchRoute:
@@ -115,7 +151,27 @@ class SearchRoute:
         if found.starts is not None:
             self._most = found.starts
         self._screened = found.most_screened
-        return found if self.name == SHOOTING else Guarded(found)
+        return found if self.name in (SHOOTING, ITERATED) else Guarded(found)
+
+    def plan(self, ends: Sequence[Start], tolerance: CostTolerance, seed: int) -> Planned:
+        """Return its next start, which depends on the seed and on all ends so far alone.
+
+        Parameters
+        ----------
+        ends
+            All ends so far, in the order of their numbers.
+        tolerance
+            Which costs are equal.
+        seed
+            The seed of every random choice.
+        """
+        search, index = self.search, self.planned
+        assert search is not None, "routes that are closed are not planned"
+        self.planned += 1
+        if self.name != ITERATED:
+            return Planned(self, index, search)
+        base = base_of(ends, tolerance, seed, index)
+        return Planned(self, index, IteratedSearch(FINAL, base.vector), base)
 
     @property
     def sparse(self) -> bool:
@@ -155,6 +211,12 @@ def _shooting(forward: ForwardMap) -> MultiStart | str:
     return MultiStart(IncrementalShooting(), screening=SCREENED_POINTS)
 
 
+def _iterated(forward: ForwardMap) -> MultiStart | str:
+    if len(VariableProjection(forward, FINAL.eliminate).kept) < MIN_UNKNOWNS:
+        return "random starts are as good with so few unknowns"
+    return MultiStart(FINAL, screening=SCREENED)
+
+
 def _multiple(forward: ForwardMap) -> MultiStart | str:
     from odefit.methods.multiple_shooting import MultipleShooting
 
@@ -173,6 +235,7 @@ def _transcription(forward: ForwardMap) -> MultiStart | str:
 _MAKERS: Mapping[str, Callable[[ForwardMap], MultiStart | str]] = {
     MATCHING: _matching,
     SHOOTING: _shooting,
+    ITERATED: _iterated,
     MULTIPLE: _multiple,
     TRANSCRIPTION: _transcription,
 }

@@ -1,0 +1,37 @@
+"""Which ends of starts are evidence of their own, where starts begin at the ends of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from odefit.methods.estimate import Start
+
+
+class Families:
+    """Which ends go back to the same start.
+
+    A start that does not begin at an earlier end is independent. It and all that begin at its
+    end, or at the ends of these, are a family, with random choices that no other family has.
+    What a family has reached, it counts for once, however often it returns.
+    """
+
+    def __init__(self) -> None:
+        self._roots: dict[int, int] = {}
+
+    def add(self, end: Start, base: Start) -> None:
+        """Take up an end whose start began at the earlier end `base`."""
+        self._roots[end.index] = self._root(base)
+
+    def _root(self, end: Start) -> int:
+        return self._roots.get(end.index, end.index)
+
+    def independent(self, ends: Sequence[Start]) -> list[Start]:
+        """Return those of the ends whose starts are independent."""
+        return [s for s in ends if s.index not in self._roots]
+
+    def first_of_each(self, ends: Sequence[Start]) -> list[Start]:
+        """Return of each family the first of these ends, that of its independent start first."""
+        first: dict[int, Start] = {}
+        for end in sorted(ends, key=lambda s: (s.index in self._roots, s.index)):
+            first.setdefault(self._root(end), end)
+        return list(first.values())

@@ -1,0 +1,39 @@
+"""Screening: of several points, the one with the lowest cost is where a local search begins."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from odefit.methods.control import Control
+from odefit.methods.variable_projection import VariableProjection
+from odefit.problem.arrays import Array
+from odefit.simulation import Evaluation
+from odefit.simulation.engine_choice import UNDECIDED
+
+
+def lowest(projection: VariableProjection, points: Array, control: Control) -> tuple[Array, float]:
+    """Return the point of the lowest cost (the first if all fail), and its cost.
+
+    Parameters
+    ----------
+    projection
+        The problem as the local search reduces it.
+    points
+        Points in natural units, shape (count, n). A single one is not evaluated.
+    control
+        When to stop.
+    """
+    if len(points) == 1:
+        return points[0], 0.0  # nothing to choose
+    best, least = points[0], math.inf
+    choice = UNDECIDED
+    for x in points:
+        if control.should_stop():
+            break
+        evaluation = projection.evaluate_cost(x, choice)
+        choice = evaluation.choice
+        if isinstance(evaluation, Evaluation) and evaluation.cost < least:
+            best, least = x, evaluation.cost
+    return np.asarray(best), least

@@ -1,0 +1,172 @@
+"""Tests of iterated local search as a route of the automatic method."""
+
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from odefit import Automatic, Control, ForwardMap, Model, Problem, Start, Status
+from odefit.methods.automatic.iterated_search import (
+    MAX_BASES,
+    IteratedSearch,
+    base_of,
+    can_begin_at,
+)
+from odefit.methods.automatic.routes import ITERATED, SHOOTING, search_routes
+from odefit.methods.cost_tolerance import CostTolerance, reaches
+from odefit.methods.estimate import Estimate, Route
+from odefit.methods.incremental_shooting import FINAL
+from odefit.methods.variable_projection import VariableProjection
+from odefit.simulation.nodes import Nodes
+from tests.methods.checkpoints import execute, records
+
+TOLERANCE = CostTolerance(None, 1e-4, 0.0)
+
+
+def rugged(unknowns: int) -> Problem:
+    """Return a problem with two optima of each unknown, at 1 and near 3, of which 1 is better.
+
+    The best optimum is at 1 for all of them: one of 2^n.
+    """
+    times = np.array([0.0, 1.0, 2.0])
+    noise = 0.02 * np.random.default_rng(3).standard_normal((unknowns, 3))
+    numbers = range(unknowns)
+    observables = {f"q{i}": f"(p{i} - 1)*((p{i} - 3)^2 + 0.3)" for i in numbers}
+    data = {"t": times, **{f"q{i}": noise[i] for i in numbers}}
+    bounds = {f"p{i}": {"lower": 0.0, "upper": 10.0} for i in numbers}
+    return Problem(Model(ode={"x": "-x"}, observables=observables), data, bounds, {"x": 1.0})
+
+
+def route(estimate: Estimate, name: str = ITERATED) -> Route:
+    return next(r for r in estimate.routes if r.name == name)
+
+
+def end(index: int, cost: float, value: float = 0.0) -> Start:
+    vector = np.full(8, value)
+    return Start(index, vector, vector, 2 * cost, Status.CONVERGED, "", 1, 0.0, cost)
+
+
+@pytest.fixture(scope="module")
+def eight() -> Problem:
+    return rugged(8)
+
+
+@pytest.fixture(scope="module")
+def found(eight: Problem) -> Estimate:
+    return Automatic(starts=40).solve(eight, Control(jobs=1, seed=1))
+
+
+def test_an_optimum_that_random_starts_seldom_reach_is_found(found: Estimate) -> None:
+    assert found.best is not None
+    np.testing.assert_allclose(found.best.vector, 1.0, atol=0.02)
+    assert route(found).starts > 0
+    # Of 2^8 optima, a random start reaches the best with a probability well below one half.
+    assert route(found, SHOOTING).hits <= route(found, SHOOTING).starts / 2
+
+
+def test_ends_that_return_are_no_evidence(eight: Problem) -> None:
+    """A start counts once, with all searches from its end."""
+    found = Automatic(starts=60).solve(eight, Control(jobs=1, seed=1))
+    assert found.best is not None
+    tolerance = CostTolerance.of(ForwardMap(eight))
+    arrived = sum(reaches(s, found.best, tolerance) for s in found.starts)
+    counted = sum(r.hits for r in found.routes)
+    assert 1 <= counted < arrived
+    independent = len(found.starts) - route(found).starts
+    assert counted <= independent
+
+
+def test_the_number_of_workers_does_not_matter(eight: Problem, found: Estimate) -> None:
+    with ProcessPoolExecutor(2) as executor:
+        control = Control(seed=1, executor=executor)
+        with_two = Automatic(starts=40).solve(eight, control)
+    assert [s.cost for s in with_two.starts] == [s.cost for s in found.starts]
+    assert [r.hits for r in with_two.routes] == [r.hits for r in found.routes]
+
+
+def test_a_resumed_search_gives_the_same_answer(
+    eight: Problem, found: Estimate, tmp_path: Path
+) -> None:
+    """Of an unfinished batch the later starts may be there, and the earlier ones not."""
+    path = tmp_path / "c"
+    control = Control(jobs=1, seed=1, checkpoint=path)
+    Automatic(starts=40).solve(eight, control)
+    numbers = sorted(int(key) for key in records(path, "starts") if key.isdigit())
+    lost = [n for n in numbers if n > 25 or n in (18, 20)]
+    assert lost
+    execute(path, f"DELETE FROM records WHERE key IN ({', '.join(repr(str(n)) for n in lost)})")
+    again = Automatic(starts=40).solve(eight, control)
+    assert [s.cost for s in again.starts] == [s.cost for s in found.starts]
+    assert [r.hits for r in again.routes] == [r.hits for r in found.routes]
+
+
+def test_it_is_left_out_where_random_starts_reach_the_best(tmp_path: Path) -> None:
+    times = np.linspace(0.0, 4.0, 5)
+    numbers = range(4)
+    problem = Problem(
+        Model(ode={f"x{i}": f"-k{i}*x{i}" for i in numbers}),
+        {"t": times, **{f"x{i}": np.exp(-(0.3 + i) * times) + 0.01 for i in numbers}},
+        {f"k{i}": {"lower": 1e-2, "upper": 1e2} for i in numbers},
+        {f"x{i}": 1.0 for i in numbers},
+    )
+    found = Automatic(starts=20).solve(problem, Control(jobs=1, seed=1))
+    assert route(found).starts == 0
+    assert route(found).message == "not needed"
+
+
+def test_it_is_left_out_with_few_unknowns() -> None:
+    routes = search_routes(ForwardMap(rugged(3)))
+    found = next(r for r in routes if r.name == ITERATED)
+    assert found.closed
+    assert "so few unknowns" in found.reason
+
+
+def test_some_unknowns_are_drawn_anew_and_the_others_kept(eight: Problem) -> None:
+    forward, base = ForwardMap(eight), np.full(8, 5.0)
+    search, projection = IteratedSearch(FINAL, base), VariableProjection(forward)
+    counts = set()
+    for index in range(30):
+        points = search.points(projection, index, 1)
+        moved = (points != base).any(axis=0)
+        counts.add(int(moved.sum()))
+        assert ((points >= eight.lower) & (points <= eight.upper)).all()
+        np.testing.assert_array_equal(points, search.points(projection, index, 1))
+    assert counts == {1, 2, 3, 4}
+    assert (search.points(projection, 0, 1) != search.points(projection, 0, 2)).any()
+
+
+def test_every_second_start_draws_what_acts_on_the_residuals(eight: Problem) -> None:
+    """The residuals do not change with the first unknown where its cubic is level."""
+    base = np.full(8, 5.0)
+    base[0] = (14 + np.sqrt(12.4)) / 6
+    search, projection = IteratedSearch(FINAL, base), VariableProjection(ForwardMap(eight))
+    moved = [(search.points(projection, k, 1) != base).any(axis=0) for k in range(40)]
+    assert not any(m[0] for m in moved[1::2])
+    assert any(m[0] for m in moved[::2])
+    assert all(any(m[k] for m in moved[1::2]) for k in range(1, 8))
+
+
+def test_half_of_the_starts_begin_at_the_best_end() -> None:
+    costs = [5.0, 3.0, 3.0, 1.0, 4.0, np.inf]
+    ends = [end(k, cost, value=k) for k, cost in enumerate(costs)]
+    bases = [base_of(ends, TOLERANCE, 0, index) for index in range(200)]
+    numbers = [base.index for base in bases]
+    assert set(numbers) == {3, 1, 4}, "the best ends, one of each optimum"
+    assert len(set(numbers)) == MAX_BASES
+    assert 70 < numbers.count(3) < 130
+
+
+def test_costs_of_one_flat_valley_are_one_place_to_begin_at() -> None:
+    costs = [1.0, 1.02, 1.01, 1.5, 2.0]
+    ends = [end(k, cost, value=k) for k, cost in enumerate(costs)]
+    numbers = {base_of(ends, TOLERANCE, 0, index).index for index in range(50)}
+    assert numbers == {0, 3, 4}
+
+
+def test_it_does_not_begin_at_failures_and_where_trajectories_begin_anew() -> None:
+    nodes = Nodes((np.zeros(1),), (np.zeros((1, 1)),))
+    assert not can_begin_at(end(0, np.inf))
+    assert not can_begin_at(replace(end(0, 1.0), nodes=nodes))
+    assert can_begin_at(end(0, 1.0))
