@@ -82,9 +82,9 @@ AFTER_STARTS_IF_SLOW = (20, 40)
 """Number of starts after which multiple shooting is open where it is slow, as for few data or stiff
 equations; as in :data:`AFTER_STARTS`, where the best answer is known to be none, and where not."""
 
-OUTLIERS_AFTER = 5
-"""Number of starts without an explanation of the data after which outliers are looked for, and
-again after twice as many."""
+OUTLIERS_AFTER, OUTLIERS_AGAIN = 5, 4
+"""Number of starts without an explanation of the data after which outliers are looked for, and the
+factor to the next such numbers: where the model is wrong, robust fits are work for nothing."""
 
 ALGEBRAIC_AFTER = 16
 """Number of starts without an answer after which the polynomial system is solved, unless most of
@@ -271,7 +271,7 @@ class _Run:
             self._judged = (best, self.levels.fit(best))
         fit = self._judged[1]
         if fit.explained is False and not fit.outliers and len(self.ends) >= self._next_look:
-            self._next_look *= 2
+            self._next_look *= OUTLIERS_AGAIN
             others = sorted(self.ends, key=lambda s: s.cost)
             vectors = [best.vector, *(s.vector for s in others if s is not best)]
             usable = [v for v in vectors if np.isfinite(v).all()]
@@ -311,7 +311,8 @@ class _Run:
         usable = [r for r in self.routes if self._is_open(r, evidence)]
         batch: list[Planned] = []
         for _ in range(size):
-            route = min((r for r in usable if not r.closed), key=lambda r: r.work, default=None)
+            free = (r for r in usable if not (r.closed or r.unknown))
+            route = min(free, key=lambda r: r.work, default=None)
             if route is None:
                 break
             batch.append(route.plan(self.ends, self.tolerance, self.control.seed))

@@ -34,7 +34,7 @@ SHOOTING, MATCHING, ITERATED, MULTIPLE, TRANSCRIPTION = (
 )
 """The names of the routes that are searches from many starts."""
 
-SHARES = {MATCHING: 0.2, SHOOTING: 1.0, ITERATED: 1.0, MULTIPLE: 0.3, TRANSCRIPTION: 0.1}
+SHARES = {MATCHING: 0.2, SHOOTING: 1.0, ITERATED: 3.0, MULTIPLE: 0.3, TRANSCRIPTION: 0.1}
 """The work that each route may do, relative to the others."""
 
 SCREENED_POINTS = (64, 8)
@@ -54,8 +54,8 @@ WORK_PER_EVALUATION = {
 WORK_PER_POINT = 0.3
 """Work of screening one point, relative to an evaluation of residuals and Jacobian."""
 
-USUAL_WORK = 60.0
-"""Work that a start is expected to need before the first has shown it."""
+USUAL_EVALUATIONS = 60.0
+"""Evaluations that a start is expected to need before the first has shown it."""
 
 MAX_MESH_VALUES = 2000
 """Largest number of values of states at the data times with which the problem is discretised."""
@@ -189,11 +189,17 @@ class SearchRoute:
         )
 
     @property
+    def unknown(self) -> bool:
+        """Whether its first start is under way, so that nobody knows how long its starts take."""
+        return self.planned > 0 and not self.starts
+
+    @property
     def work(self) -> float:
         """The work of its starts, those under way included, over its share."""
         own = sum(s.evaluations for s in self.starts) * WORK_PER_EVALUATION[self.name]
         done = own + WORK_PER_POINT * self._screened * len(self.starts)
-        mean = done / len(self.starts) if self.starts else USUAL_WORK
+        usual = USUAL_EVALUATIONS * WORK_PER_EVALUATION[self.name]
+        mean = done / len(self.starts) if self.starts else usual
         return (done + mean * (self.planned - len(self.starts))) / SHARES[self.name]
 
 
