@@ -4,8 +4,9 @@ Four parts are fits: dense series of systems from textbooks, the library, publis
 cascade of thirty states; one breaks fits off at random moments. The parts: `automatic_plan` (what
 is run), `dense_systems`, `dense_data` and `cascade` (the problems that no one else has),
 `automatic_problems`, `automatic_runs` and `automatic_interrupts` (what is measured),
-`automatic_peers`, `automatic_scipy` and `automatic_copasi` (other programs), `automatic_judge`
-(when a fit is right), `automatic_tables` and `automatic_page` (what is told).
+`automatic_peers` (what other programs can state), `automatic_script` and `automatic_scipy` (SciPy,
+by hand), `automatic_copasi_model` and `automatic_copasi` (COPASI), `automatic_judge` (when a fit is
+right), `automatic_tables` and `automatic_page` (what is told).
 """
 
 from __future__ import annotations

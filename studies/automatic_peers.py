@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from odefit.problem.errors import InputError
+from odefit.problem.expressions import Expression
 
 if TYPE_CHECKING:
     from odefit.problem.arrays import Array
-    from odefit.problem.condition import Condition, Series
+    from odefit.problem.condition import Condition
+    from odefit.problem.noise import Noise
     from odefit.problem.problem import Problem
 
 RELATIVE, ABSOLUTE = 1e-9, 1e-11
@@ -41,41 +43,124 @@ class Found:
     message: str
 
 
-def check_plain(problem: Problem) -> None:
+def check_stated(problem: Problem) -> None:
     """Refuse problems that would be another problem there.
 
     Raises
     ------
     InputError
-        There are algebraic variables, priors, noise that is estimated, or a transformation.
+        There are algebraic variables, priors, noise that is not normal, censored values, or
+        events and starts of the less usual kinds.
     """
     if problem.model.algebraic:
         raise InputError("the comparison is for problems without algebraic variables")
     if any(u.parameter.prior is not None for u in problem.unknowns):
         raise InputError("the comparison is for problems without priors")
     for name, noise in problem.noise.items():
-        plain = noise.sd is None or isinstance(noise.sd, float) or _number(noise.sd) is not None
-        if not plain or noise.transform is not None:
-            raise InputError(f"the comparison is for noise of a given size, unlike that of {name}")
+        if not noise.gaussian:
+            raise InputError(f"the comparison is for normal noise, unlike that of {name}")
+    for condition in problem.conditions:
+        if any(series.censored is not None for series in condition.series.values()):
+            raise InputError("the comparison is for problems without censored values")
+        if condition.located or condition.measured_after:
+            raise InputError(
+                "the comparison is for events at given times, before which is measured"
+            )
+        if condition.steady_start or condition.repeated or not np.isfinite(condition.times).all():
+            raise InputError("the comparison is for problems without steady states")
 
 
-def weights(problem: Problem, condition: Condition, name: str) -> Array:
-    """Return one over the standard deviation of each measurement of an observable, shape (n,)."""
-    series: Series = condition.series[name]
-    if series.sds is not None:
-        return 1 / series.sds
-    noise = problem.noise.get(name)
-    if noise is None:
-        return np.ones(len(series.values))
+def noise_unknowns(problem: Problem) -> list[int]:
+    """Return the unknowns that standard deviations of the measurements depend on, in order."""
+    found = {i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
+    for condition in problem.conditions:
+        for name, series in condition.series.items():
+            noise = problem.noise.get(name)
+            if series.sds_given or noise is None or not isinstance(noise.sd, Expression):
+                continue
+            for used in written_out(noise.sd, problem, condition):
+                bound = condition.scalars.get(used)
+                if isinstance(bound, int):
+                    found.add(bound)
+    return sorted(found)
+
+
+def estimates_noise(problem: Problem) -> bool:
+    """Whether standard deviations depend on unknowns, be it through what is predicted."""
+    if noise_unknowns(problem):
+        return True
+    for condition in problem.conditions:
+        for name, series in condition.series.items():
+            noise = problem.noise.get(name)
+            if series.sds_given or noise is None or not isinstance(noise.sd, Expression):
+                continue
+            changing = {*problem.model.ode, *problem.model.observables}
+            if noise.sd.names & changing:
+                return True
+    return False
+
+
+def written_out(expression: Expression, problem: Problem, condition: Condition) -> set[str]:
+    """Return the parameters and constants of an expression, those behind others among them."""
+    found: set[str] = set()
+    to_see = set(expression.names)
+    while to_see:
+        name = to_see.pop()
+        if name in found:
+            continue
+        found.add(name)
+        behind = problem.model.observables.get(name, condition.scalars.get(name))
+        if isinstance(behind, Expression):
+            to_see |= behind.names
+    return found
+
+
+def deviations(
+    problem: Problem, condition: Condition, name: str, known: Mapping[str, Any], vector: Array
+) -> Array:
+    """Return the standard deviation of each measurement of an observable, shape (n,).
+
+    Parameters
+    ----------
+    known
+        All quantities and observables at the times of the condition, or numbers, by name.
+    vector
+        The unknowns, shape (unknowns,), for standard deviations that are estimated by name.
+    """
+    from odefit.problem.noise import Noise
+
+    series = condition.series[name]
+    noise = problem.noise.get(name, Noise())
+    if series.sds is not None and series.sds_given:
+        return series.sds
+    found = _of_noise(noise, problem, condition, name, known, vector)
+    return found if series.sds is None else np.where(np.isnan(series.sds), found, series.sds)
+
+
+def _of_noise(
+    noise: Noise,
+    problem: Problem,
+    condition: Condition,
+    name: str,
+    known: Mapping[str, Any],
+    vector: Array,
+) -> Array:
+    from odefit.problem.algebras import NUMPY
+
+    series = condition.series[name]
+    count = len(series.values)
     if noise.relative is not None:
-        return 1 / (noise.relative * np.abs(series.values))
-    sd = _number(noise.sd)
-    return np.full(len(series.values), 1.0 if sd is None or math.isnan(sd) else 1 / sd)
-
-
-def _number(sd: object) -> float | None:
-    """Return a standard deviation that is a number, however it is written."""
-    if isinstance(sd, float | int):
-        return float(sd)
-    constant = getattr(sd, "constant", None)
-    return constant() if callable(constant) else constant
+        return np.asarray(noise.relative * np.abs(series.values))
+    if noise.sd is None:
+        return np.ones(count)
+    if isinstance(noise.sd, Expression):
+        value = noise.sd.evaluate(known, NUMPY)
+        return np.array(np.broadcast_to(value, condition.times.shape)[series.rows], dtype=float)
+    if noise.sd == "estimate":
+        (own,) = (
+            i
+            for i, u in enumerate(problem.unknowns)
+            if u.kind == "noise" and u.name == noise.unknown(name)
+        )
+        return np.full(count, float(vector[own]))
+    return np.full(count, float(noise.sd))

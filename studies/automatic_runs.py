@@ -55,7 +55,8 @@ def fitted(task: Task) -> dict[str, Any]:
     """
     problem, truth = subject(task)
     began, processor = time.perf_counter(), time.process_time()
-    result = peer(task, problem) if task["method"] in PEERS else own(task, problem)
+    other = task["method"] in PEERS
+    result = peer(task, problem, truth) if other else own(task, problem)
     result["seconds"] = time.perf_counter() - began
     result["processor"] = time.process_time() - processor
     return result | known(task, problem, truth) | extent(problem)
@@ -100,24 +101,28 @@ def told(result: Result) -> dict[str, Any]:
     }
 
 
-def peer(task: Task, problem: Problem) -> dict[str, Any]:
+def peer(task: Task, problem: Problem, truth: Array | None) -> dict[str, Any]:
     """Return what another program found; its answer is judged by odefit's own objective."""
     from odefit.problem.errors import InputError
 
     try:
         if task["method"] == "copasi":
-            from studies.automatic_copasi import copasi as solve
+            from studies.automatic_copasi import copasi
+
+            found = copasi(problem, task["seed"], task["limit"], truth)
         else:
-            from studies.automatic_scipy import by_hand as solve
-        found = solve(problem, task["seed"], task["limit"])
+            from studies.automatic_scipy import by_hand
+
+            found = by_hand(problem, task["seed"], task["limit"])
     except InputError as error:
         return _nothing("not applicable", str(error))
     objective, log_likelihood = value_at(problem, found.vector)
+    beside = found.vector is not None and math.isinf(objective)
     return {
         "objective": objective,
         "log_likelihood": log_likelihood,
         "status": "time limit" if found.late else "done",
-        "message": found.message,
+        "message": f"{found.message}; odefit cannot integrate there" if beside else found.message,
         "starts": found.starts,
         "routes": [],
         "possible": None,
