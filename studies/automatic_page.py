@@ -34,7 +34,9 @@ HEAD = """\
 
 What `odefit fit` does where nothing else is said, beside every single method, COPASI (scatter
 search, then Levenberg-Marquardt) and SciPy (`solve_ivp` with LSODA, `least_squares` from ten
-starts), with equal data, weights, bounds and time limits:
+starts), with equal data, weights, bounds and time limits. Where standard deviations are estimated,
+SciPy estimates them too; COPASI, which fits none, is told those that the published values imply,
+and its answer is judged with the best ones:
 
 ```console
 python -m studies run automatic --jobs 1
@@ -93,6 +95,7 @@ def section(records: Sequence[Record], place: str) -> str:
     for title, table in (
         ("### Dense series", made["dense"]),
         ("### Published problems", made["published"]),
+        ("### Published problems by method", made["published by method"]),
         ("### Methods side by side", methods(judged)),
         ("### Seconds beside the faster right program", speed(judged)),
         ("### Broken off", made["interrupts"]),

@@ -157,7 +157,7 @@ class Setting:
                     yield self._fit("library", name, method, seed, limit)
 
     def _published_fits(self, method: str) -> Iterator[Task]:
-        if method in PEERS or not self.folder:
+        if not self.folder:
             return
         for seed in self._seeds(PUBLISHED_SEEDS, method):
             for name in self._published():
@@ -165,9 +165,8 @@ class Setting:
                 yield task | {"folder": self.folder}
 
     def _cascade(self, method: str) -> Iterator[Task]:
-        if method not in PEERS:
-            for seed in self._seeds(PUBLISHED_SEEDS, method):
-                yield self._fit("cascade", "cascade", method, seed, self.limit)
+        for seed in self._seeds(PUBLISHED_SEEDS, method):
+            yield self._fit("cascade", "cascade", method, seed, self.limit)
 
     def _interrupts(self) -> Iterator[Task]:
         from odefit import library

@@ -26,6 +26,7 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
         "dense": _dense(default),
         "library": _by_problem(default, "library"),
         "published": _published(default),
+        "published by method": published_methods(judged),
         "cascade": _by_problem(default, "cascade"),
         "methods": methods(judged),
         "speed": speed(judged),
@@ -96,6 +97,36 @@ def _published(default: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows) if rows else pd.DataFrame(columns=["problem"])
+
+
+def published_methods(judged: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each published problem and method, with the log-likelihood of every seed.
+
+    A method to which a problem does not apply says so.
+    """
+    import pandas as pd
+
+    part = judged[judged["part"] == "published"]
+    rows = []
+    for (problem, method), group in part.groupby(["problem", "method"], sort=False):
+        applies = group[group["status"] != "not applicable"]
+        ends = sorted(applies["log likelihood"].dropna(), reverse=True)
+        right = f"{int(group['right'].sum())} of {len(group)}"
+        rows.append(
+            {
+                "problem": problem,
+                "method": method,
+                "published": group["published"].max(),
+                "found": ", ".join(f"{v:.2f}" for v in ends),
+                "right": right if len(applies) else "does not apply",
+                "median seconds": applies["seconds"].median(),
+            }
+        )
+    columns = ["problem", "method", "published", "found", "right", "median seconds"]
+    found = pd.DataFrame(rows, columns=columns)
+    order = {name: i for i, name in enumerate(METHODS)}
+    found = found.sort_values("method", key=lambda c: c.map(order), kind="stable")
+    return found.sort_values("problem", kind="stable")
 
 
 def methods(judged: pd.DataFrame) -> pd.DataFrame:

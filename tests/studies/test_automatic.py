@@ -21,7 +21,7 @@ from studies.automatic_page import main, section, stored
 from studies.automatic_plan import DEFAULT, METHODS, OWN, PEERS, Setting
 from studies.automatic_problems import published
 from studies.automatic_runs import fitted
-from studies.automatic_tables import methods, speed, tables
+from studies.automatic_tables import methods, published_methods, speed, tables
 from studies.campaign import Task
 from studies.cascade import cascade_problem
 from studies.dense_systems import SYSTEMS
@@ -68,6 +68,7 @@ def test_all_parts_are_as_large_as_the_issue_asks() -> None:
     assert counts == {"dense": len(SYSTEMS) * 4 * 8, "library": 31 * 5, "interrupts": 200}
     assert sum(t["part"] == "cascade" for t in default) == 3
     assert {t["method"] for t in tasks} == set(METHODS)
+    assert {t["method"] for t in tasks if t["part"] == "cascade"} == set(METHODS)
 
 
 def test_published_problems_need_their_folder(tmp_path: Path) -> None:
@@ -78,6 +79,8 @@ def test_published_problems_need_their_folder(tmp_path: Path) -> None:
     chosen = {"folder": str(tmp_path), "problems": "Raia_CancerResearch2011", "parts": "published"}
     tasks = list(Setting().with_options(chosen | {"methods": "automatic"}).tasks())
     assert [(t["seed"], t["limit"]) for t in tasks] == [(0, 120.0), (1, 120.0), (2, 120.0)]
+    beside = list(Setting().with_options(chosen | {"methods": "copasi,scipy"}).tasks())
+    assert [(t["method"], t["limit"]) for t in beside] == [("copasi", 120.0), ("scipy", 120.0)]
 
 
 def test_options_choose() -> None:
@@ -207,6 +210,25 @@ def test_the_ratio_of_seconds_is_that_to_the_faster_program_that_is_right() -> N
     ]
     compared = methods(runs(records)).set_index("method")
     assert compared["right"].to_dict() == {DEFAULT: 1, "copasi": 1, "scipy": 0}
+
+
+def test_published_problems_have_a_row_for_each_method_that_applies() -> None:
+    task: dict[str, Any] = {"part": "published", "problem": "Boehm_JProteomeRes2014"}
+    likelihoods = {"log_likelihood": -138.3, "known_log_likelihood": -138.22}
+    worse = likelihoods | {"log_likelihood": -150.0, "status": "done"}
+    refused = {"status": "not applicable", "known_log_likelihood": -138.22}
+    records = [
+        record(fit(**task), 48.0, **likelihoods),
+        record(fit("scipy", **task), 60.0, **worse),
+        record(fit("copasi", **task), math.inf, **refused),
+    ]
+    table = published_methods(runs(records)).set_index("method")
+    assert table["found"].to_dict() == {DEFAULT: "-138.30", "copasi": "", "scipy": "-150.00"}
+    assert table["right"].to_dict() == {
+        DEFAULT: "1 of 1",
+        "copasi": "does not apply",
+        "scipy": "0 of 1",
+    }
 
 
 def test_methods_are_those_of_the_package_and_two_programs() -> None:
