@@ -170,3 +170,16 @@ def test_it_does_not_begin_at_failures_and_where_trajectories_begin_anew() -> No
     assert not can_begin_at(end(0, np.inf))
     assert not can_begin_at(replace(end(0, 1.0), nodes=nodes))
     assert can_begin_at(end(0, 1.0))
+
+
+def test_unknowns_without_bounds_are_drawn_anew_like_all_others() -> None:
+    times = np.array([0.0, 1.0, 2.0])
+    ode = {"x": "-a*x + b", "y": "-c*y + d*x"}
+    data = {"t": times, "x": np.exp(-times), "y": times}
+    free: dict[str, dict[str, float]] = {name: {} for name in "abcd"}
+    problem = Problem(Model(ode=ode), data, free, {"x": 1.0, "y": 0.0})
+    forward = ForwardMap(problem)
+    base = np.array([0.5, 0.1, 0.3, 0.8])
+    points = IteratedSearch(FINAL, base).points(VariableProjection(forward), 1, 0)
+    assert np.isfinite(points).all()
+    assert ((points != base).any(axis=0)).sum() <= 2

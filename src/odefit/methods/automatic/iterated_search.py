@@ -96,10 +96,10 @@ class IteratedSearch:
             return None
         scaling, kept = Scaling.of(projection.forward.problem), projection.kept
         widths = (scaling.upper - scaling.lower)[kept]
-        moved = found.jacobian * (scaling.derivative(self.base)[kept] * widths)
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # an unknown without bounds has no width
+            moved = found.jacobian * (scaling.derivative(self.base)[kept] * widths)
             weights = np.sqrt(np.linalg.norm(moved, axis=0))
-        total = float(weights.sum())
+            total = float(weights.sum())
         return weights / total if math.isfinite(total) and total > 0 else None
 
 
