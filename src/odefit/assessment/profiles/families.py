@@ -59,6 +59,9 @@ class Point:
         The residuals and their derivatives by the unknowns, shapes (r,) and (r, n).
     choice
         The choice of an engine for the next evaluation.
+    steps
+        Number of steps of its minimisation, where numbers of evaluations say nothing of how hard
+        it was.
     """
 
     at: float
@@ -71,6 +74,11 @@ class Point:
     residuals: Array
     jacobian: Array
     choice: EngineChoice
+    steps: int | None = None
+
+
+class Final(str):
+    """A reason why there is no point that holds for all points nearby, too."""
 
 
 class Family(Protocol):

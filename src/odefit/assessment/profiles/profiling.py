@@ -19,6 +19,7 @@ from odefit.assessment.profiles.crosscheck import contradicted
 from odefit.assessment.profiles.families import Family
 from odefit.assessment.profiles.held import HeldUnknown
 from odefit.assessment.profiles.noise_limits import limits_by_unknown
+from odefit.assessment.profiles.on_nodes import HeldOnNodes, is_narrow, suits_nodes
 from odefit.assessment.profiles.parts import End, Profile, ProfilesData, Side
 from odefit.assessment.profiles.pulled import PulledQuantity
 from odefit.assessment.profiles.quantities import Quantity
@@ -135,17 +136,17 @@ def profile_all(
                     objective = 2 * best.deviance.minimum
                     said = f"{task.key}, {len(sides)} of {len(tasks)} sides"
                     control.report(Progress(len(sides), failed, objective, 0, said, "side"))
-                if len(side.better) and adoption < MAX_ADOPTIONS:
-                    better = side.better
+                if not len(side.better) or adoption == MAX_ADOPTIONS or control.should_stop():
+                    continue
+                refit = POLISH.run(forward, 0, side.better, control)
+                evaluations += refit.evaluations
+                minimisations += 1
+                if refit.cost < best.deviance.minimum:
+                    better = refit.vector
                     break
-            if better is None:
+            if better is None or control.should_stop():
                 break
-            refit = POLISH.run(forward, 0, better, control)
-            evaluations += refit.evaluations
-            minimisations += 1
-            if not refit.cost < best.deviance.minimum or control.should_stop():
-                break
-            best = _optimum(forward, refit.vector, level)
+            best = _optimum(forward, better, level)
     profiles = _assembled(forward, best, tasks, _compared(best, sides), level)
     stopped = any(s.end == "stopped" for s in sides.values()) or len(sides) < len(tasks)
     status, message = Status.CONVERGED, "all profiles are complete"
@@ -274,24 +275,35 @@ def _whole_side(forward: ForwardMap, best: _Optimum, task: _Task, control: Contr
     if isinstance(evaluation, Failure):
         return _nothing(n, "failed", str(evaluation))
     unit, choice = best.deviance.variance, evaluation.choice
-    family: Family
-    logarithmic = False
-    if task.quantity is None:
-        family = HeldUnknown(forward, task.index, vector, choice, unit)
-        logarithmic = best.problem.unknowns[task.index].parameter.scale == "log10"
-    else:
-        family = PulledQuantity(forward, task.quantity, vector, choice, unit)
-    first = family.first()
-    if isinstance(first, str):
-        return _nothing(n, "failed", first)
-    return trace(
-        family,
-        first,
-        task.sign,
-        best.deviance,
-        best.limit_of(task),
-        logarithmic,
-        control.should_stop,
+
+    def traced(family: Family, logarithmic: bool) -> Side:
+        first = family.first()
+        if isinstance(first, str):
+            return _nothing(n, "failed", first)
+        limit = best.limit_of(task)
+        stop = control.should_stop
+        return trace(family, first, task.sign, best.deviance, limit, logarithmic, stop)
+
+    if task.quantity is not None:
+        return traced(PulledQuantity(forward, task.quantity, vector, choice, unit), False)
+    logarithmic = best.problem.unknowns[task.index].parameter.scale == "log10"
+    nodes = forward.nodes is None and suits_nodes(best.problem)
+    tried = None
+    if not (nodes and is_narrow(evaluation, vector, unit)):
+        tried = traced(HeldUnknown(forward, task.index, vector, choice, unit), logarithmic)
+        if tried.end not in ("failed", "points") or not nodes:
+            return tried
+    on_nodes = HeldOnNodes(forward, task.index, vector, choice, unit)
+    side = traced(on_nodes, logarithmic)
+    if side.end == "better":
+        side = replace(side, better=on_nodes.best())
+    if tried is None:
+        return side
+    found = tried if side.end in ("failed", "points") else side
+    return replace(
+        found,
+        evaluations=tried.evaluations + side.evaluations,
+        minimisations=tried.minimisations + side.minimisations,
     )
 
 

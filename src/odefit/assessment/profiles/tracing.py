@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from odefit.assessment.deviance import Deviance
-from odefit.assessment.profiles.families import Family, Point
+from odefit.assessment.profiles.families import Family, Final, Point
 from odefit.assessment.profiles.parts import End, Side
 from odefit.problem.arrays import Array
 
@@ -47,8 +47,8 @@ MAX_REPEATS = 8
 MAX_POINTS = 100
 """Largest number of points on one side."""
 
-MAX_EVALUATIONS = 3000
-"""Number of evaluations of the model after which a side ends."""
+MAX_EVALUATIONS, MAX_ON_NODES = 3000, 5000
+"""Numbers of evaluations of the model after which a side ends, and one whose fits are on nodes."""
 
 MAX_REFITS = 8
 """Largest number of fits that find an end of the interval."""
@@ -135,8 +135,9 @@ class _Tracer:
                 return self.ended(points, None, "bound")
             if len(points) > MAX_POINTS:
                 return self.ended(points, None, "points", f"it takes more than {MAX_POINTS} points")
-            if self.family.evaluations > MAX_EVALUATIONS:
-                said = f"it takes more than {MAX_EVALUATIONS} evaluations of the model"
+            most = MAX_EVALUATIONS if here.steps is None else MAX_ON_NODES
+            if self.family.evaluations > most:
+                said = f"it takes more than {most} evaluations of the model"
                 return self.ended(points, None, "points", said)
             if self.flat(points):
                 return self.ended(points, None, "flat")
@@ -151,7 +152,8 @@ class _Tracer:
                 return self.ended(points, None, "failed", found)
             if self.blocked(here, found, step):
                 return self.ended([*points, found], None, "bound")
-            growth = self.growth(held, self.family.evaluations - before)
+            spent = self.family.evaluations - before
+            growth = self.growth(held, spent if found.steps is None else found.steps)
             points.append(found)
         end, points = self.interval_end(points)
         if end is None:
@@ -222,6 +224,8 @@ class _Tracer:
             if self.sign * (at - self.edge) >= -1e-3 * wanted * shorter:
                 at = self.edge
             found = self.family.point(points[-2:], at, self.gain)
+            if isinstance(found, Final):
+                break
             if isinstance(found, str):
                 shorter *= 0.25
             else:

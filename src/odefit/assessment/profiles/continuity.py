@@ -1,0 +1,293 @@
+"""A problem on shooting nodes in coordinates in which equations and data are nearly straight.
+
+Where a trajectory follows an unstable solution, one integration from the initial values needs the
+unknowns to many digits: best fits then lie in a valley that is as narrow as that. On nodes the
+valley is wide (H. G. Bock, Recent advances in parameter identification techniques for O.D.E.,
+1983). Here are residuals and continuity conditions with their derivatives. Unknowns on a
+logarithmic scale and the values of nodes have the inverse hyperbolic sine as their coordinate: a
+logarithm where they are large, and linear where they hardly act.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.methods.shooting.node_evaluation import shooting_problem
+from odefit.methods.shooting.shooting_problem import Point as NodeValues
+from odefit.problem.arrays import Array, BoolArray, IntArray
+from odefit.problem.problem import Problem
+from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.engine_choice import EngineChoice
+
+SMALL = 1e-4
+"""Value of a node, relative to the size of its state, below which its coordinate is linear."""
+
+SLIGHT = 3.0
+"""Effect of a change by a factor e below which the coordinate of an unknown is linear."""
+
+CONTINUITY = 10.0
+"""Effect of a relative change of the end of an interval, beside that of a standard deviation."""
+
+GROWTH = 30.0
+"""Growth of a deviation over an interval from which on the interval is halved."""
+
+SHORTEST = 1e-4
+"""Length of an interval, relative to that of its trajectory, that is not halved any more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Straightened:
+    """One coordinate for each unknown: asinh(x/2e) where its scale is logarithmic, else x/e.
+
+    Attributes
+    ----------
+    logarithmic
+        Which unknowns have a logarithmic scale, shape (n,).
+    units
+        The values e, shape (n,).
+    lower, upper
+        The bounds in coordinates, shape (n,).
+    """
+
+    logarithmic: BoolArray
+    units: Array
+    lower: Array
+    upper: Array
+
+    @classmethod
+    def of(cls, problem: Problem, units: Array) -> Straightened:
+        """Return the coordinates with these units, shape (n,)."""
+        logarithmic = np.array([u.parameter.scale == "log10" for u in problem.unknowns], dtype=bool)
+        found = cls(logarithmic, units, problem.lower, problem.upper)
+        return cls(
+            logarithmic, units, found.of_vector(problem.lower), found.of_vector(problem.upper)
+        )
+
+    def of_vector(self, vector: Array) -> Array:
+        """Return the coordinates of a vector in natural units."""
+        ratio = vector / self.units
+        return np.where(self.logarithmic, np.arcsinh(0.5 * ratio), ratio)
+
+    def natural(self, coordinates: Array) -> Array:
+        """Return the vector in natural units that has these coordinates."""
+        with np.errstate(over="ignore"):
+            bent = 2 * np.sinh(np.where(self.logarithmic, coordinates, 0.0))
+        return np.asarray(self.units * np.where(self.logarithmic, bent, coordinates))
+
+    def derivative(self, vector: Array) -> Array:
+        """Return the derivatives of the unknowns by their coordinates, shape (n,)."""
+        return np.where(self.logarithmic, np.hypot(vector, 2 * self.units), self.units)
+
+
+def units_by_effect(problem: Problem, vector: Array, effects: Array) -> Array:
+    """Return the units of the coordinates at a vector.
+
+    Parameters
+    ----------
+    problem, vector
+        The problem and the vector, shape (n,).
+    effects
+        The effect of a change of each unknown by 1, shape (n,).
+    """
+    size = np.maximum(np.abs(vector), 1e-300)
+    with np.errstate(divide="ignore"):
+        units = SLIGHT / effects
+    width = problem.upper - problem.lower
+    widest = np.where(np.isfinite(width) & (width > 0), width, np.maximum(size, 1.0))
+    logarithmic = np.array([u.parameter.scale == "log10" for u in problem.unknowns], dtype=bool)
+    return np.where(logarithmic, np.clip(units, 1e-3 * size, 1e9 * size), np.minimum(units, widest))
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """Residuals and continuity conditions at a point, with their derivatives by all coordinates.
+
+    The coordinates are those of the n unknowns, and after them those of all nodes but the first of
+    each condition, which follow from the unknowns.
+
+    Attributes
+    ----------
+    unknowns, nodes
+        The coordinates, shapes (n,) and (K, N), those of the first nodes filled in.
+    vector
+        The unknowns in natural units, shape (n,).
+    cost
+        The cost of the discontinuous trajectory.
+    residuals, by_coordinate
+        Residuals, shape (r,), and their derivatives, shape (r, w).
+    gaps, gaps_by_coordinate
+        Ends of intervals less the nodes there, shape (q,), and their derivatives, shape (q, w).
+    growth
+        The largest growth of a deviation over each interval that ends at a node, shape (I,).
+    choice
+        The choice of an engine for the next integration.
+    """
+
+    unknowns: Array
+    nodes: Array
+    vector: Array
+    cost: float
+    residuals: Array
+    by_coordinate: Array
+    gaps: Array
+    gaps_by_coordinate: Array
+    growth: Array
+    choice: EngineChoice
+
+
+class JointProblem:
+    """The forward map of a problem on nodes, in straightened coordinates.
+
+    Parameters
+    ----------
+    forward
+        The problem's forward map.
+    times
+        Times of the nodes of each condition, the first at its t0.
+    vector
+        Values of the unknowns, from which the sizes of states that are not measured follow.
+
+    Attributes
+    ----------
+    times
+        The times of the nodes.
+    inner
+        Numbers of the nodes that are free, shape (K - conditions,).
+    """
+
+    def __init__(self, forward: ForwardMap, times: Sequence[Array], vector: Array) -> None:
+        self.times = [np.asarray(t, dtype=float) for t in times]
+        self._problem = forward.problem
+        self._shooting = shooting_problem(forward, self.times, [], vector)
+        self._small = SMALL * self._shooting.sizes
+        self.first = self._shooting.starts[:-1]
+        self.left = np.setdiff1d(np.arange(self._shooting.nodes), self._shooting.starts[1:] - 1)
+        self.inner: IntArray = np.setdiff1d(np.arange(self._shooting.nodes), self.first)
+
+    def of_nodes(self, values: Array) -> Array:
+        """Return the coordinates of the values of nodes, shape (K, N)."""
+        return np.asarray(np.arcsinh(values / (2 * self._small)))
+
+    def evaluate(
+        self, coordinates: Straightened, unknowns: Array, nodes: Array, choice: EngineChoice
+    ) -> Joint | str:
+        """Return residuals and continuity conditions at a point, or why there are none."""
+        shooting, small = self._shooting, self._small
+        with np.errstate(all="ignore"):
+            vector = coordinates.natural(unknowns)
+            vector = np.clip(vector, self._problem.lower, self._problem.upper)
+            start = NodeValues(shooting.scaling.coordinates(vector), 2 * small * np.sinh(nodes))
+            at = shooting.linearise(start, choice)
+            if isinstance(at, Failure):
+                return str(at)
+            values = at.point.nodes
+            count, size = values.shape
+            rows, left = np.arange(len(at.residuals)), self.left
+            # Derivatives by the nodes of all residuals, and of all ends.
+            by_node = np.zeros((len(rows), count, size))
+            by_node[rows, shooting.chains.row_nodes] = at.rows_by_node
+            by_unknown = np.array(at.rows_by_unknown)
+            ends = at.gaps + values[left + 1]
+            slope = 1 / np.hypot(ends, 2 * small)
+            ends_by_node = slope[:, :, None] * at.by_node
+            ends_by_unknown = slope[:, :, None] * at.by_unknown
+            for node, first in zip(self.first, at.first_by_unknown, strict=True):
+                by_unknown += by_node[:, node] @ first
+                for i in np.flatnonzero(left == node):
+                    ends_by_unknown[i] += ends_by_node[i] @ first
+            stretch = np.hypot(values, 2 * small)
+            ends_by_node = ends_by_node * stretch[left][:, None, :]
+            gaps_by_node = np.zeros((len(left), size, count, size))
+            intervals = np.arange(len(left))
+            gaps_by_node[intervals, :, left] = ends_by_node
+            gaps_by_node[intervals, :, left + 1] -= np.eye(size)
+            factor = coordinates.derivative(vector) / shooting.scaling.derivative(vector)
+            a = [by_unknown * factor, (by_node * stretch)[:, self.inner].reshape(len(rows), -1)]
+            c = [
+                ends_by_unknown.reshape(-1, len(vector)) * factor,
+                gaps_by_node[:, :, self.inner].reshape(len(left) * size, -1),
+            ]
+            gaps = self.of_nodes(ends) - self.of_nodes(values[left + 1])
+        residuals, cost = at.residuals, at.evaluation.cost
+        known = [residuals, gaps, ends_by_node, *a, *c]
+        if not (math.isfinite(cost) and all(np.isfinite(k).all() for k in known)):
+            return "derivatives on the nodes are not finite"
+        growth = np.linalg.norm(ends_by_node, 2, axis=(1, 2)) if len(left) else np.zeros(0)
+        return Joint(
+            unknowns,
+            self.of_nodes(values),
+            vector,
+            cost,
+            residuals,
+            np.hstack(a),
+            gaps.ravel(),
+            np.hstack(c),
+            np.asarray(growth),
+            at.choice,
+        )
+
+    def units(self, at: Joint, coordinates: Straightened) -> Array:
+        """Return the units of coordinates that suit the neighbourhood of a point, shape (n,)."""
+        n = len(at.vector)
+        squares = np.sum(at.by_coordinate[:, :n] ** 2, axis=0)
+        squares += CONTINUITY**2 * np.sum(at.gaps_by_coordinate[:, :n] ** 2, axis=0)
+        effects = np.sqrt(squares) / coordinates.derivative(at.vector)
+        return units_by_effect(self._problem, at.vector, effects)
+
+    def stiffness(self, at: Joint) -> float:
+        """Return the largest change of the residuals by a relative change of the unknowns alone.
+
+        It is that of one integration from the initial values; infinite where it overflows.
+        """
+        n, size = len(at.vector), at.nodes.shape[1]
+        place = {int(node): n + i * size for i, node in enumerate(self.inner)}
+        response = {int(node): np.zeros((size, n)) for node in self.first}
+        jacobian = at.by_coordinate[:, :n].copy()
+        with np.errstate(all="ignore"):
+            for i, node in enumerate(self.left.tolist()):
+                rows = at.gaps_by_coordinate[i * size : (i + 1) * size]
+                end = rows[:, :n].copy()
+                if node in place:
+                    end += rows[:, place[node] : place[node] + size] @ response[node]
+                response[node + 1] = end
+            for node, start in place.items():
+                jacobian += at.by_coordinate[:, start : start + size] @ response[node]
+        return float(np.linalg.norm(jacobian, 2)) if np.isfinite(jacobian).all() else math.inf
+
+    def finer(self, at: Joint) -> list[Array] | None:
+        """Return node times at which no interval lets deviations grow much; None if none does."""
+        found = []
+        for k, times in enumerate(self.times):
+            least = SHORTEST * (times[-1] - times[0])
+            mine = self.left[
+                (self.left >= self.first[k]) & (self.left < self.first[k] + len(times))
+            ]
+            growth = at.growth[np.searchsorted(self.left, mine)]
+            halved = (growth > GROWTH) & (np.diff(times) > least)
+            middle = 0.5 * (times[:-1] + times[1:])
+            found.append(np.unique(np.concatenate([times, middle[halved]])))
+        return found if sum(map(len, found)) > len(at.nodes) else None
+
+    def carried(self, coarse: JointProblem, at: Joint, coordinates: Straightened) -> Array | str:
+        """Return the coordinates of these nodes on the trajectory of a problem with fewer nodes."""
+        nodes, new, begun = [], [], 0
+        for old, times in zip(coarse.times, self.times, strict=True):
+            before = np.searchsorted(old, times, side="right") - 1
+            nodes.append(at.nodes[begun + before])
+            new.append(old[before] != times)
+            begun += len(old)
+        found, fresh = np.concatenate(nodes), np.concatenate(new)
+        # A new node begins like the one before it: what could be integrated for the whole interval
+        # can be for a part of it, and its end is where the new node belongs.
+        ends = self.evaluate(coordinates, at.unknowns, found, at.choice)
+        if isinstance(ends, str):
+            return ends
+        gaps = ends.gaps.reshape(len(self.left), -1)
+        for i, node in enumerate(self.left):
+            if fresh[node + 1]:
+                found[node + 1] = ends.nodes[node + 1] + gaps[i]
+        return np.asarray(found)

@@ -1,0 +1,455 @@
+"""The best fit on nodes under continuity: Newton's method in the null space of the conditions.
+
+A step goes to the minimum of a quadratic model among all points that satisfy the linearised
+continuity conditions, within bounds and a radius; what it leaves of the gaps is closed at once (a
+second-order correction), so that steps may be long where the conditions bend. The model is that
+of Gauss and Newton; where that converges slowly, second derivatives of the Lagrangian by
+differences are added (J. Nocedal and S. J. Wright, Numerical Optimization, 2006, chapter 18).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.assessment.profiles.continuity import Joint, JointProblem, Straightened
+from odefit.methods.shooting.constrained_least_squares import (
+    GeneralisedInverse,
+    Inequalities,
+    active_set,
+)
+from odefit.problem.arrays import Array, BoolArray, IntArray
+
+MAX_STEPS = 150
+"""Largest number of steps of one minimisation."""
+
+SLOW = 5
+"""Number of steps after which second derivatives are computed, anew each time."""
+
+FAR = 2.0
+"""Largest gap of a start, in coordinates: beyond, it is too far off."""
+
+CLOSED, JOINED = 1e-5, 1e-7
+"""Largest gap of a minimum, and the one from which on it is closed once more."""
+
+NEAR = 1e-2
+"""Gap below which second derivatives are worth their evaluations."""
+
+DIFFERENCES = (1e-3, -1e-3, 1e-5, -1e-5)
+"""Steps of the differences, in coordinates, the first that can be evaluated within the bounds."""
+
+SHORTEST = 1e-7
+"""Radius, in coordinates, below which the search is given up."""
+
+AT_BOUND = 1e-8
+"""Distance from a bound, in coordinates, that counts as none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Curvature:
+    """Second derivatives of the Lagrangian beyond those of Gauss and Newton, in a basis.
+
+    Attributes
+    ----------
+    basis, matrix
+        Orthonormal directions, shape (w, k), and the derivatives along them, shape (k, k).
+    """
+
+    basis: Array
+    matrix: Array
+
+    def on(self, directions: Array) -> Array:
+        """Return the second derivatives along other directions, shape (w, j), as (j, j)."""
+        parts = self.basis.T @ directions
+        return np.asarray(parts.T @ self.matrix @ parts)
+
+
+class Tangents:
+    """The linearised problem at a point: its null space, its shortest correction, multipliers.
+
+    Parameters
+    ----------
+    at
+        The point.
+    others
+        Numbers of the unknowns that are free, shape (k,).
+
+    Attributes
+    ----------
+    columns
+        Numbers of the free coordinates: k unknowns, then all nodes, shape (w,).
+    null
+        An orthonormal basis of the steps that keep the linearised conditions, shape (w, d).
+    """
+
+    def __init__(self, at: Joint, others: IntArray) -> None:
+        from scipy.sparse import csc_array, eye_array, hstack, vstack
+        from scipy.sparse.linalg import splu
+
+        everything, n = at.by_coordinate.shape[1], len(at.vector)
+        self.at = at
+        self.columns: IntArray = np.concatenate([others, np.arange(n, everything)])
+        self.count = len(others)
+        self.rows = at.by_coordinate[:, self.columns]
+        self.conditions = at.gaps_by_coordinate[:, self.columns]
+        self._width, self._equations = len(self.columns), len(at.gaps)
+        self._factors = None
+        free = self._width - self._equations
+        spread = np.random.default_rng(0).normal(size=(self._width, free + 3))
+        if self._equations:
+            matrix = csc_array(self.conditions)
+            upper = hstack([eye_array(self._width), matrix.T])
+            lower = hstack([matrix, csc_array((self._equations, self._equations))])
+            self._factors = splu(csc_array(vstack([upper, lower])))
+            for _ in range(2):  # projected twice, rounding is gone
+                spread = self._solved(spread, np.zeros((self._equations, free + 3)))[: self._width]
+        self.null = np.linalg.svd(spread, full_matrices=False)[0][:, :free]
+
+    def _solved(self, first: Array, second: Array) -> Array:
+        assert self._factors is not None, "there are conditions"
+        return np.asarray(self._factors.solve(np.concatenate([first, second])))
+
+    def correction(self, gaps: Array) -> Array:
+        """Return the shortest step that closes some gaps, shape (w,)."""
+        if not self._equations:
+            return np.zeros(self._width)
+        return self._solved(np.zeros(self._width), -gaps)[: self._width]
+
+    def multipliers(self, gradient: Array) -> Array:
+        """Return the multipliers of the conditions at which a gradient nearly vanishes."""
+        if not self._equations:
+            return np.zeros(0)
+        return self._solved(-gradient, np.zeros(self._equations))[self._width :]
+
+    def held(self, near: BoolArray) -> tuple[BoolArray, Array]:
+        """Return all free coordinates that bounds hold, and the multipliers of the conditions.
+
+        Parameters
+        ----------
+        near
+            Which unknowns are at a bound that holds them, shape (k,).
+        """
+        gradient = self.rows.T @ self.at.residuals
+        if near.any():
+            basis = self.null[: self.count][near].T
+            gradient = gradient.copy()
+            held = np.flatnonzero(near)
+            gradient[held] -= np.linalg.lstsq(basis, self.null.T @ gradient, rcond=1e-10)[0]
+        return near, self.multipliers(gradient)
+
+    def within(self, near: BoolArray) -> Array:
+        """Return a basis of the null space in which some unknowns do not move, shape (w, j)."""
+        if not near.any():
+            return self.null
+        _, s, vt = np.linalg.svd(self.null[: self.count][near])
+        rank = int(np.sum(s > 1e-10 * max(float(s.max(initial=0.0)), 1e-300)))
+        return np.asarray(self.null @ vt[rank:].T)
+
+    def unmoved(self, step: Array, near: BoolArray) -> Array:
+        """Return a step with a part of the null space added, so that some unknowns do not move."""
+        if not near.any():
+            return step
+        moved = np.linalg.lstsq(
+            self.null[: self.count][near], step[: self.count][near], rcond=1e-10
+        )
+        return np.asarray(step - self.null @ moved[0])
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedMinimum:
+    """The end of a minimisation on nodes.
+
+    Attributes
+    ----------
+    at, tangents
+        The point, with the linearised problem there.
+    near
+        Which of the free unknowns bounds hold, shape (k,).
+    multipliers
+        The multipliers of the continuity conditions, shape (q,).
+    steps
+        The number of steps that were taken.
+    """
+
+    at: Joint
+    tangents: Tangents
+    near: BoolArray
+    multipliers: Array
+    steps: int
+
+
+class Minimiser:
+    """Minimises the cost on nodes under continuity, some unknowns held.
+
+    Parameters
+    ----------
+    problem, coordinates
+        The problem on nodes and the coordinates of its unknowns.
+    others
+        Numbers of the unknowns that are free.
+    evaluate
+        Evaluates a point, given by the coordinates of unknowns and nodes.
+    """
+
+    def __init__(
+        self,
+        problem: JointProblem,
+        coordinates: Straightened,
+        others: IntArray,
+        evaluate: Callable[[Array, Array], Joint | str],
+    ) -> None:
+        self._problem, self._coordinates, self._others = problem, coordinates, others
+        self._evaluate = evaluate
+
+    def minimise(
+        self,
+        unknowns: Array,
+        nodes: Array,
+        gain: float,
+        curvature: Curvature | None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> JoinedMinimum | str:
+        """Return the minimum, or why there is none.
+
+        Parameters
+        ----------
+        unknowns, nodes
+            Coordinates of the start.
+        gain
+            The decrease of the cost that is too small for another step.
+        curvature
+            Second derivatives at a point nearby; None where none are known.
+        """
+        at = self._evaluate(unknowns, nodes)
+        if isinstance(at, str):
+            return at
+        if np.abs(at.gaps).max(initial=0.0) > FAR:
+            return "the prediction of the trajectory is too far off"
+        radius, weight, fresh = 1.0, 0.0, 0
+        for steps in range(MAX_STEPS):
+            tangents = Tangents(at, self._others)
+            low, high = self._room(at)
+            gap = float(np.abs(at.gaps).max(initial=0.0))
+            if steps - fresh >= SLOW and gap < NEAR:
+                near, multipliers = tangents.held((low >= -AT_BOUND) | (high <= AT_BOUND))
+                curvature = self.curvature(at, tangents, near, multipliers) or curvature
+                fresh = steps
+            model = _Quadratic(at, tangents, curvature, low, high)
+            step = model.step(0.0)
+            promised = model.decrease(step)
+            near = (step[: tangents.count] <= low + AT_BOUND) | (
+                step[: tangents.count] >= high - AT_BOUND
+            )
+            near, multipliers = tangents.held(near)
+            owed = float(np.abs(multipliers) @ np.abs(at.gaps))
+            if abs(promised) <= gain and owed <= 0.3 * gain and gap <= CLOSED:
+                return self._closed(at, tangents, near, multipliers, steps)
+            if stop():
+                return "the search was stopped"
+            weight = max(1.5 * float(np.abs(multipliers).max(initial=0.0)), 0.5 * weight)
+            moved = self._moved_on(at, tangents, model, step, radius, weight, gain)
+            if moved is None:
+                return "a refit on nodes came to a halt before its optimum"
+            at, radius = moved
+        return f"a refit on nodes did not converge in {MAX_STEPS} steps"
+
+    def _room(self, at: Joint) -> tuple[Array, Array]:
+        low = self._coordinates.lower - at.unknowns
+        high = self._coordinates.upper - at.unknowns
+        return low[self._others], high[self._others]
+
+    def _closed(
+        self, at: Joint, tangents: Tangents, near: BoolArray, multipliers: Array, steps: int
+    ) -> JoinedMinimum:
+        gap = float(np.abs(at.gaps).max(initial=0.0))
+        if gap > JOINED:
+            closed = self.moved(at, tangents, tangents.correction(at.gaps))
+            if not isinstance(closed, str) and np.abs(closed.gaps).max() < gap:
+                tangents = Tangents(closed, self._others)
+                near, multipliers = tangents.held(near)
+                return JoinedMinimum(closed, tangents, near, multipliers, steps)
+        return JoinedMinimum(at, tangents, near, multipliers, steps)
+
+    def moved(
+        self, at: Joint, tangents: Tangents, step: Array, own: Array | None = None
+    ) -> Joint | str:
+        """Evaluate the point after a step of the free coordinates, shape (w,).
+
+        Unknowns stop at their bounds; `own` is a further step of all unknowns, shape (n,).
+        """
+        n = len(at.vector)
+        full = np.zeros(at.by_coordinate.shape[1])
+        full[tangents.columns] = step
+        unknowns = at.unknowns + full[:n] + (0.0 if own is None else own)
+        inside = np.clip(unknowns, self._coordinates.lower, self._coordinates.upper)
+        unknowns[self._others] = inside[self._others]
+        nodes = at.nodes.copy()
+        nodes[self._problem.inner] += full[n:].reshape(len(self._problem.inner), -1)
+        return self._evaluate(unknowns, nodes)
+
+    def _moved_on(
+        self,
+        at: Joint,
+        tangents: Tangents,
+        model: _Quadratic,
+        whole: Array,
+        radius: float,
+        weight: float,
+        gain: float,
+    ) -> tuple[Joint, float] | None:
+        """Return the next point and the next radius; None if no step is short enough."""
+
+        def merit(point: Joint) -> float:
+            return point.cost + weight * float(np.abs(point.gaps).sum())
+
+        while True:
+            step, part = model.within(radius, whole)
+            predicted = model.change(step) + weight * part * float(np.abs(at.gaps).sum())
+            ratio, new = -1.0, self.moved(at, tangents, step)
+            if not isinstance(new, str):
+                for _ in range(2):
+                    if weight * np.abs(new.gaps).sum() <= 0.05 * max(predicted, gain):
+                        break
+                    again = self.moved(new, tangents, tangents.correction(new.gaps))
+                    if isinstance(again, str) or not merit(again) < merit(new):
+                        break
+                    new = again
+                ratio = (merit(at) - merit(new)) / max(predicted, 1e-300)
+                if predicted < 1e-3 * gain and merit(new) <= merit(at) + gain:
+                    ratio = 1.0  # errors of the integration hide what it gains
+            size = float(np.abs(step).max(initial=0.0))
+            if not isinstance(new, str) and ratio > 1e-3:
+                if ratio > 0.6 and size > 0.5 * radius:
+                    radius *= 2.5
+                elif ratio < 0.2:
+                    radius = 0.4 * min(radius, size)
+                return new, radius
+            radius = 0.3 * min(radius, size)
+            if radius < SHORTEST:
+                return None
+
+    # Second derivatives ----------------------------------------------------------------------
+
+    def lagrangian(self, at: Joint, tangents: Tangents, multipliers: Array) -> Array:
+        """Return the gradient of the Lagrangian by the free coordinates, shape (w,)."""
+        rows = at.by_coordinate[:, tangents.columns]
+        conditions = at.gaps_by_coordinate[:, tangents.columns]
+        return np.asarray(rows.T @ at.residuals + conditions.T @ multipliers)
+
+    def curvature(
+        self, at: Joint, tangents: Tangents, near: BoolArray, multipliers: Array
+    ) -> Curvature | None:
+        """Return second derivatives by differences; None where a point cannot be evaluated."""
+        basis = tangents.within(near)
+        here = self.lagrangian(at, tangents, multipliers)
+        low, high = self._room(at)
+        columns = []
+        for direction in basis.T:
+            for h in DIFFERENCES:
+                own = h * direction[: tangents.count]
+                if not (near | ((own >= low) & (own <= high))).all():
+                    continue
+                beside = self.moved(at, tangents, h * direction)
+                if not isinstance(beside, str):
+                    change = self.lagrangian(beside, tangents, multipliers) - here
+                    columns.append(basis.T @ change / h)
+                    break
+            else:
+                return None
+        matrix = np.array(columns).reshape(basis.shape[1], basis.shape[1])
+        rows = tangents.rows @ basis
+        return Curvature(basis, 0.5 * (matrix + matrix.T) - rows.T @ rows)
+
+
+class _Quadratic:
+    """The quadratic model of the cost on the linearised conditions, in coordinates of a basis."""
+
+    def __init__(
+        self, at: Joint, tangents: Tangents, curvature: Curvature | None, low: Array, high: Array
+    ) -> None:
+        self._tangents, self._low, self._high = tangents, low, high
+        self._shortest = tangents.correction(at.gaps)
+        rows = tangents.rows @ tangents.null
+        self._bend = None if curvature is None else curvature.on(tangents.null)
+        matrix = rows.T @ rows
+        self._matrix = matrix if self._bend is None else matrix + self._bend
+        self._residuals = at.residuals
+        self._gradient = rows.T @ (at.residuals + tangents.rows @ self._shortest)
+        self._values, self._vectors = np.linalg.eigh(self._matrix)
+
+    def _parts(self, step: Array) -> Array:
+        return np.asarray(self._tangents.null.T @ (step - self._shortest))
+
+    def decrease(self, step: Array) -> float:
+        """Return the decrease of the model from the shortest step that closes the gaps."""
+        y = self._parts(step)
+        return -float(self._gradient @ y + 0.5 * y @ self._matrix @ y)
+
+    def change(self, step: Array) -> float:
+        """Return the decrease of the model from where it was made."""
+        along = self._tangents.rows @ step
+        found = -float(self._residuals @ along + 0.5 * along @ along)
+        if self._bend is not None:
+            y = self._parts(step)
+            found -= 0.5 * float(y @ self._bend @ y)
+        return found
+
+    def step(self, damping: float) -> Array:
+        """Return the minimum of the damped model within the bounds, shape (w,)."""
+        tangents, count = self._tangents, self._tangents.count
+        least = float(self._values[0]) if len(self._values) else 1.0
+        shift = max(damping, -1.01 * least if least < 0 else 0.0, 1e-9)
+        root = np.sqrt(np.maximum(self._values + shift, 1e-300))
+        wanted = -(self._vectors.T @ self._gradient) / root
+        step = self._shortest + tangents.null @ (self._vectors @ (wanted / root))
+        own = step[:count]
+        if ((own >= self._low - 1e-9) & (own <= self._high + 1e-9)).all():
+            return np.asarray(step)
+        moves, rest = tangents.null[:count], self._shortest[:count]
+        below, above = np.isfinite(self._low), np.isfinite(self._high)
+        bounds = Inequalities(
+            np.vstack([moves[below], -moves[above]]),
+            np.concatenate([(self._low - rest)[below], (rest - self._high)[above]]),
+        )
+        none = np.zeros((0, len(wanted)))
+        square = root[:, None] * self._vectors.T
+        active = active_set(none, np.zeros(0), square, wanted, bounds)
+        if active is None:  # the gaps cannot be closed within the bounds
+            step[:count] = np.clip(own, self._low, self._high)
+            return np.asarray(step)
+        inverse = GeneralisedInverse(bounds.matrix[active], square)
+        return np.asarray(
+            self._shortest + tangents.null @ inverse.solve(bounds.values[active], wanted)
+        )
+
+    def within(self, radius: float, whole: Array) -> tuple[Array, float]:
+        """Return the step within a radius, and what part of the gaps it closes."""
+        shortest = float(np.abs(self._shortest).max(initial=0.0))
+        if shortest > radius:
+            part = radius / shortest
+            step = part * self._shortest
+            count = self._tangents.count
+            step[:count] = np.clip(step[:count], self._low, self._high)
+            return step, part
+        if np.abs(whole).max(initial=0.0) <= radius:
+            return whole, 1.0
+        goal = max(radius, 1.05 * shortest)
+        low, high, damping, best = 0.0, math.inf, 1e-4, whole
+        for _ in range(40):
+            step = self.step(damping)
+            size = float(np.abs(step).max())
+            if size > goal:
+                low = damping
+                if math.isinf(high):
+                    best = step
+            else:
+                high, best = damping, step
+                if size > 0.7 * goal or high < 1.2 * low or high < 1e-10:
+                    break
+            if damping > 1e16:
+                break
+            damping = 10 * low if math.isinf(high) else math.sqrt(low * high) or 0.1 * high
+        return best, 1.0

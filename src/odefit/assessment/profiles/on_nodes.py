@@ -1,0 +1,305 @@
+"""The best fits with one unknown held, on shooting nodes: where valleys are narrow and long.
+
+Each point joins its intervals: it is the best fit of the problem itself, not of one with gaps.
+Nodes are placed at the data, and wherever deviations grow much. Where the trajectory follows an
+unstable solution for so long that rounding of the unknowns alone moves it, there is no point: one
+integration could not follow it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.assessment.profiles.continuity import Joint, JointProblem, Straightened
+from odefit.assessment.profiles.families import Final, Point
+from odefit.assessment.profiles.joined import Curvature, JoinedMinimum, Minimiser
+from odefit.methods.scaling import Scaling
+from odefit.problem.arrays import Array, IntArray
+from odefit.problem.features import integrated_features
+from odefit.problem.problem import Problem
+from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.engine_choice import EngineChoice
+
+NARROW = 1e5
+"""Effect of a change by a factor e, in standard deviations, from which on fits are on nodes."""
+
+UNSTABLE = 1e14
+"""Effect of a change of the unknowns by a factor e from which on rounding moves the trajectory."""
+
+CLOSE = 0.02
+"""Step, relative to the distance from the estimate, that is not made shorter before that."""
+
+MAX_REFINEMENTS = 6
+"""Largest number of times that intervals are halved at one point."""
+
+FIRST_GAIN = 1e-5
+"""Decrease of the cost, in variances of the residuals, that counts as none at the optimum."""
+
+DIFFERENCE = 1e-3
+"""Step of the unknown, in its coordinate, for the change of the Lagrangian with it."""
+
+
+def suits_nodes(problem: Problem) -> bool:
+    """Tell whether trajectories of a problem can begin anew at nodes."""
+    with_data = all(np.any(c.times > c.t0) for c in problem.conditions)
+    return with_data and not integrated_features(problem, on_nodes=True)
+
+
+def is_narrow(evaluation: Evaluation, vector: Array, unit: float) -> bool:
+    """Tell whether the valley of the best fits is narrow at an optimum."""
+    effects = evaluation.jacobian * vector
+    return bool(np.linalg.norm(effects, 2) > NARROW * math.sqrt(unit))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NodePoint(Point):
+    """The best fit at one value of an unknown, on nodes.
+
+    Attributes
+    ----------
+    problem
+        The problem on the nodes of this point.
+    units
+        The units of coordinates that suit its neighbourhood, shape (n,).
+    nodes, nodes_tangent
+        Coordinates of the nodes, shape (K, N), and their derivatives by that of the profile.
+    bend
+        Second derivatives of the Lagrangian; None where they could not be computed.
+    stiffness
+        The effect of a change of the unknowns by a factor e on one integration.
+    """
+
+    problem: JointProblem
+    units: Array
+    nodes: Array
+    nodes_tangent: Array
+    bend: Curvature | None
+    stiffness: float
+
+
+class HeldOnNodes:
+    """The best fits with one unknown held, on nodes.
+
+    Parameters
+    ----------
+    forward, index, vector, choice, unit
+        The arguments are those of :class:`odefit.assessment.profiles.held.HeldUnknown`.
+    """
+
+    exact = True
+
+    def __init__(
+        self, forward: ForwardMap, index: int, vector: Array, choice: EngineChoice, unit: float
+    ) -> None:
+        self.evaluations = self.minimisations = 0
+        self._forward, self._problem, self._index = forward, forward.problem, index
+        self._optimum = np.clip(vector, forward.problem.lower, forward.problem.upper)
+        self._choice, self._unit = choice, unit
+        self._everything: IntArray = np.arange(len(vector))
+        self._others: IntArray = self._everything[self._everything != index]
+        self._logarithmic = self._problem.unknowns[index].parameter.scale == "log10"
+        scaling = Scaling.of(self._problem)
+        self.lower, self.upper = float(scaling.lower[index]), float(scaling.upper[index])
+        self._origin = self._at(self._optimum)
+        self._lowest: NodePoint | None = None
+
+    def _at(self, vector: Array) -> float:
+        own = float(vector[self._index])
+        return math.log10(own) if self._logarithmic else own
+
+    def first(self) -> NodePoint | str:
+        """Return the point of the optimum, or why there is none."""
+        x = self._optimum
+        times = []
+        for c in self._problem.conditions:
+            inner = np.unique(c.times[(c.times > c.t0) & (c.times < c.times[-1])])
+            times.append(np.concatenate([[c.t0], inner]))
+        units = np.maximum(np.abs(x), 1e-300)
+        for _ in range(MAX_REFINEMENTS):
+            problem = JointProblem(self._forward, times, x)
+            states = []
+            for condition, t in zip(self._problem.conditions, times, strict=True):
+                found = self._forward.trajectory(x, condition.name, t, sensitivities=False)
+                if isinstance(found, Failure):
+                    return str(found)
+                states.append(found.states)
+            coordinates = Straightened.of(self._problem, units)
+            unknowns, nodes = coordinates.of_vector(x), problem.of_nodes(np.concatenate(states))
+            at = self._evaluated(problem, coordinates, unknowns, nodes)
+            if isinstance(at, str):
+                return at
+            units = problem.units(at, coordinates)
+            finer = problem.finer(at)
+            if finer is None:
+                break
+            times = finer
+        coordinates = Straightened.of(self._problem, units)
+        minimiser = self._minimiser(problem, coordinates, self._others)
+        gain = FIRST_GAIN * self._unit
+        minimum = minimiser.minimise(coordinates.of_vector(x), nodes, gain, None)
+        if isinstance(minimum, str):
+            return minimum
+        return self._point(self._origin, problem, coordinates, minimum, minimum.steps)
+
+    def point(self, near: Sequence[Point], at: float, gain: float) -> NodePoint | str:
+        """Return the point at a value, or a reason; see :class:`Family`."""
+        points = [p for p in near if isinstance(p, NodePoint)]
+        here = points[-1]
+        self._choice = here.choice
+        problem, coordinates = here.problem, Straightened.of(self._problem, here.units)
+        unknowns, nodes = self._predicted(points, at, coordinates)
+        minimiser = self._minimiser(problem, coordinates, self._others)
+        found = minimiser.minimise(unknowns, nodes, gain, here.bend)
+        self.minimisations += 1
+        steps = 0 if isinstance(found, str) else found.steps
+        for _ in range(MAX_REFINEMENTS):
+            if isinstance(found, str):
+                return found
+            finer = problem.finer(found.at)
+            if finer is None:
+                break
+            refined = JointProblem(self._forward, finer, found.at.vector)
+            self.evaluations += 1
+            carried = refined.carried(problem, found.at, coordinates)
+            if isinstance(carried, str):
+                return carried
+            problem = refined
+            minimiser = self._minimiser(problem, coordinates, self._others)
+            found = minimiser.minimise(found.at.unknowns, carried, gain, None)
+        assert isinstance(found, JoinedMinimum), "what failed has returned"
+        stiffness = problem.stiffness(found.at)
+        if stiffness > UNSTABLE:
+            reason = (
+                "the best fits follow an unstable solution from there on: a change of the "
+                f"unknowns by {1 / stiffness:.0e} moves their trajectories by a standard "
+                "deviation, so that no integration from the initial values can follow them"
+            )
+            far = abs(at - here.at) > CLOSE * abs(at - self._origin)
+            return reason if far else Final(reason)
+        return self._point(at, problem, coordinates, found, steps)
+
+    def best(self) -> Array:
+        """Return the best fit that is reached from the lowest point so far, shape (n,).
+
+        No unknown is held. There has to be a point.
+        """
+        point = self._lowest
+        assert point is not None, "there is a point"
+        coordinates = Straightened.of(self._problem, point.units)
+        minimiser = self._minimiser(point.problem, coordinates, self._everything)
+        unknowns = coordinates.of_vector(point.vector)
+        found = minimiser.minimise(unknowns, point.nodes, FIRST_GAIN * self._unit, None)
+        return point.vector if isinstance(found, str) else found.at.vector
+
+    # ------------------------------------------------------------------------------------------
+
+    def _evaluated(
+        self, problem: JointProblem, coordinates: Straightened, unknowns: Array, nodes: Array
+    ) -> Joint | str:
+        self.evaluations += 1
+        found = problem.evaluate(coordinates, unknowns, nodes, self._choice)
+        if not isinstance(found, str):
+            self._choice = found.choice
+        return found
+
+    def _minimiser(
+        self, problem: JointProblem, coordinates: Straightened, others: IntArray
+    ) -> Minimiser:
+        def evaluate(unknowns: Array, nodes: Array) -> Joint | str:
+            return self._evaluated(problem, coordinates, unknowns, nodes)
+
+        return Minimiser(problem, coordinates, others, evaluate)
+
+    def _predicted(
+        self, points: Sequence[NodePoint], at: float, coordinates: Straightened
+    ) -> tuple[Array, Array]:
+        """Return the coordinates of unknowns and nodes that are expected, to second order."""
+        here, h = points[-1], at - points[-1].at
+        unknowns, nodes = coordinates.of_vector(here.vector), here.nodes.copy()
+        if here.tangent.any():
+            slope = here.tangent / coordinates.derivative(here.vector)
+            unknowns += h * slope
+            nodes += h * here.nodes_tangent
+            before = points[-2] if len(points) > 1 else here
+            if before.at != here.at and before.problem is here.problem:
+                old = before.tangent / coordinates.derivative(before.vector)
+                factor = 0.5 * h * h / (here.at - before.at)
+                both = (here.tangent != 0) & (before.tangent != 0)
+                unknowns += np.where(both, factor * (slope - old), 0.0)
+                nodes += factor * (here.nodes_tangent - before.nodes_tangent)
+        own = np.full(len(unknowns), 10**at if self._logarithmic else at)
+        unknowns = np.clip(unknowns, coordinates.lower, coordinates.upper)
+        unknowns[self._index] = coordinates.of_vector(own)[self._index]
+        return unknowns, nodes
+
+    def _point(
+        self,
+        at: float,
+        problem: JointProblem,
+        coordinates: Straightened,
+        minimum: JoinedMinimum,
+        steps: int,
+    ) -> NodePoint:
+        """Return the point of a minimum, with the derivatives of the curve of minima."""
+        here, tangents, near = minimum.at, minimum.tangents, minimum.near
+        n, vector = len(here.vector), here.vector
+        minimiser = self._minimiser(problem, coordinates, self._others)
+        bend = minimiser.curvature(here, tangents, near, minimum.multipliers)
+        own = math.log(10) * float(vector[self._index]) if self._logarithmic else 1.0
+        factor = own / coordinates.derivative(vector)[self._index]
+        column = here.by_coordinate[:, self._index] * factor
+        condition = here.gaps_by_coordinate[:, self._index] * factor
+        # First a step that keeps the conditions, then the one among them that stays at a minimum.
+        along = tangents.unmoved(tangents.correction(condition), near)
+        basis = tangents.within(near)
+        rows = tangents.rows @ basis
+        matrix = rows.T @ rows
+        gradient = rows.T @ (column + tangents.rows @ along)
+        if bend is not None:
+            shift = np.zeros(n)
+            shift[self._index] = DIFFERENCE * factor
+            beside = minimiser.moved(here, tangents, DIFFERENCE * along, shift)
+            if not isinstance(beside, str):
+                matrix = matrix + bend.on(basis)
+                change = minimiser.lagrangian(beside, tangents, minimum.multipliers)
+                change -= minimiser.lagrangian(here, tangents, minimum.multipliers)
+                gradient = basis.T @ change / DIFFERENCE
+        values, vectors = np.linalg.eigh(matrix)
+        kept = values > 1e-8 * max(float(values.max(initial=0.0)), 1e-300)
+        parts = (vectors[:, kept].T @ gradient) / values[kept]
+        along = along - basis @ (vectors[:, kept] @ parts)
+        response = column + tangents.rows @ along
+        full = np.zeros(here.by_coordinate.shape[1])
+        full[tangents.columns] = along
+        tangent = full[:n] * coordinates.derivative(vector)
+        tangent[self._index] = own
+        nodes_tangent = np.zeros_like(here.nodes)
+        nodes_tangent[problem.inner] = full[n:].reshape(len(problem.inner), -1)
+        units = problem.units(here, coordinates)
+        found = NodePoint(
+            at,
+            here.cost,
+            # At a minimum, the derivative of the Lagrangian by the unknown alone.
+            float(column @ here.residuals + condition @ minimum.multipliers),
+            float(response @ response),
+            vector,
+            tangent,
+            np.abs(vector) / units,
+            here.residuals,
+            here.by_coordinate[:, :n] / coordinates.derivative(vector),
+            here.choice,
+            steps,
+            problem=problem,
+            units=units,
+            nodes=here.nodes,
+            nodes_tangent=nodes_tangent,
+            bend=bend,
+            stiffness=problem.stiffness(here),
+        )
+        if self._lowest is None or found.cost < self._lowest.cost:
+            self._lowest = found
+        return found
