@@ -1,0 +1,122 @@
+"""Refits with one unknown held by SciPy's SLSQP on shooting nodes, for unstable trajectories.
+
+Continuity is a constraint of SLSQP. The nodes are those of the measurements and more between them,
+wherever deviations grow much along the trajectory that a refit begins from.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+import odefit
+from odefit.assessment.profiles.continuity import Joint, JointProblem, Straightened
+from odefit.simulation import ForwardMap, Trajectory
+from odefit.simulation.engine_choice import UNDECIDED
+
+CONTINUOUS = 1e-6
+"""Largest gap, relative to the values of nodes, of a refit that counts."""
+
+MAX_ROUNDS = 12
+"""Largest number of times that intervals are halved."""
+
+
+class RefitsOnNodes:
+    """Refits of a problem.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    """
+
+    def __init__(self, problem: odefit.Problem) -> None:
+        self.problem = problem
+        self.forward = ForwardMap(problem)
+
+    def cost(self, index: int, vector: np.ndarray, away: float, seed: int) -> float:
+        """The lowest cost with the unknown held, from a vector with a deviation of all else.
+
+        It is infinite where no refit joins its intervals.
+        """
+        known = self._on_nodes(vector)
+        if known is None:
+            return math.inf
+        nodes, coordinates, start = known
+        size = len(vector)
+        random = np.random.default_rng(seed)
+        free = np.delete(np.arange(size), index)
+        shape = start.nodes[nodes.inner].shape
+        z = np.concatenate([start.unknowns[free], start.nodes[nodes.inner].ravel()])
+        low = np.concatenate([coordinates.lower[free], np.full(shape[0] * shape[1], -np.inf)])
+        high = np.concatenate([coordinates.upper[free], np.full(shape[0] * shape[1], np.inf)])
+        z = np.clip(z + away * random.normal(size=len(z)), low, high)
+        columns = np.concatenate([free, np.arange(size, start.by_coordinate.shape[1])])
+        last: dict[bytes, Joint | str] = {}
+
+        def at(z: np.ndarray) -> Joint | str:
+            if z.tobytes() not in last:
+                unknowns, values = start.unknowns.copy(), start.nodes.copy()
+                unknowns[free] = z[: size - 1]
+                values[nodes.inner] = z[size - 1 :].reshape(shape)
+                last.clear()
+                last[z.tobytes()] = nodes.evaluate(coordinates, unknowns, values, UNDECIDED)
+            return last[z.tobytes()]
+
+        def value(z: np.ndarray) -> Any:
+            found = at(z)
+            if isinstance(found, str):
+                return 1e6, np.zeros(len(z))
+            return found.cost, (found.by_coordinate.T @ found.residuals)[columns]
+
+        def gaps(z: np.ndarray) -> np.ndarray:
+            found = at(z)
+            return np.full(len(start.gaps), 1e3) if isinstance(found, str) else found.gaps
+
+        def slopes(z: np.ndarray) -> np.ndarray:
+            found = at(z)
+            if isinstance(found, str):
+                return np.zeros((len(start.gaps), len(z)))
+            return np.asarray(found.gaps_by_coordinate[:, columns])
+
+        constraint: Any = {"type": "eq", "fun": gaps, "jac": slopes}
+        bounds: Any = list(zip(low, high, strict=True))
+        options: Any = {"maxiter": 300, "ftol": 1e-9}
+        with np.errstate(all="ignore"):
+            end = minimize(
+                value, z, jac=True, bounds=bounds, method="SLSQP", constraints=constraint,
+                options=options,
+            )  # fmt: skip
+        found = at(end.x)
+        if isinstance(found, str) or np.abs(found.gaps).max(initial=0.0) > CONTINUOUS:
+            return math.inf
+        return found.cost
+
+    def _on_nodes(self, vector: np.ndarray) -> tuple[JointProblem, Straightened, Joint] | None:
+        times = [
+            np.concatenate([[c.t0], np.unique(c.times[(c.times > c.t0) & (c.times < c.times[-1])])])
+            for c in self.problem.conditions
+        ]
+        units = np.maximum(np.abs(vector), 1e-300)
+        for _ in range(MAX_ROUNDS):
+            states = []
+            for condition, t in zip(self.problem.conditions, times, strict=True):
+                found = self.forward.trajectory(vector, condition.name, t, sensitivities=False)
+                if not isinstance(found, Trajectory):
+                    return None
+                states.append(found.states)
+            nodes = JointProblem(self.forward, times, vector)
+            coordinates = Straightened.of(self.problem, units)
+            values = nodes.of_nodes(np.concatenate(states))
+            at = nodes.evaluate(coordinates, coordinates.of_vector(vector), values, UNDECIDED)
+            if isinstance(at, str):
+                return None
+            units = nodes.units(at, coordinates)
+            finer = nodes.finer(at)
+            if finer is None:
+                return nodes, coordinates, at
+            times = finer
+        return None
