@@ -27,6 +27,18 @@ def test_names_that_load_much_are_loaded_when_they_are_asked_for() -> None:
     assert ran.stdout == "[] True odefit.methods.transcription.transcription\n"
 
 
+def test_a_fit_of_what_is_not_stiff_loads_nothing_that_takes_long_and_is_not_needed() -> None:
+    """A quarter of a second each for numba and scipy.stats, a tenth for scipy.optimize."""
+    code = (
+        "import sys, odefit\n"
+        "problem = odefit.library.load('alpha-pinene')\n"
+        "print(odefit.fit(problem, jobs=1).status.value)\n"
+        "print(*sorted({'numba', 'scipy.stats', 'scipy.optimize'} & set(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["converged"]
+
+
 def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'odefit' has no attribute 'Transcriptions'"):
         _ = odefit.Transcriptions

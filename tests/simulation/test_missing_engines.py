@@ -135,3 +135,26 @@ def test_without_numba_stiff_equations_are_fitted_by_cvodes_and_the_result_says_
     expected = odefit.fit(odefit.library.load("alpha-pinene"), odefit.SingleShooting()).objective
     assert float(objective) == pytest.approx(expected, rel=1e-6)
     assert sum("pip install numba" in warning for warning in warnings) == 1
+
+
+def test_a_package_that_is_there_and_cannot_be_imported_is_missing_once_that_was_tried() -> None:
+    code = (
+        "import importlib.util\n"
+        "from odefit.simulation.engine_choice import import_problem\n"
+        "class Broken:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'numba':\n"
+        "            return importlib.util.spec_from_loader(name, self)\n"
+        "    def create_module(self, spec):\n"
+        "        raise ImportError('numba is too old')\n"
+        "    def exec_module(self, module):\n"
+        "        pass\n"
+        "sys.meta_path.insert(0, Broken())\n"
+        "forward = odefit.ForwardMap(odefit.library.load('alpha-pinene'))\n"
+        "print(len(forward.warnings), import_problem('numba'), *forward.warnings, sep='; ')"
+    )
+    run = without(code=code)
+    assert run.returncode == 0, run.stderr
+    before, problem, after = run.stdout.split("; ", 2)
+    assert (before, problem) == ("0", "numba is too old")
+    assert "(numba is too old)" in after

@@ -176,7 +176,7 @@ def _predicted(forward: ForwardMap, vector: Array) -> dict[tuple[int, str], Arra
 
 def _adjusted(index: int, counted: Counted, level: float) -> AdjustedDispersion:
     from scipy.optimize import minimize_scalar
-    from scipy.stats import chi2
+    from scipy.special import gammaincinv
 
     def adjusted(logarithm: float) -> float:
         return counted.adjusted(math.exp(logarithm))
@@ -187,7 +187,7 @@ def _adjusted(index: int, counted: Counted, level: float) -> AdjustedDispersion:
     around = grid[max(place - 1, 0)], grid[min(place + 1, GRID - 1)]
     best = minimize_scalar(adjusted, bounds=around, method="bounded", options={"xatol": 1e-8})
     at, least = (best.x, best.fun) if best.fun < costs[place] else (grid[place], costs[place])
-    allowed = float(least + 0.5 * chi2.ppf(level, 1))
+    allowed = float(least + gammaincinv(0.5, level))
     lower = _crossing(adjusted, grid[0], float(at), allowed)
     upper = _crossing(adjusted, grid[-1], float(at), allowed)
     ends = math.exp(lower or grid[0]), math.exp(upper or grid[-1])

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,24 @@ def import_problem(package: str) -> str:
     try:
         import_module(package)
     except ImportError as error:
+        _failed.add(package)
         return str(error)
     return ""
+
+
+_failed: set[str] = set()
+"""Packages whose import has failed in this process."""
+
+
+def is_missing(package: str) -> bool:
+    """Return whether a package cannot be imported, as far as is known without trying.
+
+    A package that is installed counts as missing once its import has failed. To try takes a quarter
+    of a second for numba, which fits in which nothing stiff has come up do not need.
+    """
+    if package in _failed:
+        return True
+    return sys.modules.get(package) is None and find_spec(package) is None
 
 
 def missing_package(package: str) -> str:

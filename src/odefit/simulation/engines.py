@@ -30,6 +30,7 @@ from odefit.simulation.engine_choice import (
     UNDECIDED,
     EngineChoice,
     import_problem,
+    is_missing,
     missing_package,
 )
 from odefit.simulation.segments import Segment
@@ -180,7 +181,7 @@ class Engines:
                 "An implicit engine has integrated in place of heyoka's Taylor method, which is "
                 f"many times faster on most problems: {missing_package('heyoka')}"
             )
-        if self.setting == "auto" and not field.algebraic and import_problem("numba"):
+        if self.setting == "auto" and not field.algebraic and is_missing("numba"):
             found.append(
                 "CasADi's CVODES integrates stiff equations in place of odefit's own engine, "
                 f"which is many times faster: {missing_package('numba')}"

@@ -94,7 +94,7 @@ def _chi_square_region(degrees: float, level: float) -> tuple[float, float]:
     Equally likely is meant of the variance: the restricted likelihood is the same at both ends.
     """
     from scipy.optimize import brentq
-    from scipy.stats import chi2
+    from scipy.special import chdtr
 
     def deviance(x: float) -> float:
         return x - degrees - degrees * math.log(x / degrees)
@@ -109,7 +109,7 @@ def _chi_square_region(degrees: float, level: float) -> tuple[float, float]:
 
     def excess(limit: float) -> float:
         low, high = ends(limit)
-        return float(chi2.cdf(high, degrees) - chi2.cdf(low, degrees)) - level
+        return float(chdtr(degrees, high) - chdtr(degrees, low)) - level
 
     most = 1.0
     while excess(most) < 0:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.interpolate import make_interp_spline
 
 from odefit.methods.integral_matching.segments import Segment
 from odefit.methods.shooting.node_evaluation import typical_sizes
@@ -52,6 +51,9 @@ def assimilated(
     shooting, nodes = ShootingSearch().with_data(forward, vector)
     start = Point(shooting.scaling.coordinates(vector), nodes)
     sizes = typical_sizes(shooting, start.coordinates, start.coordinates, 0.1)
+    # It brings scipy.optimize along, which most fits do not need: a tenth of a second.
+    from scipy.interpolate import make_interp_spline
+
     found = relax(shooting, start, sizes, held, stop, free=())
     if isinstance(found, Failure):
         return found

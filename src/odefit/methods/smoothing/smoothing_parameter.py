@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from scipy.interpolate import BSpline
 from scipy.linalg.lapack import dpbtrs
 
 from odefit.methods.smoothing.expansion import posterior_weights
@@ -88,9 +87,8 @@ class PenalisedSpline:
 
     def __call__(self, times: Array) -> Array:
         """Return the values at `times`."""
-        basis = self.problem.basis
-        spline = BSpline(basis.knots, self.coefficients, basis.degree)
-        return np.asarray(spline(np.asarray(times, dtype=float)), dtype=float)
+        at = np.asarray(times, dtype=float)
+        return (self.problem.basis.rows(at.ravel()) @ self.coefficients).reshape(at.shape)
 
     def taylor(self, at: float, order: int) -> Array:
         """Return the Taylor coefficients, shape (order + 1,); they are zero above the degree."""
