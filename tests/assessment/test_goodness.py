@@ -148,6 +148,23 @@ def test_noise_looks_like_noise() -> None:
     assert verdict(result).tone == "good"
 
 
+def test_it_does_not_matter_how_many_simulations_are_looked_at_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The random numbers are the same; what is computed of them differs by rounding."""
+    problem = decay(DECAY + 0.3 * noise_of(4), sd=0.3)
+    forward, vector = ForwardMap(problem), fitted(problem).solutions[0].vector
+    evaluation = forward.evaluate(vector)
+    assert isinstance(evaluation, Evaluation)
+    found = []
+    for numbers in (1000, 10**9):
+        monkeypatch.setattr("odefit.assessment.goodness.NUMBERS_AT_A_TIME", numbers)
+        goodness = assess_goodness(forward, vector, evaluation)
+        assert goodness is not None
+        found.append([goodness.p, *(c.p for c in goodness.checks)])
+    assert found[0] == pytest.approx(found[1], abs=2e-4)
+
+
 def test_of_data_without_noise_nothing_is_said() -> None:
     assert fitted(decay(DECAY)).goodness is None
     assert fitted(decay(np.round(DECAY, 7))).goodness is None
