@@ -28,7 +28,7 @@ def test_names_that_load_much_are_loaded_when_they_are_asked_for() -> None:
 
 
 def test_a_fit_of_what_is_not_stiff_loads_nothing_that_takes_long_and_is_not_needed() -> None:
-    """A quarter of a second each for numba and scipy.stats, a tenth for scipy.optimize."""
+    """A quarter of a second for scipy.stats, a tenth each for numba and scipy.optimize."""
     code = (
         "import sys, odefit\n"
         "problem = odefit.library.load('alpha-pinene')\n"

@@ -55,8 +55,8 @@ _failed: set[str] = set()
 def is_missing(package: str) -> bool:
     """Return whether a package cannot be imported, as far as is known without trying.
 
-    A package that is installed counts as missing once its import has failed. To try takes a quarter
-    of a second for numba, which fits in which nothing stiff has come up do not need.
+    A package that is installed counts as missing once its import has failed. To try takes more than
+    a tenth of a second for numba, which fits in which nothing stiff has come up do not need.
     """
     if package in _failed:
         return True
