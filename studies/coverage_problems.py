@@ -84,16 +84,21 @@ class Known:
         return {name: found.observables[name] for name in self.sds}
 
 
-def _decay(data: Mapping[str, Any]) -> Problem:
-    from odefit import Model, Problem
+def _decay(noise: Mapping[str, str], largest: float) -> Callable[[Mapping[str, Any]], Problem]:
+    """Return what makes a decay with this noise, whose initial value is `largest` at most."""
 
-    return Problem(
-        Model(ode={"x": "-k*x"}),
-        data,
-        {"k": {"lower": 1e-3, "upper": 50.0}},
-        {"x": {"lower": 0.0, "upper": 100.0}},
-        noise={"x": {"sd": "estimate"}},
-    )
+    def made(data: Mapping[str, Any]) -> Problem:
+        from odefit import Model, Problem
+
+        return Problem(
+            Model(ode={"x": "-k*x"}),
+            data,
+            {"k": {"lower": 1e-3, "upper": 50.0}},
+            {"x": {"lower": 0.0, "upper": largest}},
+            noise={"x": noise},
+        )
+
+    return made
 
 
 def _enzyme(data: Mapping[str, Any]) -> Problem:
@@ -155,30 +160,6 @@ def _logistic(data: Mapping[str, Any]) -> Problem:
     )
 
 
-def _heavy_tails(data: Mapping[str, Any]) -> Problem:
-    from odefit import Model, Problem
-
-    return Problem(
-        Model(ode={"x": "-k*x"}),
-        data,
-        {"k": {"lower": 1e-3, "upper": 50.0}},
-        {"x": {"lower": 0.0, "upper": 100.0}},
-        noise={"x": {"sd": "estimate", "distribution": "laplace"}},
-    )
-
-
-def _counts(data: Mapping[str, Any]) -> Problem:
-    from odefit import Model, Problem
-
-    return Problem(
-        Model(ode={"x": "-k*x"}),
-        data,
-        {"k": {"lower": 1e-3, "upper": 50.0}},
-        {"x": {"lower": 0.0, "upper": 1e4}},
-        noise={"x": {"distribution": "negative-binomial", "dispersion": "estimate"}},
-    )
-
-
 def _spread(first: float, last: float, count: int) -> tuple[float, ...]:
     return tuple(first + (last - first) * i / (count - 1) for i in range(count))
 
@@ -190,7 +171,7 @@ KNOWN = {
             "decay",
             "a decay of six points, noise estimated",
             {"k": 0.7, "x": 2.0, "x_sd": 0.05},
-            _decay,
+            _decay({"sd": "estimate"}, 100.0),
             _spread(0.0, 5.0, 6),
             {"x": 0.05},
         ),
@@ -231,7 +212,7 @@ KNOWN = {
             "laplace",
             "a decay with 40 values, Laplace noise, estimated",
             {"k": 0.7, "x": 2.0, "x_sd": 0.1},
-            _heavy_tails,
+            _decay({"sd": "estimate", "distribution": "laplace"}, 100.0),
             _spread(0.0, 3.0, 40),
             {"x": 0.1},
             distribution="laplace",
@@ -240,7 +221,7 @@ KNOWN = {
             "counts",
             "a decay with 40 negative binomial counts, dispersion estimated",
             {"k": 0.7, "x": 40.0, "x_dispersion": 0.2},
-            _counts,
+            _decay({"distribution": "negative-binomial", "dispersion": "estimate"}, 1e4),
             _spread(0.0, 3.0, 40),
             {"x": 0.2},
             distribution="negative-binomial",

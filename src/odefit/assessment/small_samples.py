@@ -27,7 +27,7 @@ UNCORRECTED = (
     "The noise is not normal, and the intervals hold for many values alone: with few, they hold "
     "the truth less often than they say (a bootstrap shows how the estimates scatter)."
 )
-"""Where neither theory nor simulated fits have the limits of small samples."""
+"""The sentence on intervals that neither theory nor simulated fits correct for small samples."""
 
 
 def with_small_samples(

@@ -7,7 +7,7 @@ import pytest
 
 import odefit
 from odefit.assessment.deviance import Deviance
-from odefit.assessment.profiles.continuity import JointProblem, Straightened
+from odefit.assessment.profiles.continuity import Joint, JointProblem, Straightened
 from odefit.assessment.profiles.families import Final
 from odefit.assessment.profiles.joined import Minimiser, Tangents
 from odefit.assessment.profiles.on_nodes import HeldOnNodes, NodePoint, is_narrow, suits_nodes
@@ -16,7 +16,7 @@ from odefit.assessment.profiles.tracing import trace
 from odefit.methods.control import Control
 from odefit.methods.polish import POLISH
 from odefit.problem.arrays import Array
-from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engine_choice import UNDECIDED
 from tests.assessment.profiles.narrow import (
     LIMIT,
@@ -43,9 +43,21 @@ def on_nodes(forward: ForwardMap, vector: Array) -> tuple[JointProblem, Straight
     problem = JointProblem(forward, times, vector)
     trajectory = forward.trajectory(vector, forward.problem.conditions[0].name, times[0])
     coordinates = Straightened.of(forward.problem, np.abs(vector))
-    assert not isinstance(trajectory, str)
-    nodes = problem.of_nodes(trajectory.states)  # type: ignore[union-attr]
+    assert not isinstance(trajectory, Failure)
+    nodes = problem.of_nodes(trajectory.states)
     return problem, coordinates, coordinates.of_vector(vector), nodes
+
+
+def fits_of_c() -> tuple[HeldOnNodes, NodePoint, Deviance]:
+    """The best fits for all values of c, that at the optimum, and the deviance."""
+    forward, vector = optimum(LONG)
+    evaluation = forward.evaluate(vector)
+    assert isinstance(evaluation, Evaluation)
+    deviance = Deviance.of(forward, vector, evaluation)
+    family = HeldOnNodes(forward, forward.problem.keys.index("c"), vector, UNDECIDED, 1.0)
+    first = family.first()
+    assert isinstance(first, NodePoint)
+    return family, first, deviance
 
 
 def test_an_interval_at_a_threshold_is_that_of_the_exact_solution() -> None:
@@ -60,13 +72,7 @@ def test_an_interval_at_a_threshold_is_that_of_the_exact_solution() -> None:
 
 
 def test_every_point_on_nodes_is_the_best_fit_for_its_value() -> None:
-    forward, vector = optimum(LONG)
-    evaluation = forward.evaluate(vector)
-    assert isinstance(evaluation, Evaluation)
-    deviance = Deviance.of(forward, vector, evaluation)
-    family = HeldOnNodes(forward, forward.problem.keys.index("c"), vector, UNDECIDED, 1.0)
-    first = family.first()
-    assert isinstance(first, NodePoint)
+    family, first, deviance = fits_of_c()
     side = trace(family, first, 1, deviance, LIMIT, True, lambda: False)
     least = regression(exact_optimum(LONG)[1], LONG)[0]
     exact = [regression(10**at, LONG)[0] - least for at in side.at]
@@ -83,13 +89,7 @@ def test_every_point_on_nodes_is_the_best_fit_for_its_value() -> None:
 def test_where_rounding_moves_the_trajectory_a_side_ends_with_that_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    forward, vector = optimum(LONG)
-    evaluation = forward.evaluate(vector)
-    assert isinstance(evaluation, Evaluation)
-    deviance = Deviance.of(forward, vector, evaluation)
-    family = HeldOnNodes(forward, forward.problem.keys.index("c"), vector, UNDECIDED, 1.0)
-    first = family.first()
-    assert isinstance(first, NodePoint)
+    family, first, deviance = fits_of_c()
     # Deviations grow by exp(c T): as if numbers had few digits, a larger c is too much.
     monkeypatch.setattr("odefit.assessment.profiles.on_nodes.UNSTABLE", 1.5 * first.stiffness)
     side = trace(family, first, 1, deviance, LIMIT, True, lambda: False)
@@ -149,10 +149,10 @@ def test_the_minimum_on_nodes_from_afar_is_the_best_fit() -> None:
     forward, vector = optimum(LONG)
     problem, coordinates, unknowns, nodes = on_nodes(forward, vector)
 
-    def evaluate(u: Array, y: Array) -> object:
+    def evaluate(u: Array, y: Array) -> Joint | str:
         return problem.evaluate(coordinates, u, y, UNDECIDED)
 
-    minimiser = Minimiser(problem, coordinates, np.arange(3), evaluate)  # type: ignore[arg-type]
+    minimiser = Minimiser(problem, coordinates, np.arange(3), evaluate)
     # A start below the threshold, where the trajectory does not run to infinity.
     away = np.where([key == "x" for key in forward.problem.keys], -0.02, 0.01)
     found = minimiser.minimise(unknowns + away, nodes - 0.02, 1e-5, None)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.methods.scaling import Scaling
 from odefit.methods.shooting.node_evaluation import shooting_problem
 from odefit.methods.shooting.shooting_problem import Point as NodeValues
 from odefit.problem.arrays import Array, BoolArray, IntArray
@@ -61,7 +62,7 @@ class Straightened:
     @classmethod
     def of(cls, problem: Problem, units: Array) -> Straightened:
         """Return the coordinates with these units, shape (n,)."""
-        logarithmic = np.array([u.parameter.scale == "log10" for u in problem.unknowns], dtype=bool)
+        logarithmic = Scaling.of(problem).logarithmic
         found = cls(logarithmic, units, problem.lower, problem.upper)
         return cls(
             logarithmic, units, found.of_vector(problem.lower), found.of_vector(problem.upper)
@@ -98,7 +99,7 @@ def units_by_effect(problem: Problem, vector: Array, effects: Array) -> Array:
         units = SLIGHT / effects
     width = problem.upper - problem.lower
     widest = np.where(np.isfinite(width) & (width > 0), width, np.maximum(size, 1.0))
-    logarithmic = np.array([u.parameter.scale == "log10" for u in problem.unknowns], dtype=bool)
+    logarithmic = Scaling.of(problem).logarithmic
     return np.where(logarithmic, np.clip(units, 1e-3 * size, 1e9 * size), np.minimum(units, widest))
 
 

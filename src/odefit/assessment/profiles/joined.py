@@ -118,27 +118,22 @@ class Tangents:
             return np.zeros(self._width)
         return self._solved(np.zeros(self._width), -gaps)[: self._width]
 
-    def multipliers(self, gradient: Array) -> Array:
-        """Return the multipliers of the conditions at which a gradient nearly vanishes."""
-        if not self._equations:
-            return np.zeros(0)
-        return self._solved(-gradient, np.zeros(self._equations))[self._width :]
-
-    def held(self, near: BoolArray) -> tuple[BoolArray, Array]:
-        """Return all free coordinates that bounds hold, and the multipliers of the conditions.
+    def multipliers(self, near: BoolArray) -> Array:
+        """Return the multipliers of the conditions at which the gradient nearly vanishes.
 
         Parameters
         ----------
         near
             Which unknowns are at a bound that holds them, shape (k,).
         """
+        if not self._equations:
+            return np.zeros(0)
         gradient = self.rows.T @ self.at.residuals
         if near.any():
             basis = self.null[: self.count][near].T
-            gradient = gradient.copy()
             held = np.flatnonzero(near)
             gradient[held] -= np.linalg.lstsq(basis, self.null.T @ gradient, rcond=1e-10)[0]
-        return near, self.multipliers(gradient)
+        return self._solved(-gradient, np.zeros(self._equations))[self._width :]
 
     def within(self, near: BoolArray) -> Array:
         """Return a basis of the null space in which some unknowns do not move, shape (w, j)."""
@@ -210,7 +205,6 @@ class Minimiser:
         nodes: Array,
         gain: float,
         curvature: Curvature | None,
-        stop: Callable[[], bool] = lambda: False,
     ) -> JoinedMinimum | str:
         """Return the minimum, or why there is none.
 
@@ -234,7 +228,8 @@ class Minimiser:
             low, high = self._room(at)
             gap = float(np.abs(at.gaps).max(initial=0.0))
             if steps - fresh >= SLOW and gap < NEAR:
-                near, multipliers = tangents.held((low >= -AT_BOUND) | (high <= AT_BOUND))
+                near = (low >= -AT_BOUND) | (high <= AT_BOUND)
+                multipliers = tangents.multipliers(near)
                 curvature = self.curvature(at, tangents, near, multipliers) or curvature
                 fresh = steps
             model = _Quadratic(at, tangents, curvature, low, high)
@@ -243,12 +238,10 @@ class Minimiser:
             near = (step[: tangents.count] <= low + AT_BOUND) | (
                 step[: tangents.count] >= high - AT_BOUND
             )
-            near, multipliers = tangents.held(near)
+            multipliers = tangents.multipliers(near)
             owed = float(np.abs(multipliers) @ np.abs(at.gaps))
             if abs(promised) <= gain and owed <= 0.3 * gain and gap <= CLOSED:
                 return self._closed(at, tangents, near, multipliers, steps)
-            if stop():
-                return "the search was stopped"
             weight = max(1.5 * float(np.abs(multipliers).max(initial=0.0)), 0.5 * weight)
             moved = self._moved_on(at, tangents, model, step, radius, weight, gain)
             if moved is None:
@@ -269,8 +262,7 @@ class Minimiser:
             closed = self.moved(at, tangents, tangents.correction(at.gaps))
             if not isinstance(closed, str) and np.abs(closed.gaps).max() < gap:
                 tangents = Tangents(closed, self._others)
-                near, multipliers = tangents.held(near)
-                return JoinedMinimum(closed, tangents, near, multipliers, steps)
+                return JoinedMinimum(closed, tangents, near, tangents.multipliers(near), steps)
         return JoinedMinimum(at, tangents, near, multipliers, steps)
 
     def moved(

@@ -143,7 +143,8 @@ class HeldOnNodes:
         minimum = minimiser.minimise(coordinates.of_vector(x), nodes, gain, None)
         if isinstance(minimum, str):
             return minimum
-        return self._point(self._origin, problem, coordinates, minimum, minimum.steps)
+        stiffness = problem.stiffness(minimum.at)
+        return self._point(self._origin, problem, coordinates, minimum, minimum.steps, stiffness)
 
     def point(self, near: Sequence[Point], at: float, gain: float) -> NodePoint | str:
         """Return the point at a value, or a reason; see :class:`Family`."""
@@ -180,7 +181,7 @@ class HeldOnNodes:
             )
             far = abs(at - here.at) > CLOSE * abs(at - self._origin)
             return reason if far else Final(reason)
-        return self._point(at, problem, coordinates, found, steps)
+        return self._point(at, problem, coordinates, found, steps, stiffness)
 
     def best(self) -> Array:
         """Return the best fit that is reached from the lowest point so far, shape (n,).
@@ -243,6 +244,7 @@ class HeldOnNodes:
         coordinates: Straightened,
         minimum: JoinedMinimum,
         steps: int,
+        stiffness: float,
     ) -> NodePoint:
         """Return the point of a minimum, with the derivatives of the curve of minima."""
         here, tangents, near = minimum.at, minimum.tangents, minimum.near
@@ -298,7 +300,7 @@ class HeldOnNodes:
             nodes=here.nodes,
             nodes_tangent=nodes_tangent,
             bend=bend,
-            stiffness=problem.stiffness(here),
+            stiffness=stiffness,
         )
         if self._lowest is None or found.cost < self._lowest.cost:
             self._lowest = found
