@@ -8,7 +8,9 @@ or expressions; the density is that of the measurement itself, not of its logari
 
 from __future__ import annotations
 
+import keyword
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -67,14 +69,14 @@ class Script:
         self._states = tuple(problem.model.ode)
         self._scalars = tuple(problem.conditions[0].scalars)
         self._inputs = tuple(problem.model.inputs)
-        names = ", ".join(self._states)
+        names = ", ".join(map(_name, self._states))
         self._rhs = _function(
             ("t", "y_", "c_", "u_"),
             [
                 "check_()",
                 f"{names}, = y_",
-                *([f"{', '.join(self._scalars)}, = c_"] if self._scalars else []),
-                *(f"{n} = u_[{i}](t)" for i, n in enumerate(self._inputs)),
+                *([f"{', '.join(map(_name, self._scalars))}, = c_"] if self._scalars else []),
+                *(f"{_name(n)} = u_[{i}](t)" for i, n in enumerate(self._inputs)),
             ],
             "[" + ", ".join(_python(e) for e in problem.model.ode.values()) + "]",
             check,
@@ -215,7 +217,13 @@ class Script:
 
 
 def _python(expression: Expression) -> str:
-    return f"({str(expression).replace('^', '**')})"
+    text = re.sub(r"[A-Za-z_]\w*", lambda found: _name(found[0]), str(expression))
+    return f"({text.replace('^', '**')})"
+
+
+def _name(name: str) -> str:
+    """Return a name of the model as Python can have it: not ``lambda``, for instance."""
+    return f"{name}__" if keyword.iskeyword(name) else name
 
 
 def _function(

@@ -159,6 +159,8 @@ CLASSICS = {
     "Wood": Classic(wood, [-3.0, -1.0, -3.0, -1.0], 0.0),
     "Kowalik and Osborne": Classic(kowalik_osborne, [0.25, 0.39, 0.415, 0.39], 3.0750561e-4),
     "Meyer": Classic(meyer, [0.02, 4000.0, 250.0], 87.9458),
+    # Residuals stay large: the Gauss-Newton model leaves out a curvature that dominates.
+    "Brown and Dennis": Classic(brown_dennis, [25.0, 5.0, -5.0, -1.0], 85822.202),
 }
 
 
@@ -170,11 +172,12 @@ def test_the_classics_are_solved(name: str) -> None:
     assert 2 * cost(found) == pytest.approx(problem.minimum, rel=2e-5, abs=1e-14)
 
 
-def test_residuals_that_stay_large_slow_it_down_and_that_is_said() -> None:
-    """Brown and Dennis: Gauss-Newton steps leave out a curvature that dominates here."""
+def test_residuals_that_stay_large_do_not_hold_it_up() -> None:
+    """Brown and Dennis: with Gauss-Newton steps alone it stops beside it after 241 evaluations."""
     found = run(brown_dennis, [25.0, 5.0, -5.0, -1.0], evaluations=1000)
-    assert 2 * cost(found) == pytest.approx(85822.2, rel=1e-2)
-    assert found.converged or found.message == "the fit hardly improves any more"
+    assert found.converged, found.message
+    assert found.evaluations < 60
+    assert 2 * cost(found) == pytest.approx(85822.2016, rel=1e-8)
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,16 @@ def test_the_script_by_hand_knows_experiments_and_other_first_times(name: str) -
     assert abs(float(residuals @ residuals) - found.objective) < 1e-8 * scale
 
 
+def test_the_script_knows_names_that_python_keeps_for_itself() -> None:
+    """The model of HIV has a parameter `lambda`."""
+    problem = library.load("hiv-f")
+    vector = np.full(len(problem.unknowns), 0.2)
+    assert "lambda" in problem.keys
+    residuals = Script(problem, lambda: None).residuals(vector)
+    found = evaluated(problem, vector)
+    assert float(residuals @ residuals) == pytest.approx(found.objective, rel=1e-6)
+
+
 @pytest.mark.parametrize("name", ["Boehm_JProteomeRes2014", "Perelson_Science1996"])
 def test_the_script_has_the_log_likelihood_of_published_problems(name: str) -> None:
     problem, vector = published(name)

@@ -61,7 +61,7 @@ RESERVE_DESIGN = 10**6
 MAX_RETRIES = 3
 """Largest number of retries of a start that ends at bounds."""
 
-SEARCH_TOLERANCE = 1e-6
+SEARCH_TOLERANCE = 1e-5
 """Tolerance of the stiff engine during the search: twice as fast as its default, and with the same
 local optima. The best one is improved at full accuracy afterwards."""
 

@@ -2,15 +2,18 @@
 
 Levenberg-Marquardt steps in More's formulation (J. J. More, The Levenberg-Marquardt algorithm,
 1978): the damping is found from the trust radius, columns are scaled by the largest norm they
-have had, so that the units of the unknowns do not matter. Bounds enter the step itself: a
-component that would leave its interval stops at the bound, and the rest of the step is solved
-again with that component held.
+have had, so that the units of the unknowns do not matter. :mod:`odefit.methods.quadratic_models`
+has the steps, into which bounds enter.
 
 Where the valley is narrow and curved, a straight step is short. From the iteration on at which
 it is clear that the problem is of that kind, steps follow the curvature to second order
 (geodesic acceleration: M. K. Transtrum and J. P. Sethna, Improvements to the
 Levenberg-Marquardt algorithm, 2012). Measured on the twelve transcription problems, this halves
 the evaluations on the hard ones; used from the start it would double them on the easy ones.
+Where residuals stay large, it is the second-order part of the Hessian that steps lack; from the
+same iteration on they have it where it predicts the cost better
+(:mod:`odefit.methods.second_order`). On the published model of Fujita et al. searches that had
+stopped at saddles go on with it.
 """
 
 from __future__ import annotations
@@ -22,13 +25,18 @@ from typing import Protocol
 
 import numpy as np
 
-from odefit.problem.arrays import Array, BoolArray
+from odefit.methods.quadratic_models import (
+    GaussNewtonModel,
+    SecondOrderModel,
+    column_norms,
+    norm,
+    within,
+)
+from odefit.methods.second_order import SecondOrderPart
+from odefit.problem.arrays import Array
 
 STRAIGHT_STEPS = 12
 """Number of steps after which a valley counts as curved if the iteration has not converged."""
-
-MAX_ACTIVE_SET_CHANGES = 3
-"""Largest number of changes of the set of held components in a step, for each component."""
 
 MIN_RELATIVE_WEIGHT = 1e-3
 """Smallest weight of a relative change of an unknown, relative to the largest weight."""
@@ -52,9 +60,6 @@ STALL_GAIN = 0.1
 MAX_ACCELERATION_RATIO = 0.75
 """Largest geodesic acceleration: twice the length of the correction over that of the step."""
 
-
-ONE = np.ones((1, 1))
-"""The singular vectors of a number."""
 
 MAX_HALVINGS = 12
 """Largest number of times that a step is halved which need not go to the very minimum."""
@@ -153,21 +158,23 @@ def minimise(
     count = 1
     if current is None:
         return Minimum(x, None, False, "the start could not be evaluated", count)
-    scale = _column_norms(current.jacobian)
+    scale = column_norms(current.jacobian)
     radius = 0.0
     steps = 0
+    second = SecondOrderPart(len(x))
     milestone = (count, current.cost)
     while True:
         if current.cost <= tolerances.floor:
             return Minimum(x, current, True, "the residuals are zero to rounding", count)
-        scale = np.maximum(scale, _column_norms(current.jacobian))
+        scale = np.maximum(scale, column_norms(current.jacobian))
         weight = _weights(scale, x)
-        model = _Model(current.residuals, current.jacobian, weight, x, lower, upper)
+        model = GaussNewtonModel(current.residuals, current.jacobian, weight, x, lower, upper)
+        gradient = current.jacobian.T @ current.residuals
         promised = model.decrease(model.step(math.inf))
         if promised <= max(tolerances.cost * abs(current.cost), tolerances.least, 1e-300):
             return Minimum(x, current, True, "no further decrease is possible", count)
         if radius == 0.0:
-            size = _norm(weight * (x if first_step is None else first_step))
+            size = norm(weight * (x if first_step is None else first_step))
             radius = size if size > 0 else 1.0
         while True:
             if count >= tolerances.evaluations:
@@ -180,23 +187,33 @@ def minimise(
                 ):
                     return Minimum(x, current, False, "the fit hardly improves any more", count)
                 milestone = (count, current.cost)
-            d = model.step(radius)
-            trial = _within(x + d, lower, upper)
+            hessian = current.jacobian.T @ current.jacobian + second.matrix
+            full = SecondOrderModel(gradient, hessian, weight, x, lower, upper)
+            curved = steps >= STRAIGHT_STEPS
+            by_second = curved and second.in_use
+            used = full if by_second else model
+            d = used.step(radius)
+            trial = within(x + d, lower, upper)
             d = trial - x
-            length = _norm(weight * d)
-            predicted = model.decrease(d)
-            if steps >= STRAIGHT_STEPS and length > 0:
+            length = norm(weight * d)
+            predicted = used.decrease(d)
+            if curved and not by_second and length > 0:
                 probe = evaluate(x + PROBE_FRACTION * d)
                 count += 1
                 if probe is not None:
                     bend = model.acceleration(
                         (probe.jacobian @ d - current.jacobian @ d) / PROBE_FRACTION
                     )
-                    if 2 * _norm(weight * bend) <= MAX_ACCELERATION_RATIO * length:
-                        trial = _within(trial + bend, lower, upper)
+                    if 2 * norm(weight * bend) <= MAX_ACCELERATION_RATIO * length:
+                        trial = within(trial + bend, lower, upper)
             new = evaluate(trial) if length > 0 else None
             count += 1
             actual = current.cost - new.cost if new is not None else -math.inf
+            if new is not None and math.isfinite(new.cost):
+                moved = trial - x
+                second.compare(actual, model.decrease(moved), full.decrease(moved))
+                change = new.jacobian.T @ new.residuals - gradient
+                second.update(moved, change, new.jacobian, weight)
             ratio = actual / predicted if predicted > 0 else -1.0
             if new is None or not math.isfinite(ratio) or ratio < 0.25:
                 radius = 0.25 * min(radius, length)
@@ -208,10 +225,10 @@ def minimise(
                 x, current = trial, new
                 steps += 1
                 break
-            small = tolerances.step * _norm(weight * x)
+            small = tolerances.step * norm(weight * x)
             if length <= small or radius <= small:
                 return Minimum(x, current, True, "no smaller step improves the fit", count)
-        if length <= tolerances.step * _norm(weight * x):
+        if length <= tolerances.step * norm(weight * x):
             return Minimum(x, current, True, "the steps have become negligible", count)
 
 
@@ -219,9 +236,9 @@ def promised_decrease(
     residuals: Array, jacobian: Array, x: Array, lower: Array, upper: Array
 ) -> float:
     """Return the decrease of the cost that its Gauss-Newton model promises within the bounds."""
-    norms = _column_norms(jacobian)
+    norms = column_norms(jacobian)
     weight = np.where(norms > 0, norms, 1.0)
-    model = _Model(residuals, jacobian, weight, x, lower, upper)
+    model = GaussNewtonModel(residuals, jacobian, weight, x, lower, upper)
     return model.decrease(model.step(math.inf))
 
 
@@ -238,11 +255,11 @@ def bounded_step(
         The decrease that is given up for a shorter step: where the model is nearly flat, its
         minimum may be far away.
     """
-    weight = _weights(_column_norms(jacobian), x)
-    model = _Model(residuals, jacobian, weight, x, lower, upper)
+    weight = _weights(column_norms(jacobian), x)
+    model = GaussNewtonModel(residuals, jacobian, weight, x, lower, upper)
     best = model.step(math.inf)
     wanted = model.decrease(best) - slack
-    length = _norm(weight * best)
+    length = norm(weight * best)
     for _ in range(MAX_HALVINGS if slack > 0 and length > 0 else 0):
         length *= 0.5
         shorter = model.step(length)
@@ -264,183 +281,8 @@ def _nearer(
     """Say whether a step has come nearer to the minimum although the cost does not show it."""
     if not (promised <= SMALL_PROMISE * abs(cost) and new.cost - cost <= SMALL_RISE * abs(cost)):
         return False
-    model = _Model(new.residuals, new.jacobian, weight, trial, lower, upper)
+    model = GaussNewtonModel(new.residuals, new.jacobian, weight, trial, lower, upper)
     return model.decrease(model.step(math.inf)) <= PROMISE_RATIO * promised
-
-
-class _Model:
-    """The quadratic model at a point, in scaled variables, with its bounds."""
-
-    def __init__(
-        self,
-        residuals: Array,
-        jacobian: Array,
-        weight: Array,
-        x: Array,
-        lower: Array,
-        upper: Array,
-    ) -> None:
-        self._weight = weight
-        self._gradient = jacobian.T @ residuals
-        self._low = lower - x
-        self._high = upper - x
-        at_low = (self._low >= 0) & (self._gradient > 0)
-        at_high = (self._high <= 0) & (self._gradient < 0)
-        self._free = ~(at_low | at_high)
-        # One QR factorisation serves every radius and every set of held components.
-        self._q, self._r = _factorised(jacobian / weight)
-        self._rhs = self._q.T @ residuals
-        self._solvers: dict[bytes, _Damped] = {}
-        self._all_free = bool(self._free.all())
-        self._last = (self._free, self._solver(self._free), 0.0)
-        # The step without a radius and its length, where no bound holds it.
-        self._whole: tuple[Array, float] | None = None
-
-    def decrease(self, d: Array) -> float:
-        """Return the decrease of the model along the step `d`."""
-        jd = self._r @ (d * self._weight)
-        return float(-(self._gradient @ d) - 0.5 * (jd @ jd))
-
-    def acceleration(self, curvature: Array) -> Array:
-        """Return half the change that answers the residuals' `curvature` along the last step."""
-        free, solver, damping = self._last
-        bend = np.zeros(len(self._weight))
-        answer = solver.solve(self._q.T @ curvature, damping)
-        bend[free] = 0.5 * answer / self._weight[free]
-        return bend
-
-    def step(self, radius: float) -> Array:
-        """Return the step to the minimum of the model within the radius and the bounds.
-
-        An active set: components that would leave their intervals stop at the bounds, the rest
-        of the step is solved again, and a component is let go when the model then falls on the
-        way back.
-        """
-        if self._whole is not None and self._whole[1] <= radius:
-            self._last = (self._free, self._solver(self._free), 0.0)
-            return self._whole[0]
-        if self._all_free:
-            # Mostly no bound is in the way.
-            whole = self._solver(self._free)
-            damping = whole.damping(self._rhs, radius)
-            d = whole.solve(self._rhs, damping) / self._weight
-            if not ((d < self._low) | (d > self._high)).any() and self.decrease(d) > 0:
-                self._last = (self._free, whole, damping)
-                if math.isinf(radius):
-                    self._whole = d, _norm(d * self._weight)
-                return d
-        free = self._free.copy()
-        held = np.zeros(len(self._weight))
-        best, most = held, 0.0
-        for _ in range(MAX_ACTIVE_SET_CHANGES * len(held) + 1):
-            d, solver, damping = self._solved(free, held, radius)
-            if solver is not None:
-                out = free & ((d < self._low) | (d > self._high))
-                if out.any():
-                    # Hold the component that would leave its interval first.
-                    with np.errstate(divide="ignore", invalid="ignore"):
-                        room = np.where(d > 0, self._high / d, self._low / d)
-                    first = int(np.argmin(np.where(out, room, math.inf)))
-                    held[first] = self._high[first] if d[first] > 0 else self._low[first]
-                    free[first] = False
-                    continue
-                self._last = (free.copy(), solver, damping)
-            d = _within(d, self._low, self._high)
-            decrease = self.decrease(d)
-            if decrease > most:
-                best, most = d, decrease
-            wrong = None if free.all() else self._wrong(d, free, damping)
-            if wrong is None:
-                if math.isinf(radius) and best is d and free.all():
-                    self._whole = d, _norm(d * self._weight)
-                break
-            free[wrong], held[wrong] = True, 0.0
-        return best
-
-    def _solved(
-        self, free: BoolArray, held: Array, radius: float
-    ) -> tuple[Array, _Damped | None, float]:
-        """Return the step with some components held; nothing to solve for gives no solver."""
-        solver = self._solver(free)
-        if free.all():
-            damping = solver.damping(self._rhs, radius)
-            return solver.solve(self._rhs, damping) / self._weight, solver, damping
-        d = held.copy()
-        scaled = held * self._weight
-        left = radius**2 - float(np.sum(scaled**2))
-        if not free.any() or left <= 0:
-            return d, None, 0.0
-        rhs = self._rhs + self._r @ scaled
-        damping = solver.damping(rhs, math.sqrt(left))
-        d[free] = solver.solve(rhs, damping) / self._weight[free]
-        return d, solver, damping
-
-    def _solver(self, free: BoolArray) -> _Damped:
-        """Return the decomposition for the free components, which serves every radius."""
-        key = free.tobytes()
-        if key not in self._solvers:
-            self._solvers[key] = _Damped(self._r[:, free])
-        return self._solvers[key]
-
-    def _wrong(self, d: Array, free: BoolArray, damping: float) -> int | None:
-        """Return the held component whose release lowers the model most; None if there is none."""
-        scaled = d * self._weight
-        slope = self._r.T @ (self._r @ scaled + self._rhs) + damping * scaled
-        inward = np.where(d <= self._low, -slope, 0.0)
-        inward = np.where(d >= self._high, np.maximum(inward, slope), inward)
-        # A component that cannot move at all stays.
-        inward[free | (self._high <= self._low)] = 0.0
-        # Rounding of the gradient is no reason.
-        least = 1e-12 * _norm(self._rhs)
-        found = int(np.argmax(inward)) if len(inward) else 0
-        return found if len(inward) and inward[found] > least else None
-
-
-class _Damped:
-    """The minimum of |a y + b|^2 + damping |y|^2, by the singular value decomposition of a."""
-
-    def __init__(self, a: Array) -> None:
-        if a.shape == (1, 1):
-            size = float(a[0, 0])
-            self._u, self._s, self._vt = ONE, np.array([abs(size)]), ONE if size > 0 else -ONE
-        else:
-            self._u, self._s, self._vt = np.linalg.svd(a, full_matrices=False)
-        if len(self._s) and not self._s[-1] > 1e-15 * self._s[0]:
-            keep = self._s > 1e-15 * self._s[0]
-            self._u, self._s, self._vt = self._u[:, keep], self._s[keep], self._vt[keep]
-
-    def solve(self, b: Array, damping: float) -> Array:
-        """Return the minimiser y for this damping."""
-        s = self._s
-        return np.asarray(-(self._vt.T @ (s * (self._u.T @ b) / (s * s + damping))))
-
-    def damping(self, b: Array, radius: float) -> float:
-        """Return the damping for which |y| is `radius` to a tenth; 0 if it is less without any.
-
-        Newton's method on the secular equation 1/|y(damping)| = 1/radius, safeguarded.
-        """
-        if not math.isfinite(radius):
-            return 0.0
-        s = self._s
-        c = s * (self._u.T @ b)
-        if _norm(c / (s * s)) <= radius:
-            return 0.0
-        low, high = 0.0, _norm(c) / radius
-        damping = 1e-3 * high
-        for _ in range(60):
-            y = c / (s * s + damping)
-            length = _norm(y)
-            if abs(length - radius) <= 0.1 * radius:
-                break
-            if length > radius:
-                low = damping
-            else:
-                high = damping
-            slope = -float(np.sum(y * y / (s * s + damping))) / length
-            damping -= (length / radius) * (length - radius) / slope
-            if not low < damping < high:
-                damping = math.sqrt(low * high) if low > 0 else 0.1 * high
-        return damping
 
 
 def _weights(scale: Array, x: Array) -> Array:
@@ -454,25 +296,3 @@ def _weights(scale: Array, x: Array) -> Array:
     least = MIN_RELATIVE_WEIGHT * effects.max(initial=0.0)
     weight = np.maximum(scale, least / np.maximum(sizes, 1e-6 * sizes.max(initial=1.0)))
     return np.where(weight > 0, weight, 1.0)
-
-
-def _factorised(matrix: Array) -> tuple[Array, Array]:
-    """Return the QR factors of a matrix; for one column LAPACK takes longer than a division."""
-    if matrix.shape[1] == 1:
-        length = _norm(matrix[:, 0])
-        if 0 < length < math.inf:
-            return matrix / length, np.array([[length]])
-    return np.linalg.qr(matrix)
-
-
-def _norm(vector: Array) -> float:
-    return math.sqrt(vector @ vector)
-
-
-def _within(vector: Array, lower: Array, upper: Array) -> Array:
-    """Return a vector clipped to bounds; for few components NumPy's own function takes longer."""
-    return np.minimum(np.maximum(vector, lower), upper)
-
-
-def _column_norms(matrix: Array) -> Array:
-    return np.asarray(np.sqrt(np.einsum("ij,ij->j", matrix, matrix)))

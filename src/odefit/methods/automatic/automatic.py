@@ -82,7 +82,7 @@ AFTER_STARTS_IF_SLOW = (20, 40)
 """Number of starts after which multiple shooting is open where it is slow, as for few data or stiff
 equations; as in :data:`AFTER_STARTS`, where the best answer is known to be none, and where not."""
 
-OUTLIERS_AFTER, OUTLIERS_AGAIN = 5, 4
+OUTLIERS_AFTER, OUTLIERS_AGAIN = 5, 10
 """Number of starts without an explanation of the data after which outliers are looked for, and the
 factor to the next such numbers: where the model is wrong, robust fits are work for nothing."""
 
@@ -315,7 +315,9 @@ class _Run:
             route = min(free, key=lambda r: r.work, default=None)
             if route is None:
                 break
-            batch.append(route.plan(self.ends, self.tolerance, self.control.seed))
+            independent = self.families.independent(self.ends)
+            seed = self.control.seed
+            batch.append(route.plan(self.ends, independent, self.tolerance, seed))
         return batch
 
     def _is_open(self, route: SearchRoute, evidence: Evidence) -> bool:

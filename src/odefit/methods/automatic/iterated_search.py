@@ -1,28 +1,30 @@
-"""Iterated local search: a start begins at the end of an earlier one, some unknowns drawn anew.
+"""Iterated local search: a start begins near the end of an earlier one.
 
 Where an optimum asks for the right values of many unknowns at once, few random starts reach it.
-Earlier ends have some of these values right: a search from one of them, of which a few unknowns
-are drawn anew, keeps the others (H. R. Lourenço, O. C. Martin and T. Stützle, Iterated local
-search, 2003). Such starts often return to where they came from:
-:class:`odefit.methods.automatic.families.Families` tells which of their ends are evidence.
+Earlier ends have some of these values right: a search that begins near one of them keeps these
+(H. R. Lourenço, O. C. Martin and T. Stützle, Iterated local search, 2003). There are three kinds of
+beginnings: some unknowns are drawn anew; all unknowns move together along directions that the data
+determine poorly, in which other optima of nearly the same cost lie far away; and a search that
+stopped in a flat valley goes on with more patience. Such starts often return to where they came
+from: :class:`odefit.methods.automatic.families.Families` tells which of their ends are evidence.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance, reaches
-from odefit.methods.estimate import Start
+from odefit.methods.estimate import Start, Status
 from odefit.methods.scaling import Scaling
 from odefit.methods.screening import lowest
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.starts import sample
-from odefit.methods.variable_projection import VariableProjection
+from odefit.methods.variable_projection import Projection, VariableProjection
 from odefit.problem.arrays import Array
 from odefit.simulation import Failure, ForwardMap
 
@@ -41,7 +43,23 @@ MAX_REDRAWN_SHARE = 0.5
 """Largest share of the unknowns that are drawn anew."""
 
 SCREENED = 16
-"""Number of points with the same unknowns drawn anew of which the best is taken."""
+"""Number of points of one kind of which the best is taken."""
+
+RISES = (0.1, 300.0)
+"""Least and largest rise of the cost by its linearised model to points along poorly determined
+directions, drawn from a log-uniform distribution."""
+
+MAX_MOVED = 0.5
+"""Largest standard deviation of a move along such a direction, relative to the intervals."""
+
+SHARES_OF_DIRECTIONS = (0.15, 0.5, 1.0)
+"""Shares of the directions along which a point moves, in random turns."""
+
+GOING_ON = SingleShooting(evaluations=600, tolerance=1e-9, step=1e-9, patience=150)
+"""The local search that goes on from where an earlier one hardly improved any more."""
+
+BEST_INDEPENDENT = 0.25
+"""Share of the independent starts, the best of them, whose searches go on."""
 
 MIN_UNKNOWNS = 4
 """Number of unknowns below which random starts are as good."""
@@ -74,9 +92,25 @@ class IteratedSearch:
 
     def points(self, projection: VariableProjection, index: int, seed: int) -> Array:
         """Return the points of which start number `index` takes the best, shape (count, n)."""
-        kept, problem = projection.kept, projection.forward.problem
         rng = np.random.default_rng([seed, DESIGN, index])
-        chances = self._chances(projection) if index % 2 else None
+        at = projection.evaluate(self.base)
+        if isinstance(at, Failure):
+            return self._redrawn(projection, index, seed, rng, None)
+        moved = self._moved(projection, at)
+        if index % 2 == 0 and np.isfinite(moved).all():
+            return self._along_directions(projection, moved, rng)
+        return self._redrawn(projection, index, seed, rng, _chances(moved))
+
+    def _redrawn(
+        self,
+        projection: VariableProjection,
+        index: int,
+        seed: int,
+        rng: np.random.Generator,
+        chances: Array | None,
+    ) -> Array:
+        """Return points with the same few unknowns drawn anew, from the whole range."""
+        kept, problem = projection.kept, projection.forward.problem
         possible = len(kept) if chances is None else np.count_nonzero(chances)
         most = max(1, int(MAX_REDRAWN_SHARE * possible))
         size = int(rng.integers(1, most + 1))
@@ -85,22 +119,65 @@ class IteratedSearch:
         points[:, redrawn] = sample(problem, DESIGN + index, SCREENED, seed)[:, redrawn]
         return points
 
-    def _chances(self, projection: VariableProjection) -> Array | None:
-        """Return how likely each unknown is to be drawn anew: the more it acts on the residuals.
+    def _along_directions(
+        self, projection: VariableProjection, moved: Array, rng: np.random.Generator
+    ) -> Array:
+        """Return points to which the linearised model rises little, though they may be far.
 
-        It is the root of the change of all residuals over the unknown's whole interval, by the
-        derivatives at the base. None where all are alike.
+        Along the right singular vectors of the Jacobian the model of the cost has no mixed terms;
+        a random move along each, as long as the rise allows, is a draw from the normal
+        distribution with the inverse of the information as covariance, within the intervals.
         """
-        found = projection.evaluate(self.base)
-        if isinstance(found, Failure):
-            return None
-        scaling, kept = Scaling.of(projection.forward.problem), projection.kept
+        problem = projection.forward.problem
+        scaling, kept = Scaling.of(problem), projection.kept
         widths = (scaling.upper - scaling.lower)[kept]
+        _, sizes, directions = np.linalg.svd(moved, full_matrices=False)
+        coordinates = np.tile(scaling.coordinates(self.base), (SCREENED, 1))
+        for row in coordinates:
+            rise = math.exp(rng.uniform(*np.log(RISES)))
+            lengths = np.minimum(math.sqrt(2 * rise) / np.maximum(sizes, 1e-300), MAX_MOVED)
+            taken = rng.random(len(sizes)) < rng.choice(SHARES_OF_DIRECTIONS)
+            amounts = rng.standard_normal(len(sizes)) * lengths * taken
+            row[kept] += widths * (directions.T @ amounts)
+        inside = np.clip(coordinates, scaling.lower, scaling.upper)
+        points = np.array([scaling.natural(row) for row in inside])
+        return np.asarray(np.clip(points, problem.lower, problem.upper))
+
+    def _moved(self, projection: VariableProjection, at: Projection) -> Array:
+        """Return the change of the residuals as each unknown crosses its interval, linearised."""
+        scaling, kept = Scaling.of(projection.forward.problem), projection.kept
         with np.errstate(all="ignore"):  # an unknown without bounds has no width
-            moved = found.jacobian * (scaling.derivative(self.base)[kept] * widths)
-            weights = np.sqrt(np.linalg.norm(moved, axis=0))
-            total = float(weights.sum())
-        return weights / total if math.isfinite(total) and total > 0 else None
+            widths = (scaling.upper - scaling.lower)[kept]
+            return np.asarray(at.jacobian * (scaling.derivative(self.base)[kept] * widths))
+
+
+@dataclass(frozen=True, eq=False)
+class ContinuedSearch:
+    """A local search from where an earlier one stopped, with more patience.
+
+    Attributes
+    ----------
+    base
+        The unknowns where it stopped, shape (n,).
+    """
+
+    base: Array
+
+    def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
+        """Return the end of start number `index`."""
+        return GOING_ON.run(forward, index, self.base, control)
+
+
+def _chances(moved: Array) -> Array | None:
+    """Return how likely each unknown is to be drawn anew: the more it acts on the residuals.
+
+    It is the root of the change of all residuals over the unknown's whole interval, by the
+    derivatives at the base, shape (r, n). None where all are alike.
+    """
+    with np.errstate(all="ignore"):
+        weights = np.sqrt(np.linalg.norm(moved, axis=0))
+        total = float(weights.sum())
+    return weights / total if math.isfinite(total) and total > 0 else None
 
 
 def can_begin_at(end: Start) -> bool:
@@ -108,8 +185,8 @@ def can_begin_at(end: Start) -> bool:
     return math.isfinite(end.cost) and end.nodes is None
 
 
-def base_of(ends: Sequence[Start], tolerance: CostTolerance, seed: int, index: int) -> Start:
-    """Return the end from which start number `index` begins.
+def bases_of(ends: Sequence[Start], tolerance: CostTolerance) -> list[Start]:
+    """Return the best distinct ends, the best first.
 
     Parameters
     ----------
@@ -129,7 +206,32 @@ def base_of(ends: Sequence[Start], tolerance: CostTolerance, seed: int, index: i
             break
         if not any(reaches(end, base, coarse) for base in bases):
             bases.append(end)
+    return bases
+
+
+def base_of(bases: Sequence[Start], seed: int, index: int) -> Start:
+    """Return that of the bases near which start number `index` begins."""
     rng = np.random.default_rng([seed, DESIGN + 1, index])
     if len(bases) == 1 or rng.random() < BEST_BASE_SHARE:
         return bases[0]
     return bases[int(rng.integers(1, len(bases)))]
+
+
+def to_go_on(
+    bases: Sequence[Start], independent: Sequence[Start], done: Container[int]
+) -> Start | None:
+    """Return the next end whose search is worth going on, None if there is none.
+
+    Parameters
+    ----------
+    bases
+        The best distinct ends.
+    independent
+        The ends of independent starts.
+    done
+        The numbers of the ends whose searches have gone on already.
+    """
+    usable = sorted(filter(can_begin_at, independent), key=lambda s: (s.cost, s.index))
+    best = usable[: math.ceil(BEST_INDEPENDENT * len(usable))]
+    stopped = (s for s in (*bases, *best) if s.status is Status.NOT_CONVERGED)
+    return next((s for s in stopped if s.index not in done), None)

@@ -12,8 +12,11 @@ import numpy as np
 from odefit.methods.automatic.iterated_search import (
     MIN_UNKNOWNS,
     SCREENED,
+    ContinuedSearch,
     IteratedSearch,
     base_of,
+    bases_of,
+    to_go_on,
 )
 from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance
@@ -134,6 +137,7 @@ class SearchRoute:
         self._forward = forward
         self._most = math.inf
         self._screened = 0
+        self._gone_on: set[int] = set()
 
     @cached_property
     def search(self) -> MultiStart | Guarded | None:
@@ -153,13 +157,21 @@ class SearchRoute:
         self._screened = found.most_screened
         return found if self.name in (SHOOTING, ITERATED) else Guarded(found)
 
-    def plan(self, ends: Sequence[Start], tolerance: CostTolerance, seed: int) -> Planned:
+    def plan(
+        self,
+        ends: Sequence[Start],
+        independent: Sequence[Start],
+        tolerance: CostTolerance,
+        seed: int,
+    ) -> Planned:
         """Return its next start, which depends on the seed and on all ends so far alone.
 
         Parameters
         ----------
         ends
             All ends so far, in the order of their numbers.
+        independent
+            Those of independent starts.
         tolerance
             Which costs are equal.
         seed
@@ -170,7 +182,12 @@ class SearchRoute:
         self.planned += 1
         if self.name != ITERATED:
             return Planned(self, index, search)
-        base = base_of(ends, tolerance, seed, index)
+        bases = bases_of(ends, tolerance)
+        stopped = to_go_on(bases, independent, self._gone_on)
+        if stopped is not None:
+            self._gone_on.add(stopped.index)
+            return Planned(self, index, ContinuedSearch(stopped.vector), stopped)
+        base = base_of(bases, seed, index)
         return Planned(self, index, IteratedSearch(FINAL, base.vector), base)
 
     @property

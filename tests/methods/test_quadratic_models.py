@@ -1,0 +1,103 @@
+"""Quadratic models: their minima within bounds and a radius, beside general optimisers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import Bounds, NonlinearConstraint, minimize
+
+from odefit.methods.quadratic_models import GaussNewtonModel, SecondOrderModel, norm
+from odefit.problem.arrays import Array
+
+LONGEST = 1.1
+"""Length of a step over its radius, which is met to a tenth."""
+
+
+def second_order(
+    gradient: Array, hessian: Array, low: float = -np.inf, high: float = np.inf
+) -> SecondOrderModel:
+    n = len(gradient)
+    zero, one = np.zeros(n), np.ones(n)
+    return SecondOrderModel(gradient, hessian, one, zero, np.full(n, low), np.full(n, high))
+
+
+def indefinite(seed: int, n: int) -> tuple[Array, Array]:
+    """Return a random gradient, and a Hessian with eigenvalues of both signs."""
+    rng = np.random.default_rng(seed)
+    basis, _ = np.linalg.qr(rng.standard_normal((n, n)))
+    values = np.exp(rng.uniform(-3, 3, n)) * np.resize([1, -1], n)
+    return rng.standard_normal(n), (basis * values) @ basis.T
+
+
+def decreases_by_slsqp(
+    gradient: Array, hessian: Array, radius: float, low: float, high: float, seed: int
+) -> list[float]:
+    """Return the decreases that another optimiser finds within a radius, from several starts."""
+    n = len(gradient)
+    rng = np.random.default_rng(seed)
+
+    def model(d: Array) -> float:
+        return float(gradient @ d + 0.5 * d @ hessian @ d)
+
+    within = NonlinearConstraint(lambda d: d @ d, -np.inf, radius**2)
+    found = []
+    for _ in range(8):
+        start = rng.standard_normal(n) * radius / np.sqrt(n)
+        end = minimize(
+            model,
+            start,
+            bounds=Bounds(np.full(n, low), np.full(n, high)),
+            constraints=within,
+            method="SLSQP",
+            options={"maxiter": 500, "ftol": 1e-12},
+        )
+        found.append(-float(end.fun))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_where_the_hessian_is_indefinite_the_step_is_the_best_within_its_length(seed: int) -> None:
+    gradient, hessian = indefinite(seed, 5)
+    model = second_order(gradient, hessian)
+    step = model.step(0.7)
+    length = norm(step)
+    assert length == pytest.approx(0.7, rel=0.1)
+    best = max(decreases_by_slsqp(gradient, hessian, length, -np.inf, np.inf, seed))
+    assert model.decrease(step) >= best * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bounds_and_radius_are_kept_and_the_model_falls(seed: int) -> None:
+    gradient, hessian = indefinite(seed, 6)
+    model = second_order(gradient, hessian, -0.2, 0.3)
+    for radius in (0.1, 0.5, 2.0):
+        step = model.step(radius)
+        assert norm(step) <= LONGEST * radius
+        assert ((step >= -0.2) & (step <= 0.3)).all()
+        # The active set stops at a point that no single component improves, the best or not.
+        others = decreases_by_slsqp(gradient, hessian, norm(step), -0.2, 0.3, seed)
+        assert model.decrease(step) >= 0.9 * np.median(others)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_with_the_hessian_of_gauss_and_newton_both_models_are_one(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    residuals, jacobian = rng.standard_normal(9), rng.standard_normal((9, 4))
+    weight, x = np.exp(rng.standard_normal(4)), rng.standard_normal(4)
+    ends = x - rng.uniform(0.1, 3, 4), x + rng.uniform(0.1, 3, 4)
+    one = GaussNewtonModel(residuals, jacobian, weight, x, *ends)
+    gradient, hessian = jacobian.T @ residuals, jacobian.T @ jacobian
+    other = SecondOrderModel(gradient, hessian, weight, x, *ends)
+    for radius in (0.3, 3.0, 1e3):
+        step = one.step(radius)
+        np.testing.assert_allclose(other.step(radius), step, rtol=1e-6, atol=1e-9)
+        assert other.decrease(step) == pytest.approx(one.decrease(step), rel=1e-9)
+
+
+def test_without_a_gradient_along_the_way_down_the_step_is_within_the_radius() -> None:
+    """The hard case: the gradient says nothing of the direction in which the model falls."""
+    model = second_order(np.array([1.0, 0.0]), np.diag([2.0, -1.0]))
+    step = model.step(1.0)
+    assert np.isfinite(step).all()
+    assert norm(step) <= LONGEST
+    assert model.decrease(step) > 0
