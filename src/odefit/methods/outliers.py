@@ -50,7 +50,7 @@ SAME_COST = 1e-3
 ROBUST_SEARCH = SingleShooting(evaluations=60, tolerance=1e-6, step=1e-6, patience=30)
 """The local search of the robust fit."""
 
-MAX_BEGINNINGS = 4
+MAX_BEGINNINGS = 2
 """Largest number of points from which robust fits begin."""
 
 

@@ -12,7 +12,9 @@ Levenberg-Marquardt algorithm, 2012). Measured on the twelve transcription probl
 the evaluations on the hard ones; used from the start it would double them on the easy ones.
 Where residuals stay large, it is the second-order part of the Hessian that steps lack; from the
 same iteration on they have it where it predicts the cost better
-(:mod:`odefit.methods.second_order`). On the published model of Fujita et al. searches that had
+(:mod:`odefit.methods.second_order`). Where the noise is estimated, residuals are about as large as
+it is everywhere, so that this second model serves from the beginning, instead of the geodesic
+acceleration. On the published model of Fujita et al. searches that had
 stopped at saddles go on with it.
 """
 
@@ -162,6 +164,8 @@ def minimise(
     radius = 0.0
     steps = 0
     second = SecondOrderPart(len(x))
+    # Where the noise is estimated, residuals never become small.
+    estimated = tolerances.least > 0
     milestone = (count, current.cost)
     while True:
         if current.cost <= tolerances.floor:
@@ -190,14 +194,14 @@ def minimise(
             hessian = current.jacobian.T @ current.jacobian + second.matrix
             full = SecondOrderModel(gradient, hessian, weight, x, lower, upper)
             curved = steps >= STRAIGHT_STEPS
-            by_second = curved and second.in_use
+            by_second = second.in_use and (curved or estimated)
             used = full if by_second else model
             d = used.step(radius)
             trial = within(x + d, lower, upper)
             d = trial - x
             length = norm(weight * d)
             predicted = used.decrease(d)
-            if curved and not by_second and length > 0:
+            if curved and not (by_second or estimated) and length > 0:
                 probe = evaluate(x + PROBE_FRACTION * d)
                 count += 1
                 if probe is not None:

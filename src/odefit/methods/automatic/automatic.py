@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 
@@ -16,6 +16,7 @@ from odefit.methods.automatic.families import Families
 from odefit.methods.automatic.iterated_search import can_begin_at
 from odefit.methods.automatic.message import message_of
 from odefit.methods.automatic.noise_fit import NoiseFit, NoiseLevels
+from odefit.methods.automatic.restarts import Restarts
 from odefit.methods.automatic.routes import (
     ITERATED,
     MATCHING,
@@ -82,7 +83,7 @@ AFTER_STARTS_IF_SLOW = (20, 40)
 """Number of starts after which multiple shooting is open where it is slow, as for few data or stiff
 equations; as in :data:`AFTER_STARTS`, where the best answer is known to be none, and where not."""
 
-OUTLIERS_AFTER, OUTLIERS_AGAIN = 5, 10
+OUTLIERS_AFTER, OUTLIERS_AGAIN = 5, 4
 """Number of starts without an explanation of the data after which outliers are looked for, and the
 factor to the next such numbers: where the model is wrong, robust fits are work for nothing."""
 
@@ -189,6 +190,7 @@ class _Run:
         self.algebraic = AlgebraicRoute(problem)
         self.ends: list[Start] = []
         self.families = Families()
+        self.restarts = Restarts(self.families, self.tolerance)
         self._measure: FitMeasure | None = None
         self._judged: tuple[Start, NoiseFit] | None = None
         self._next_look = OUTLIERS_AFTER
@@ -308,30 +310,45 @@ class _Run:
         count = len(self.ends)
         size = max(1, min(MAX_BATCH, count // 2, self._most - count))
         evidence = self.evidence()
-        usable = [r for r in self.routes if self._is_open(r, evidence)]
+        # Iterated local search has eyes for the ends of its epoch alone.
+        epoch = self.restarts.current(self.ends)
+        independent = self.families.independent(epoch)
+        usable = [r for r in self.routes if self._is_open(r, evidence, independent)]
         batch: list[Planned] = []
         for _ in range(size):
             free = (r for r in usable if not (r.closed or r.unknown))
             route = min(free, key=lambda r: r.work, default=None)
             if route is None:
                 break
-            independent = self.families.independent(self.ends)
-            seed = self.control.seed
-            batch.append(route.plan(self.ends, independent, self.tolerance, seed))
+            batch.append(route.plan(epoch, independent, self.tolerance, self.control.seed))
         return batch
 
-    def _is_open(self, route: SearchRoute, evidence: Evidence) -> bool:
-        """Return whether a route may have starts, from the independent starts so far."""
+    def _is_open(
+        self, route: SearchRoute, evidence: Evidence, independent: Sequence[Start]
+    ) -> bool:
+        """Return whether a route may have starts, from the independent starts so far.
+
+        Parameters
+        ----------
+        route
+            The route.
+        evidence
+            What is known of all ends.
+        independent
+            The ends of the independent starts of the epoch of iterated local search.
+        """
         after = AFTER_STARTS[route.name]
-        if route.name == ITERATED and not self._wants_iterated(evidence):
-            return False
+        if route.name == ITERATED:
+            wanted = self._wants_iterated(evidence, independent)
+            return wanted and len(independent) >= after[0 if evidence.unexplained else 1]
         if route.name == MULTIPLE and (evidence.fit.stiff or route.sparse):
             after = AFTER_STARTS_IF_SLOW
         return evidence.count >= after[0 if evidence.unexplained else 1]
 
-    def _wants_iterated(self, evidence: Evidence) -> bool:
+    @staticmethod
+    def _wants_iterated(evidence: Evidence, independent: Sequence[Start]) -> bool:
         """Return whether there may be a better optimum than the best, which few starts reach."""
-        usable = any(can_begin_at(s) for s in self.ends)
+        usable = any(can_begin_at(s) for s in independent)
         return usable and not evidence.certain and evidence.hits < OFTEN * evidence.count
 
     def _in_order(self, batch: list[Planned]) -> Iterator[Start]:

@@ -20,9 +20,10 @@ class Families:
 
     def add(self, end: Start, base: Start) -> None:
         """Take up an end whose start began at the earlier end `base`."""
-        self._roots[end.index] = self._root(base)
+        self._roots[end.index] = self.root(base)
 
-    def _root(self, end: Start) -> int:
+    def root(self, end: Start) -> int:
+        """Return the number of the independent start that an end goes back to, if not its own."""
         return self._roots.get(end.index, end.index)
 
     def independent(self, ends: Sequence[Start]) -> list[Start]:
@@ -33,5 +34,5 @@ class Families:
         """Return of each family the first of these ends, that of its independent start first."""
         first: dict[int, Start] = {}
         for end in sorted(ends, key=lambda s: (s.index in self._roots, s.index)):
-            first.setdefault(self._root(end), end)
+            first.setdefault(self.root(end), end)
         return list(first.values())

@@ -169,7 +169,7 @@ class SearchRoute:
         Parameters
         ----------
         ends
-            All ends so far, in the order of their numbers.
+            The ends so far near which it may begin, in the order of their numbers.
         independent
             Those of independent starts.
         tolerance
