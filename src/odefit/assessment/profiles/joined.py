@@ -259,13 +259,13 @@ class Minimiser:
     ) -> JoinedMinimum:
         gap = float(np.abs(at.gaps).max(initial=0.0))
         if gap > JOINED:
-            closed = self.moved(at, tangents, self._correction(tangents, at, near))
+            closed = self.moved(at, tangents, self.closing(tangents, at, near))
             if not isinstance(closed, str) and np.abs(closed.gaps).max() < gap:
                 tangents = Tangents(closed, self._others)
                 return JoinedMinimum(closed, tangents, near, tangents.multipliers(near), steps)
         return JoinedMinimum(at, tangents, near, multipliers, steps)
 
-    def _correction(self, tangents: Tangents, new: Joint, near: BoolArray) -> Array:
+    def closing(self, tangents: Tangents, new: Joint, near: BoolArray) -> Array:
         """Return the shortest step that closes the gaps of a new point and keeps to the bounds.
 
         A step that left them would be cut there, and would close only a part of the gaps: what is
@@ -319,7 +319,7 @@ class Minimiser:
                 for _ in range(2):
                     if weight * np.abs(new.gaps).sum() <= 0.05 * max(predicted, gain):
                         break
-                    closing = self._correction(tangents, new, near)
+                    closing = self.closing(tangents, new, near)
                     again = self.moved(new, tangents, closing)
                     if isinstance(again, str) or not merit(again) < merit(new):
                         break
