@@ -8,6 +8,8 @@ linear in a = r/c and b = u(T), and the profile of c is the sum of squares of a 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.optimize import brentq
 
@@ -78,3 +80,39 @@ def exact_interval(end: float) -> tuple[float, float]:
         return regression(c, end)[0] - least - LIMIT
 
     return float(brentq(excess, 0.2, best)), float(brentq(excess, best, 20.0))
+
+
+def two_valleys(end: float) -> odefit.Problem:
+    """The threshold, and beside it k and m, whose best fits change from k = 1 to k = -1.
+
+    Near k = 1 the deviance of m rises four times as fast as near k = -1, whose optimum is worse by
+    0.16; between them is a barrier of 3.3.
+    """
+    wide = {"lower": 1e-3, "upper": 1e3, "scale": "log10"}
+    r, c, x = exact_optimum(end)
+    t = times(end)
+    sd = math.sqrt(len(t))  # measured as often, each of the three counts once
+    others = {"f": "1.8*(k^2 - 1)", "g": "0.2*(k - 1)", "h": "m*(3 + k)"}
+    return odefit.Problem(
+        odefit.Model(ode={"x": "r*x^2 - c*x"}, observables={"u": "1/x", **others}),
+        {"t": t, "u": measured(end), **dict.fromkeys(others, 0 * t)},
+        {
+            "r": {**wide, "guess": r},
+            "c": {**wide, "guess": c},
+            "k": {"lower": -3.0, "upper": 3.0, "guess": 1.0},
+            "m": {"lower": -3.0, "upper": 3.0, "guess": 0.0},
+        },
+        {"x": {**wide, "guess": x}},
+        noise={"u": {"sd": SD}, **{name: {"sd": sd} for name in others}},
+    )
+
+
+def two_valleys_end() -> float:
+    """The upper end of the interval of m, by the least deviance of all k."""
+    k = np.linspace(-3.0, 3.0, 60001)
+
+    def excess(m: float) -> float:
+        squares = (1.8 * (k**2 - 1)) ** 2 + (0.2 * (k - 1)) ** 2 + (m * (3 + k)) ** 2
+        return float(squares.min()) - LIMIT
+
+    return float(brentq(excess, 0.1, 2.5))

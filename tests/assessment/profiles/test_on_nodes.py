@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -224,3 +226,27 @@ def test_a_final_reason_is_not_asked_for_again_with_a_shorter_step() -> None:
     side = trace(Wall(), first, 1, deviance, LIMIT, True, lambda: False)
     assert (side.end, side.reason) == ("failed", "no further")
     assert len(asked) == 1
+
+
+def test_a_step_that_closes_gaps_keeps_to_the_bounds() -> None:
+    forward, vector = optimum(LONG)
+    problem, coordinates, unknowns, nodes = on_nodes(forward, vector)
+
+    def evaluate(u: Array, y: Array) -> Joint | str:
+        return problem.evaluate(coordinates, u, y, UNDECIDED)
+
+    at = evaluate(unknowns, nodes - 0.01)
+    assert not isinstance(at, str)
+    tangents = Tangents(at, np.arange(3))
+    shortest = tangents.correction(at.gaps)
+    # Bounds at the point itself forbid what the shortest step would do.
+    tight = replace(
+        coordinates,
+        lower=np.where(shortest[:3] < 0, unknowns, coordinates.lower),
+        upper=np.where(shortest[:3] > 0, unknowns, coordinates.upper),
+    )
+    minimiser = Minimiser(problem, tight, np.arange(3), evaluate)
+    step = minimiser.closing(tangents, at, np.zeros(3, dtype=bool))
+    assert np.abs(shortest[:3]).min() > 1e-5
+    assert step[:3] == pytest.approx(0.0, abs=1e-12)
+    assert at.gaps + tangents.conditions @ step == pytest.approx(0.0, abs=1e-10)

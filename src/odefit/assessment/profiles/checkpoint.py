@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, get_args
 
@@ -27,19 +28,24 @@ class SideCheckpoint:
         self._checkpoint = checkpoint
         self._added: dict[str, Side] = {}
 
-    def find(self, key: str, sign: int, vector: Array) -> Side | None:
-        """Return a finished side of the profile of `key` at this optimum; None if there is none."""
-        name = _name(key, sign, vector)
+    def find(self, key: str, sign: int, vector: Array, start: Sequence[float] = ()) -> Side | None:
+        """Return a finished side of the profile of `key` at this optimum; None if there is none.
+
+        `start` is the optimum of another valley at which it begins.
+        """
+        name = _name(key, sign, vector, start)
         if name in self._added:
             return self._added[name]
         record = self._checkpoint.records.get(name)
         return None if record is None else _from_json(record, len(vector))
 
-    def add(self, key: str, sign: int, vector: Array, side: Side) -> None:
+    def add(
+        self, key: str, sign: int, vector: Array, side: Side, start: Sequence[float] = ()
+    ) -> None:
         """Keep a finished side, unless its worker died before it had an end."""
         if side.end == "stopped" or side.vectors.shape[1] != len(vector):
             return
-        name = _name(key, sign, vector)
+        name = _name(key, sign, vector, start)
         self._added[name] = side
         record: dict[str, Any] = {}
         for field in fields(Side):
@@ -73,12 +79,13 @@ def _from_json(record: Any, n: int) -> Side | None:
             better,
             int(record["evaluations"]),
             int(record["minimisations"]),
+            np.array([numbers(row, n) for row in record["optima"]]).reshape(-1, n),
         )
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
 
 
-def _name(key: str, sign: int, vector: Array) -> str:
-    """Return the key of a record: which side, at which optimum."""
-    digest = hashlib.sha256(vector.tobytes()).hexdigest()[:16]
+def _name(key: str, sign: int, vector: Array, start: Sequence[float]) -> str:
+    """Return the key of a record: which side, at which optimum, from which start."""
+    digest = hashlib.sha256(vector.tobytes() + np.array(start).tobytes()).hexdigest()[:16]
     return f"{sign:+d} {digest} {key}"

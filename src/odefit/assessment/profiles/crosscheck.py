@@ -57,8 +57,28 @@ def contradicted(
     logarithmic
         Whether coordinates are logarithms to base 10.
     """
-    if side.end != "limit" or not len(coordinates):
+    found = refutation(side, sign, first, limit, coordinates, deviances, origins, logarithmic)
+    if found is None:
         return side
+    return replace(side, limit=math.nan, end="contradicted", reason=found[1])
+
+
+def refutation(
+    side: Side,
+    sign: int,
+    first: float,
+    limit: float,
+    coordinates: Array,
+    deviances: Array,
+    origins: Sequence[str],
+    logarithmic: bool,
+) -> tuple[int, str] | None:
+    """Return the number of the fit that refutes the limit of a side, and how; None if none does.
+
+    The arguments are those of :func:`contradicted`.
+    """
+    if side.end != "limit" or not len(coordinates):
+        return None
 
     def value(at: float) -> str:
         return f"{10.0**at if logarithmic else at:.4g}"
@@ -73,7 +93,7 @@ def contradicted(
             f"has a fit with {value(coordinates[k])} whose deviance is only {deviances[k]:.3g} "
             f"(limit {limit:.3g})"
         )
-        return replace(side, limit=math.nan, end="contradicted", reason=reason)
+        return k, reason
     within = (outward > 0) & (outward < end)
     excess = np.where(within, _curve(side, sign, first, outward) - deviances, -math.inf)
     k = int(np.argmax(excess))
@@ -83,8 +103,8 @@ def contradicted(
             f"has a fit with {value(coordinates[k])} whose deviance, {deviances[k]:.3g}, is below "
             f"that of the curve by {excess[k]:.3g} (limit {limit:.3g})"
         )
-        return replace(side, limit=math.nan, end="contradicted", reason=reason)
-    return side
+        return k, reason
+    return None
 
 
 def _curve(side: Side, sign: int, first: float, outward: Array) -> Array:

@@ -259,11 +259,22 @@ class Minimiser:
     ) -> JoinedMinimum:
         gap = float(np.abs(at.gaps).max(initial=0.0))
         if gap > JOINED:
-            closed = self.moved(at, tangents, tangents.correction(at.gaps))
+            closed = self.moved(at, tangents, self.closing(tangents, at, near))
             if not isinstance(closed, str) and np.abs(closed.gaps).max() < gap:
                 tangents = Tangents(closed, self._others)
                 return JoinedMinimum(closed, tangents, near, tangents.multipliers(near), steps)
         return JoinedMinimum(at, tangents, near, multipliers, steps)
+
+    def closing(self, tangents: Tangents, new: Joint, near: BoolArray) -> Array:
+        """Return the shortest step that closes the gaps of a new point and keeps to the bounds.
+
+        A step that left them would be cut there, and would close only a part of the gaps: what is
+        at a bound, and what would leave it, does not move.
+        """
+        shortest = tangents.correction(new.gaps)
+        low, high = self._room(new)
+        own = shortest[: tangents.count]
+        return tangents.unmoved(shortest, near | (own < low) | (own > high))
 
     def moved(
         self, at: Joint, tangents: Tangents, step: Array, own: Array | None = None
@@ -297,15 +308,19 @@ class Minimiser:
         def merit(point: Joint) -> float:
             return point.cost + weight * float(np.abs(point.gaps).sum())
 
+        low, high = self._room(at)
         while True:
             step, part = model.within(radius, whole)
+            own = step[: tangents.count]
+            near = (own <= low + AT_BOUND) | (own >= high - AT_BOUND)
             predicted = model.change(step) + weight * part * float(np.abs(at.gaps).sum())
             ratio, new = -1.0, self.moved(at, tangents, step)
             if not isinstance(new, str):
                 for _ in range(2):
                     if weight * np.abs(new.gaps).sum() <= 0.05 * max(predicted, gain):
                         break
-                    again = self.moved(new, tangents, tangents.correction(new.gaps))
+                    closing = self.closing(tangents, new, near)
+                    again = self.moved(new, tangents, closing)
                     if isinstance(again, str) or not merit(again) < merit(new):
                         break
                     new = again

@@ -105,7 +105,7 @@ class HeldOnNodes:
         scaling = Scaling.of(self._problem)
         self.lower, self.upper = float(scaling.lower[index]), float(scaling.upper[index])
         self._origin = self._at(self._optimum)
-        self._lowest: NodePoint | None = None
+        self._found: list[NodePoint] = []
 
     def _at(self, vector: Array) -> float:
         own = float(vector[self._index])
@@ -188,13 +188,42 @@ class HeldOnNodes:
 
         No unknown is held. There has to be a point.
         """
-        point = self._lowest
-        assert point is not None, "there is a point"
+        point = min(self._found, key=lambda p: p.cost)
+        found = self._released(point, FIRST_GAIN * self._unit)
+        return point.vector if found is None else found
+
+    def optima(self, highest: float, gain: float) -> Array:
+        """Return the optima of all unknowns that are reached from this side, shape (k, n).
+
+        Refits with nothing held begin at the outermost point and at each minimum of the curve: a
+        side that has passed into another valley shows it there.
+
+        Parameters
+        ----------
+        highest
+            The highest cost of a point from which a refit begins.
+        gain
+            The decrease of the cost that is too small for another step.
+        """
+        points = sorted(self._found, key=lambda p: abs(p.at - self._origin))[1:]
+        points = [p for p in points if p.cost <= highest]
+        costs = [p.cost for p in points]
+        begun = [
+            p
+            for k, p in enumerate(points)
+            if k == len(points) - 1 or (k > 0 and costs[k - 1] > costs[k] <= costs[k + 1])
+        ]
+        found = [self._released(p, gain) for p in begun]
+        self.minimisations += len(begun)
+        return np.array([f for f in found if f is not None]).reshape(-1, len(self._optimum))
+
+    def _released(self, point: NodePoint, gain: float) -> Array | None:
+        """Return the best fit that is reached from a point with nothing held; None if none is."""
         coordinates = Straightened.of(self._problem, point.units)
         minimiser = self._minimiser(point.problem, coordinates, self._everything)
         unknowns = coordinates.of_vector(point.vector)
-        found = minimiser.minimise(unknowns, point.nodes, FIRST_GAIN * self._unit, None)
-        return point.vector if isinstance(found, str) else found.at.vector
+        found = minimiser.minimise(unknowns, point.nodes, gain, None)
+        return None if isinstance(found, str) else found.at.vector
 
     # ------------------------------------------------------------------------------------------
 
@@ -302,6 +331,5 @@ class HeldOnNodes:
             bend=bend,
             stiffness=stiffness,
         )
-        if self._lowest is None or found.cost < self._lowest.cost:
-            self._lowest = found
+        self._found.append(found)
         return found

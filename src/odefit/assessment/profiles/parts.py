@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
+
+import numpy as np
 
 from odefit.methods.estimate import Status
 from odefit.problem.arrays import Array
@@ -48,6 +50,8 @@ class Side:
         A vector that fits better than the estimate, shape (n,); empty if there is none.
     evaluations, minimisations
         Numbers of evaluations of the model and of fits.
+    optima
+        Optima of all unknowns that are reached from this side, shape (k, n).
     """
 
     at: Array
@@ -60,6 +64,7 @@ class Side:
     better: Array
     evaluations: int
     minimisations: int
+    optima: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
 
 @dataclass(frozen=True, eq=False)

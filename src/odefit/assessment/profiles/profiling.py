@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,15 +15,16 @@ from odefit.assessment.deviance import Deviance
 from odefit.assessment.linear_checks import checked
 from odefit.assessment.parts import Direction, Uncertainty
 from odefit.assessment.profiles.checkpoint import SideCheckpoint
-from odefit.assessment.profiles.crosscheck import contradicted
-from odefit.assessment.profiles.families import Family
+from odefit.assessment.profiles.families import Family, Point
 from odefit.assessment.profiles.held import HeldUnknown
 from odefit.assessment.profiles.noise_limits import limits_by_unknown
 from odefit.assessment.profiles.on_nodes import HeldOnNodes, is_narrow, suits_nodes
 from odefit.assessment.profiles.parts import End, Profile, ProfilesData, Side
 from odefit.assessment.profiles.pulled import PulledQuantity
 from odefit.assessment.profiles.quantities import Quantity
-from odefit.assessment.profiles.tracing import trace
+from odefit.assessment.profiles.tasks import Optimum, Task
+from odefit.assessment.profiles.tracing import GAIN, trace
+from odefit.assessment.profiles.valleys import merged, other_optima, refuted
 from odefit.assessment.profiles.verdicts import assembled
 from odefit.assessment.uncertainty import assess_uncertainty
 from odefit.methods.control import Control, Progress
@@ -32,7 +33,6 @@ from odefit.methods.executors.batch import Work
 from odefit.methods.executors.dispatch import dispatched
 from odefit.methods.polish import POLISH
 from odefit.methods.run_log import LOGGER
-from odefit.methods.scaling import Scaling
 from odefit.methods.start_checkpoint import opened
 from odefit.methods.watch import running
 from odefit.methods.workers import Workers
@@ -46,42 +46,11 @@ from odefit.simulation.other_integrations import able_to_integrate
 MAX_ADOPTIONS = 5
 """Largest number of times that the profiles begin anew from a better optimum."""
 
+MAX_CHECKS = 3
+"""Largest number of times that limits are followed from fits that refute them."""
 
-@dataclass(frozen=True, eq=False)
-class _Optimum:
-    """The optimum that profiles begin from.
-
-    Attributes
-    ----------
-    problem, vector
-        The problem and the optimum, shape (n,).
-    deviance, limit
-        The deviance from it, and its limit.
-    noise
-        Limits of the lower and the upper side, by number, of unknowns that are factors of a
-        standard deviation.
-    """
-
-    problem: Problem
-    vector: Array
-    deviance: Deviance
-    limit: float
-    noise: dict[int, tuple[float, float]]
-
-    def limit_of(self, task: _Task) -> float:
-        """Return the limit of the deviance on one side of a profile."""
-        lower, upper = self.noise.get(task.index, (self.limit, self.limit))
-        return lower if task.sign < 0 else upper
-
-
-@dataclass(frozen=True)
-class _Task:
-    """One side of one profile: of an unknown by its number, or of a quantity."""
-
-    key: str
-    sign: int
-    index: int
-    quantity: Quantity | None
+MAX_OF_OTHERS = 1000
+"""Number of evaluations of the model after which a side from another valley ends."""
 
 
 def profile_all(
@@ -121,12 +90,12 @@ def profile_all(
     records = opened(control, "sides of profiles", problem, {"level": level, "vector": vector})
     checkpoint = None if records is None else SideCheckpoint(records)
     evaluations = minimisations = 0
-    sides: dict[_Task, Side] = {}
+    sides: dict[Task, Side] = {}
     with running(control), Workers(control) as workers, checkpoint or nullcontext():
         for adoption in range(MAX_ADOPTIONS + 1):
             sides = {}
             better = None
-            for task, side in _traced(tasks, best, forward, workers, control, checkpoint):
+            for task, side in _everywhere(tasks, best, forward, workers, control, checkpoint):
                 sides[task] = side
                 LOGGER.info("profile of %s, side %+d: %s", task.key, task.sign, side.end)
                 evaluations += side.evaluations
@@ -134,7 +103,8 @@ def profile_all(
                 failed = sum(s.end in ("failed", "points") for s in sides.values())
                 if control.report is not None:
                     objective = 2 * best.deviance.minimum
-                    said = f"{task.key}, {len(sides)} of {len(tasks)} sides"
+                    total = max(len(sides), len(tasks))
+                    said = f"{task.key}, {len(sides)} of {total} sides"
                     control.report(Progress(len(sides), failed, objective, 0, said, "side"))
                 if not len(side.better) or adoption == MAX_ADOPTIONS or control.should_stop():
                     continue
@@ -147,7 +117,8 @@ def profile_all(
             if better is None or control.should_stop():
                 break
             best = _optimum(forward, better, level)
-    profiles = _assembled(forward, best, tasks, _compared(best, sides), level)
+    lowest = refuted(best, merged(best, tasks, sides))[0]
+    profiles = _assembled(forward, best, tasks, lowest, level)
     stopped = any(s.end == "stopped" for s in sides.values()) or len(sides) < len(tasks)
     status, message = Status.CONVERGED, "all profiles are complete"
     if control.interrupted.is_set():
@@ -175,24 +146,24 @@ def profile_all(
     )
 
 
-def _tasks(problem: Problem, keys: Sequence[str] | None, expressions: Sequence[str]) -> list[_Task]:
+def _tasks(problem: Problem, keys: Sequence[str] | None, expressions: Sequence[str]) -> list[Task]:
     """Return both sides of what is to be profiled, in a fixed order."""
     if keys is None:
         keys = () if expressions else problem.keys
-    tasks: list[_Task] = []
+    tasks: list[Task] = []
     for key in keys:
         if key not in problem.keys:
             raise InputError(f"there is no unknown '{key}'{one_of(key, problem.keys)}")
-        tasks += [_Task(key, sign, problem.keys.index(key), None) for sign in (-1, 1)]
+        tasks += [Task(key, sign, problem.keys.index(key), None) for sign in (-1, 1)]
     for text in expressions:
         quantity = Quantity.of(problem, text)
         if quantity.key in [t.key for t in tasks]:
             raise InputError(f"expression '{text}': there are two profiles of that name")
-        tasks += [_Task(quantity.key, sign, -1, quantity) for sign in (-1, 1)]
+        tasks += [Task(quantity.key, sign, -1, quantity) for sign in (-1, 1)]
     return tasks
 
 
-def _optimum(forward: ForwardMap, vector: Array, level: float) -> _Optimum:
+def _optimum(forward: ForwardMap, vector: Array, level: float) -> Optimum:
     evaluation = forward.evaluate(vector)
     if isinstance(evaluation, Failure):
         raise InputError(f"the estimate cannot be evaluated: {evaluation}")
@@ -209,24 +180,63 @@ def _optimum(forward: ForwardMap, vector: Array, level: float) -> _Optimum:
             "give the noise in [noise] to profile all the same"
         )
     noise = limits_by_unknown(forward, vector, evaluation, level)
-    return _Optimum(forward.problem, vector, deviance, limit, noise)
+    return Optimum(forward.problem, vector, deviance, limit, noise)
 
 
 # Sides ----------------------------------------------------------------------------------------
 
 
-def _traced(
-    tasks: Sequence[_Task],
-    best: _Optimum,
+def _everywhere(
+    tasks: Sequence[Task],
+    best: Optimum,
     forward: ForwardMap,
     workers: Workers,
     control: Control,
     checkpoint: SideCheckpoint | None,
-) -> Iterator[tuple[_Task, Side]]:
+) -> Iterator[tuple[Task, Side]]:
+    """Yield all sides from the optimum, and then those that check limits from other valleys.
+
+    Where valleys are narrow, the sides with a limit begin at the optima of other valleys as well,
+    and after that at fits of other profiles that refute them.
+    """
+    arguments = best, forward, workers, control, checkpoint
+    known: dict[Task, Side] = {}
+    for task, side in _traced(tasks, *arguments):
+        known[task] = side
+        yield task, side
+    if len(known) < len(tasks) or not any(len(side.optima) for side in known.values()):
+        return
+    limited = [t for t in tasks if known[t].end == "limit" and t.quantity is None]
+    others = other_optima(forward, best, list(known.values()))
+    again = [replace(t, start=tuple(map(float, x))) for x in others for t in limited]
+    for _ in range(1 + MAX_CHECKS):
+        for task, side in _traced(again, *arguments):
+            known[task] = side
+            yield task, side
+        missing = [t for t in again if t not in known]
+        if missing or control.should_stop():
+            nothing = _nothing(len(best.vector), "stopped", "")
+            yield from ((task, nothing) for task in missing)
+            return
+        starts = refuted(best, merged(best, tasks, known))[1]
+        again = [replace(t, start=x) for t, x in starts.items()]
+        again = [t for t in again if t not in known]
+        if not again:
+            return
+
+
+def _traced(
+    tasks: Sequence[Task],
+    best: Optimum,
+    forward: ForwardMap,
+    workers: Workers,
+    control: Control,
+    checkpoint: SideCheckpoint | None,
+) -> Iterator[tuple[Task, Side]]:
     """Yield the sides in the order of the tasks, whatever the order in which they finish."""
-    known: dict[_Task, Side] = {}
+    known: dict[Task, Side] = {}
     if checkpoint is not None:
-        found = {t: checkpoint.find(t.key, t.sign, best.vector) for t in tasks}
+        found = {t: checkpoint.find(t.key, t.sign, best.vector, t.start) for t in tasks}
         known = {task: side for task, side in found.items() if side is not None}
     todo = [task for task in tasks if task not in known]
     work = Work(
@@ -253,24 +263,25 @@ def _traced(
                         len(best.vector), "failed", f"the worker process failed: {error}"
                     )
                 elif checkpoint is not None:  # a worker that died is no end of a side
-                    checkpoint.add(todo[position].key, todo[position].sign, best.vector, side)
+                    done = todo[position]
+                    checkpoint.add(done.key, done.sign, best.vector, side, done.start)
                 known[todo[position]] = side
             yield task, known[task]
 
 
-def _traced_side(best: _Optimum, forward: ForwardMap, task: tuple[_Task, float | None]) -> Side:
+def _traced_side(best: Optimum, forward: ForwardMap, task: tuple[Task, float | None]) -> Side:
     """Trace a side in a worker process, which keeps the compiled model."""
     return _side(forward, best, task[0], Control(deadline=task[1]))
 
 
-def _side(forward: ForwardMap, best: _Optimum, task: _Task, control: Control) -> Side:
+def _side(forward: ForwardMap, best: Optimum, task: Task, control: Control) -> Side:
     """Return one side of a profile, which is not to blame for integrations that were cut off."""
     side = _whole_side(forward, best, task, control)
     return replace(side, end="stopped") if side.end == "failed" and cut_off().reached else side
 
 
-def _whole_side(forward: ForwardMap, best: _Optimum, task: _Task, control: Control) -> Side:
-    n, vector = len(best.vector), best.vector
+def _whole_side(forward: ForwardMap, best: Optimum, task: Task, control: Control) -> Side:
+    n, vector = len(best.vector), np.array(task.start or best.vector)
     evaluation = forward.evaluate(vector)
     if isinstance(evaluation, Failure):
         return _nothing(n, "failed", str(evaluation))
@@ -282,14 +293,16 @@ def _whole_side(forward: ForwardMap, best: _Optimum, task: _Task, control: Contr
             return _nothing(n, "failed", first)
         limit = best.limit_of(task)
         stop = control.should_stop
-        return trace(family, first, task.sign, best.deviance, limit, logarithmic, stop)
+        most = MAX_OF_OTHERS if task.start else None
+        side = trace(family, first, task.sign, best.deviance, limit, logarithmic, stop, most)
+        return _with_first(side, first, best.deviance) if task.start else side
 
     if task.quantity is not None:
         return traced(PulledQuantity(forward, task.quantity, vector, choice, unit), False)
     logarithmic = best.problem.unknowns[task.index].parameter.scale == "log10"
     nodes = forward.nodes is None and suits_nodes(best.problem)
     tried = None
-    if not (nodes and is_narrow(evaluation, vector, unit)):
+    if not task.start and not (nodes and is_narrow(evaluation, vector, unit)):
         tried = traced(HeldUnknown(forward, task.index, vector, choice, unit), logarithmic)
         if tried.end not in ("failed", "points") or not nodes:
             return tried
@@ -297,6 +310,8 @@ def _whole_side(forward: ForwardMap, best: _Optimum, task: _Task, control: Contr
     side = traced(on_nodes, logarithmic)
     if side.end == "better":
         side = replace(side, better=on_nodes.best())
+    elif tried is None and not task.start and not control.should_stop():
+        side = _with_optima(side, on_nodes, best)
     if tried is None:
         return side
     found = tried if side.end in ("failed", "points") else side
@@ -304,6 +319,31 @@ def _whole_side(forward: ForwardMap, best: _Optimum, task: _Task, control: Contr
         found,
         evaluations=tried.evaluations + side.evaluations,
         minimisations=tried.minimisations + side.minimisations,
+    )
+
+
+def _with_optima(side: Side, on_nodes: HeldOnNodes, best: Optimum) -> Side:
+    """Return a side with the optima to which it leads."""
+    before = on_nodes.evaluations, on_nodes.minimisations
+    highest = best.deviance.minimum + 0.5 * best.limit * best.deviance.variance
+    gain = 0.5 * GAIN * best.limit * best.deviance.variance
+    optima = on_nodes.optima(highest, gain)
+    return replace(
+        side,
+        optima=optima,
+        evaluations=side.evaluations + on_nodes.evaluations - before[0],
+        minimisations=side.minimisations + on_nodes.minimisations - before[1],
+    )
+
+
+def _with_first(side: Side, first: Point, deviance: Deviance) -> Side:
+    """Return a side that begins at another fit than the estimate, with that fit as its first."""
+    return replace(
+        side,
+        at=np.concatenate([[first.at], side.at]),
+        deviances=np.concatenate([[deviance.at(first.cost)], side.deviances]),
+        slopes=np.concatenate([[2 / deviance.variance * first.slope], side.slopes]),
+        vectors=np.concatenate([first.vector[None, :], side.vectors]),
     )
 
 
@@ -316,34 +356,11 @@ def _nothing(n: int, end: End, reason: str) -> Side:
 # The whole ------------------------------------------------------------------------------------
 
 
-def _compared(best: _Optimum, sides: dict[_Task, Side]) -> dict[_Task, Side]:
-    """Return the sides, without the limits that points of other profiles refute."""
-    found = dict(sides)
-    scaling = Scaling.of(best.problem)
-    for task, side in sides.items():
-        # The value of an expression may need an integration: only unknowns are compared.
-        others = [(t, s) for t, s in sides.items() if t.key != task.key and len(s.at)]
-        if task.quantity is not None or not others:
-            continue
-        vectors = np.concatenate([s.vectors for _, s in others])
-        found[task] = contradicted(
-            side,
-            task.sign,
-            float(scaling.coordinates(best.vector)[task.index]),
-            best.limit,
-            np.array([scaling.coordinates(v)[task.index] for v in vectors]),
-            np.concatenate([s.deviances for _, s in others]),
-            [t.key for t, s in others for _ in s.at],
-            bool(scaling.logarithmic[task.index]),
-        )
-    return found
-
-
 def _assembled(
     forward: ForwardMap,
-    best: _Optimum,
-    tasks: Sequence[_Task],
-    sides: dict[_Task, Side],
+    best: Optimum,
+    tasks: Sequence[Task],
+    sides: dict[Task, Side],
     level: float,
 ) -> tuple[Profile, ...]:
     """Return the profiles of which at least one side was traced."""
@@ -397,7 +414,7 @@ def _no_effect(key: str) -> list[Direction]:
 
 
 def _linear(
-    estimate: float, gradient: Array, uncertainty: Uncertainty, best: _Optimum
+    estimate: float, gradient: Array, uncertainty: Uncertainty, best: Optimum
 ) -> tuple[float, float]:
     """Return the linear interval of a quantity by the delta method."""
     used = gradient != 0

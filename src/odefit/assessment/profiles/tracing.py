@@ -77,6 +77,7 @@ def trace(
     limit: float,
     logarithmic: bool,
     stop: Callable[[], bool],
+    most: int | None = None,
 ) -> Side:
     """Return one side of a profile.
 
@@ -94,8 +95,10 @@ def trace(
         Whether the coordinate is a logarithm to base 10.
     stop
         A function that says whether to end now.
+    most
+        Number of evaluations after which the side ends; None for the usual one.
     """
-    return _Tracer(family, first, sign, deviance, limit, logarithmic, stop).side()
+    return _Tracer(family, first, sign, deviance, limit, logarithmic, stop, most).side()
 
 
 class _Tracer:
@@ -108,6 +111,7 @@ class _Tracer:
         limit: float,
         logarithmic: bool,
         stop: Callable[[], bool],
+        most: int | None = None,
     ) -> None:
         self.family = family
         self.first = first
@@ -116,6 +120,7 @@ class _Tracer:
         self.limit = limit
         self.logarithmic = logarithmic
         self.stop = stop
+        self.most = most
         self.edge = family.upper if sign > 0 else family.lower
         # Costs are compared in units of the limit; without a variance all are infinitely far away.
         self.gain = 0.5 * GAIN * limit * deviance.variance
@@ -135,7 +140,7 @@ class _Tracer:
                 return self.ended(points, None, "bound")
             if len(points) > MAX_POINTS:
                 return self.ended(points, None, "points", f"it takes more than {MAX_POINTS} points")
-            most = MAX_EVALUATIONS if here.steps is None else MAX_ON_NODES
+            most = self.most or (MAX_EVALUATIONS if here.steps is None else MAX_ON_NODES)
             if self.family.evaluations > most:
                 said = f"it takes more than {most} evaluations of the model"
                 return self.ended(points, None, "points", said)

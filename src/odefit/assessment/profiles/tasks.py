@@ -1,0 +1,51 @@
+"""What there is to trace: sides of profiles, and the optimum that they belong to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odefit.assessment.deviance import Deviance
+from odefit.assessment.profiles.quantities import Quantity
+from odefit.problem.arrays import Array
+from odefit.problem.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """The optimum that profiles begin from.
+
+    Attributes
+    ----------
+    problem, vector
+        The problem and the optimum, shape (n,).
+    deviance, limit
+        The deviance from it, and its limit.
+    noise
+        Limits of the lower and the upper side, by number, of unknowns that are factors of a
+        standard deviation.
+    """
+
+    problem: Problem
+    vector: Array
+    deviance: Deviance
+    limit: float
+    noise: dict[int, tuple[float, float]]
+
+    def limit_of(self, task: Task) -> float:
+        """Return the limit of the deviance on one side of a profile."""
+        lower, upper = self.noise.get(task.index, (self.limit, self.limit))
+        return lower if task.sign < 0 else upper
+
+
+@dataclass(frozen=True)
+class Task:
+    """One side of one profile: of an unknown by its number, or of a quantity.
+
+    It begins at the optimum, or at `start`, an optimum of another valley.
+    """
+
+    key: str
+    sign: int
+    index: int
+    quantity: Quantity | None
+    start: tuple[float, ...] = ()

@@ -1,0 +1,168 @@
+"""Several valleys of the best fits: which optima they have, and the lowest of their curves.
+
+Where the best fits change from one valley to another, the curve of the estimate's own valley goes
+on above the lowest one, and meets the limit too early. A side that passes into another valley
+shows it: a refit with nothing held leads from there to an optimum of its own. From each of these
+the profile is traced as well, and what is reported is the lowest of all curves. So it is from a
+fit of another profile that refutes a limit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from odefit.assessment.profiles.crosscheck import contradicted, refutation
+from odefit.assessment.profiles.parts import OPEN, Side
+from odefit.assessment.profiles.tasks import Optimum, Task
+from odefit.methods.scaling import Scaling
+from odefit.problem.arrays import Array, IntArray
+from odefit.simulation import Evaluation, ForwardMap
+
+SAME = 0.02
+"""Square of the distance of residuals, relative to the limit, up to which two fits are the same."""
+
+HIGHEST = 0.9
+"""Deviance of an optimum, relative to the limit, above which its valley is left out."""
+
+
+LOWER = 0.02
+"""Deviance below all other curves, relative to the limit, at which a curve that ends without an
+answer leaves the limit open."""
+
+
+def other_optima(forward: ForwardMap, best: Optimum, sides: Sequence[Side]) -> list[Array]:
+    """Return the optima besides the estimate that sides have led to, lowest first."""
+    first = forward.evaluate(best.vector)
+    assert isinstance(first, Evaluation), "the estimate has been evaluated before"
+    # What one integration cannot follow cannot be traced from there either.
+    evaluated = [(x, forward.evaluate(x)) for side in sides for x in side.optima]
+    found = [(x, e) for x, e in evaluated if isinstance(e, Evaluation)]
+    found.sort(key=lambda pair: pair[1].cost)
+    known, others = [first.residuals], []
+    for x, e in found:
+        if best.deviance.at(e.cost) > HIGHEST * best.limit:
+            break
+        nearest = min(float(np.sum((e.residuals - r) ** 2)) for r in known)
+        if nearest > SAME * best.limit * best.deviance.variance:
+            known.append(e.residuals)
+            others.append(x)
+    return others
+
+
+def merged(best: Optimum, tasks: Sequence[Task], sides: dict[Task, Side]) -> dict[Task, Side]:
+    """Return the sides of the tasks, each the lowest of the curves of all valleys."""
+    coordinates = Scaling.of(best.problem).coordinates(best.vector)
+    found = {}
+    for task in tasks:
+        others = [s for t, s in sides.items() if t.start and replace(t, start=()) == task]
+        if task in sides:
+            curves = [sides[task], *others]
+            first = 0.0 if task.quantity is not None else float(coordinates[task.index])
+            found[task] = lowest_of(curves, task.sign, first, best.limit) if others else curves[0]
+    return found
+
+
+def lowest_of(sides: Sequence[Side], sign: int, first: float, limit: float) -> Side:
+    """Return the side that the curves of several valleys make: the lowest of them everywhere.
+
+    It ends where the last of them does. A curve that ends without an answer, below all others,
+    leaves it unanswered.
+
+    Parameters
+    ----------
+    sides
+        The same side of the profile of one unknown, that from the estimate first.
+    sign
+        1 for the side of larger values, -1 for the other.
+    first
+        The coordinate of the estimate.
+    limit
+        The limit of the deviance.
+    """
+
+    def reach(side: Side) -> float:
+        if side.end in OPEN:
+            return math.inf
+        if side.end == "limit":
+            return sign * (side.limit - first)
+        return float(np.max(sign * (side.at - first), initial=0.0))
+
+    def others(side: Side, outward: Array) -> Array:
+        """Return the lowest deviance of all other curves; infinite where there is none."""
+        found = np.full(len(outward), math.inf)
+        for other in sides:
+            if other is not side:
+                start = [0.0] if other is sides[0] else []
+                at = np.concatenate([start, sign * (other.at - first)])
+                order = np.argsort(at)
+                deviances = np.concatenate([start, other.deviances])[order]
+                if len(at):
+                    curve = np.interp(outward, at[order], deviances, math.inf, math.inf)
+                    found = np.minimum(found, curve)
+        return found
+
+    def unanswered(side: Side) -> bool:
+        """Tell whether a curve ends without an answer, on this side and below all others."""
+        at = np.array([reach(side)])
+        last = float(side.deviances[np.argmax(sign * side.at)]) if len(side.at) else math.inf
+        return bool(at[0] > 0 and last < others(side, at)[0] - LOWER * limit)
+
+    answers = [s for s in sides if s.end == "limit" or s.end in OPEN]
+    lost = [s for s in sides if s not in answers and unanswered(s)]
+    endless = [s for s in answers if s.end in OPEN]
+    ended = (endless or [max(lost or answers or sides, key=reach)])[0]
+    parts: list[tuple[Side, IntArray]] = []
+    for side in sides:
+        outward = sign * (side.at - first)
+        lowest = (outward > 0) & (side.deviances <= others(side, outward))
+        # Beyond the end of the whole, only the curve that ends there goes on.
+        parts.append((side, np.flatnonzero(lowest & ((outward <= reach(ended)) | (side is ended)))))
+    order = np.argsort(np.concatenate([sign * side.at[kept] for side, kept in parts]))
+
+    def joined(name: str) -> Array:
+        return np.concatenate([getattr(side, name)[kept] for side, kept in parts])[order]
+
+    return replace(
+        ended,
+        at=joined("at"),
+        deviances=joined("deviances"),
+        slopes=joined("slopes"),
+        vectors=joined("vectors"),
+        evaluations=sum(s.evaluations for s in sides),
+        minimisations=sum(s.minimisations for s in sides),
+    )
+
+
+def refuted(
+    best: Optimum, sides: dict[Task, Side]
+) -> tuple[dict[Task, Side], dict[Task, tuple[float, ...]]]:
+    """Return the sides, without the limits that points of other profiles refute, and these points.
+
+    The value of an expression may need an integration: only unknowns are compared.
+    """
+    found, starts = dict(sides), {}
+    scaling = Scaling.of(best.problem)
+    for task, side in sides.items():
+        others = [(t, s) for t, s in sides.items() if t.key != task.key and len(s.at)]
+        if task.quantity is not None or not others:
+            continue
+        vectors = np.concatenate([s.vectors for _, s in others])
+        arguments = (
+            side,
+            task.sign,
+            float(scaling.coordinates(best.vector)[task.index]),
+            best.limit,
+            np.array([scaling.coordinates(v)[task.index] for v in vectors]),
+            np.concatenate([s.deviances for _, s in others]),
+            [t.key for t, s in others for _ in s.at],
+            bool(scaling.logarithmic[task.index]),
+        )
+        found[task] = contradicted(*arguments)
+        refuting = refutation(*arguments)
+        if refuting is not None:
+            starts[task] = tuple(map(float, vectors[refuting[0]]))
+    return found, starts

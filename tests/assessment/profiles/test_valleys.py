@@ -1,0 +1,98 @@
+"""Profiles whose best fits lie in several valleys: the lowest of all curves is reported."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from odefit.assessment.profiles.parts import Side
+from odefit.assessment.profiles.profiling import profile_all
+from odefit.assessment.profiles.valleys import lowest_of
+from odefit.methods.control import Control
+from odefit.methods.polish import POLISH
+from odefit.problem.arrays import Array
+from odefit.simulation import ForwardMap
+from tests.assessment.profiles.narrow import two_valleys, two_valleys_end
+
+LONG = 8.0
+LIMIT = 4.0
+
+
+def side(at: Array, deviances: Array, **ends: Any) -> Side:
+    none = np.zeros(0)
+    found = Side(at, deviances, 0 * at, at[:, None], math.nan, "failed", "", none, 1, 1)
+    return replace(found, **ends)
+
+
+OUT = np.array([0.5, 1.0, 1.5, 2.0, 2.2])
+OWN = side(OUT, OUT**2, end="limit", limit=2.0)
+"""The curve t^2 from the estimate at zero, which meets its limit at two."""
+
+AWAY = np.array([0.1, 1.0, 2.0, 3.0, 4.2])
+FLATTER = side(AWAY, 1 + AWAY**2 / 5, end="limit", limit=math.sqrt(15))
+"""A worse optimum, from which the curve rises less: below the other from 1.118 on."""
+
+
+def lowest(*sides: Side, sign: int = 1) -> Side:
+    return lowest_of(sides, sign, 0.0, LIMIT)
+
+
+def test_the_interval_ends_where_the_last_valley_meets_the_limit() -> None:
+    found = lowest(OWN, FLATTER)
+    assert found.end == "limit"
+    assert found.limit == FLATTER.limit
+    assert found.at.tolist() == [0.5, 1.0, 2.0, 3.0, 4.2]
+    assert found.deviances[:2] == pytest.approx(OWN.deviances[:2])
+    assert found.deviances[2:] == pytest.approx(FLATTER.deviances[2:])
+    assert found.evaluations == 2
+
+
+def test_a_lower_side_is_that_of_an_upper_one_reflected() -> None:
+    def reflected(s: Side) -> Side:
+        return replace(s, at=-s.at, limit=-s.limit, vectors=-s.vectors)
+
+    found = lowest(reflected(OWN), reflected(FLATTER), sign=-1)
+    assert found.limit == -FLATTER.limit
+    assert found.at.tolist() == [-0.5, -1.0, -2.0, -3.0, -4.2]
+
+
+def test_a_valley_that_is_worse_everywhere_changes_nothing() -> None:
+    worse = side(AWAY, 2 + AWAY**2, end="limit", limit=math.sqrt(2))
+    found = lowest(OWN, worse)
+    assert found.limit == OWN.limit
+    assert found.at.tolist() == OWN.at.tolist()
+
+
+def test_a_valley_without_an_end_leaves_the_interval_open() -> None:
+    bound = side(AWAY, 1 + AWAY / 5, end="bound")
+    assert lowest(OWN, bound).end == "bound"
+
+
+def test_a_valley_that_is_lost_while_it_is_the_lowest_leaves_the_end_unresolved() -> None:
+    lost = side(AWAY[:3], 1 + AWAY[:3] ** 2 / 5, reason="lost")
+    found = lowest(OWN, lost)
+    assert (found.end, found.reason) == ("failed", "lost")
+    assert math.isnan(found.limit)
+
+
+def test_a_valley_that_is_lost_above_the_others_leaves_their_limit() -> None:
+    lost = side(AWAY[:2], 1 + AWAY[:2] ** 2 / 5, reason="lost")
+    assert lowest(OWN, lost).limit == OWN.limit
+
+
+def test_an_end_in_another_valley_is_found_by_way_of_another_profile() -> None:
+    problem = two_valleys(LONG)
+    forward = ForwardMap(problem)
+    guesses = np.array([u.parameter.guess for u in problem.unknowns])
+    vector = POLISH.run(forward, 0, guesses, Control()).vector
+    # The profile of k passes the barrier; from the optimum beyond it m reaches further.
+    found = profile_all(problem, vector, 0.95, Control(jobs=1), keys=["k", "m"])
+    profile = found.profiles[1]
+    end = two_valleys_end()
+    assert profile.ends == ("limit", "limit")
+    assert profile.lower == pytest.approx(-end, abs=0.001 * end)
+    assert profile.upper == pytest.approx(end, abs=0.001 * end)
