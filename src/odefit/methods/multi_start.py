@@ -62,8 +62,8 @@ MAX_RETRIES = 3
 """Largest number of retries of a start that ends at bounds."""
 
 SEARCH_TOLERANCE = 1e-5
-"""Tolerance of the stiff engine during the search: about three times as fast as its default, with the
-same local optima. The best one is improved at full accuracy afterwards."""
+"""Tolerance of the stiff engine during the search: about three times as fast as its default, with
+the same local optima. The best one is improved at full accuracy afterwards."""
 
 NOISE_SHARE = 1e-2
 """Tolerance of the stiff engine during the search over the relative noise, if that is less: errors
