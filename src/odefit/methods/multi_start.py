@@ -148,9 +148,9 @@ class MultiStart:
                     break
         return self._estimate(prefix if enough else list(finished.values()), tolerance, control)
 
-    def forward(self, problem: Problem) -> ForwardMap:
-        """Return the forward map for the search."""
-        return ForwardMap(problem, self.method.engine, search_tolerance(problem))
+    def forward(self, problem: Problem, steps: int | None = None) -> ForwardMap:
+        """Return the forward map for the search; see :class:`ForwardMap` on `steps`."""
+        return ForwardMap(problem, self.method.engine, search_tolerance(problem), steps=steps)
 
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
         """Return the end of start number `index`.

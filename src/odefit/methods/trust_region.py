@@ -12,8 +12,8 @@ Levenberg-Marquardt algorithm, 2012). Measured on the twelve transcription probl
 the evaluations on the hard ones; used from the start it would double them on the easy ones.
 Where residuals stay large, it is the second-order part of the Hessian that steps lack; from the
 same iteration on they have it where it predicts the cost better
-(:mod:`odefit.methods.second_order`). Where the noise is estimated, residuals are about as large as
-it is everywhere, so that this second model serves from the beginning, instead of the geodesic
+(:mod:`odefit.methods.second_order`). Where the noise is given or estimated, residuals are in its
+units and never small, so that this second model serves from the beginning, instead of the geodesic
 acceleration. On the published model of Fujita et al. searches that had
 stopped at saddles go on with it.
 """
@@ -98,6 +98,8 @@ class Tolerances:
         Absolute decrease of the cost that is too small for another step. Costs that can pass
         through zero, such as log-likelihoods, need one; :data:`STALL_GAIN` then replaces the one
         per cent.
+    noisy
+        Whether residuals are known not to become small, as those in units of the noise.
     """
 
     cost: float = 1e-12
@@ -106,6 +108,7 @@ class Tolerances:
     evaluations: int = 200
     patience: int = 200
     least: float = 0.0
+    noisy: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,8 +167,6 @@ def minimise(
     radius = 0.0
     steps = 0
     second = SecondOrderPart(len(x))
-    # Where the noise is estimated, residuals never become small.
-    estimated = tolerances.least > 0
     milestone = (count, current.cost)
     while True:
         if current.cost <= tolerances.floor:
@@ -194,14 +195,14 @@ def minimise(
             hessian = current.jacobian.T @ current.jacobian + second.matrix
             full = SecondOrderModel(gradient, hessian, weight, x, lower, upper)
             curved = steps >= STRAIGHT_STEPS
-            by_second = second.in_use and (curved or estimated)
+            by_second = second.in_use and (curved or tolerances.noisy)
             used = full if by_second else model
             d = used.step(radius)
             trial = within(x + d, lower, upper)
             d = trial - x
             length = norm(weight * d)
             predicted = used.decrease(d)
-            if curved and not (by_second or estimated) and length > 0:
+            if curved and not (by_second or tolerances.noisy) and length > 0:
                 probe = evaluate(x + PROBE_FRACTION * d)
                 count += 1
                 if probe is not None:

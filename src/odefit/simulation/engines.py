@@ -68,6 +68,9 @@ TAYLOR_TRIAL = 20
 IMPLICIT_STEPS = 100_000
 """Steps that odefit's implicit engine gets for a segment."""
 
+STEPS_FOR_OUTPUT = 20
+"""Steps that it gets for each output, where it has a limit of its own."""
+
 CVODES_STEPS = 20_000
 """Steps that CVODES and IDAS get for a segment, but at least :data:`CVODES_STEPS_PER_OUTPUT`
 between two outputs."""
@@ -111,6 +114,9 @@ class Engines:
     tolerance
         Relative tolerance of the implicit engines and of Local Linearization; None for their
         defaults. The Taylor method always has its own, as accuracy costs it next to nothing.
+    steps
+        Steps that odefit's implicit engine gets for a segment, beside those that many outputs
+        need; None for :data:`IMPLICIT_STEPS`.
 
     Raises
     ------
@@ -118,11 +124,17 @@ class Engines:
         The package of the engine that is asked for cannot be imported.
     """
 
-    def __init__(self, setting: EngineName = "auto", tolerance: float | None = None) -> None:
+    def __init__(
+        self,
+        setting: EngineName = "auto",
+        tolerance: float | None = None,
+        steps: int | None = None,
+    ) -> None:
         if setting in PACKAGES:
             _require(PACKAGES[setting], f"engine='{setting}' cannot be used")
         self.setting = setting
         self.tolerance = tolerance
+        self.steps = steps
         self.taylor_tolerance = TAYLOR_TOLERANCE
         self.implicit_tolerance = tolerance or IMPLICIT_TOLERANCE
         self.local_tolerance = tolerance or LL_TOLERANCE
@@ -293,7 +305,7 @@ class Engines:
     def stopped(self, field: VectorField, time: float) -> tuple[StoppedField, Engines]:
         """Return `field` with the time stopped at `time`, and the engines for that."""
         if time not in self._stopped:
-            engines = Engines(self.setting, self.tolerance)
+            engines = Engines(self.setting, self.tolerance, self.steps)
             self._stopped[time] = StoppedField.at(field, time), engines
         return self._stopped[time]
 
@@ -333,6 +345,8 @@ class Engines:
     ) -> SegmentSolution | EngineFailure:
         name = self.implicit_name(field)
         steps = IMPLICIT_STEPS
+        if self.steps is not None:
+            steps = min(steps, self.steps + STEPS_FOR_OUTPUT * len(segment.times))
         if name == "casadi":
             steps = max(CVODES_STEPS // len(segment.times), CVODES_STEPS_PER_OUTPUT)
         return self._engine(name, field, pattern).integrate(segment, initial, steps)

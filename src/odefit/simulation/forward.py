@@ -59,6 +59,10 @@ class ForwardMap:
         defaults, 1e-9 and 1e-6.
     nodes
         Nodes at which trajectories begin anew; None for a single integration.
+    steps
+        Steps that odefit's implicit engine gets between two events, beside those that many outputs
+        need; None for as many as nearly any trajectory needs. A search need not wait for
+        trajectories that take far longer than others.
 
     Raises
     ------
@@ -82,11 +86,12 @@ class ForwardMap:
         engine: EngineName = "auto",
         tolerance: float | None = None,
         nodes: Nodes | None = None,
+        steps: int | None = None,
     ) -> None:
         self.problem = problem
         self.nodes = nodes
         self.field = VectorField.of(problem.model, problem.conditions)
-        self.engines = Engines(engine, tolerance)
+        self.engines = Engines(engine, tolerance, steps)
         self._residuals = ResidualArrays(problem, self.field)
         self._priors = PriorResiduals(problem)
         self._noise_index = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}

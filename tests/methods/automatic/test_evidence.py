@@ -31,7 +31,7 @@ def start(
 def evidence(costs: Sequence[float], fit: NoiseFit, untried: bool = False) -> Evidence:
     """Return the evidence of converged ends, each at a value of its own."""
     ends = [replace(start(cost, 1.0 + k), index=k) for k, cost in enumerate(costs)]
-    return Evidence.of(Automatic(), ends, TOLERANCE, lambda _: fit, lambda: untried, Families())
+    return Evidence.of(Automatic(), ends, TOLERANCE, lambda *_: fit, lambda: untried, Families())
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_ends_that_go_back_to_the_same_start_count_once() -> None:
         families.add(end, ends[0])
 
     def weighed(fit: NoiseFit) -> Evidence:
-        return Evidence.of(Automatic(), ends, TOLERANCE, lambda _: fit, lambda: False, families)
+        return Evidence.of(Automatic(), ends, TOLERANCE, lambda *_: fit, lambda: False, families)
 
     found = weighed(UNKNOWN)
     assert (found.hits, found.count, found.enough) == (4, 4, False)
@@ -77,7 +77,7 @@ def test_ends_that_go_back_to_the_same_start_count_once() -> None:
 
 
 def test_data_that_are_reproduced_need_no_comparison_with_noise() -> None:
-    def refuse(_: Start) -> NoiseFit:
+    def refuse(*_: object) -> NoiseFit:
         raise AssertionError
 
     ends = [start(1e-30, exact=True), replace(start(1e-31, 2.0, exact=True), index=1)]
@@ -89,7 +89,7 @@ def test_an_optimum_nobody_has_converged_to_needs_another_start() -> None:
 
     def weighed(count: int, fit: NoiseFit) -> Evidence:
         return Evidence.of(
-            Automatic(), ends[:count], TOLERANCE, lambda _: fit, lambda: False, Families()
+            Automatic(), ends[:count], TOLERANCE, lambda *_: fit, lambda: False, Families()
         )
 
     assert not weighed(2, EXPLAINED).enough

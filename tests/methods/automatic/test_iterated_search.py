@@ -10,12 +10,10 @@ import pytest
 from odefit import Automatic, Control, ForwardMap, Model, Problem, Start, Status
 from odefit.methods.automatic.iterated_search import (
     MAX_BASES,
-    ContinuedSearch,
     IteratedSearch,
     base_of,
     bases_of,
     can_begin_at,
-    to_go_on,
 )
 from odefit.methods.automatic.routes import ITERATED, SHOOTING, search_routes
 from odefit.methods.cost_tolerance import CostTolerance, reaches
@@ -169,30 +167,6 @@ def test_other_starts_follow_directions_that_the_data_determine_poorly() -> None
     assert np.abs(a + b).max() < np.sqrt(2 * 300) / np.log(10) * 4
     assert np.median(np.abs(a + b)) < 0.5 * np.median(np.abs(a - b))
     assert ((points >= problem.lower) & (points <= problem.upper)).all()
-
-
-def test_a_search_that_stopped_goes_on_before_new_ones_begin(eight: Problem) -> None:
-    stopped = [end(k, 1.0 + k, value=k, status=Status.NOT_CONVERGED) for k in range(8)]
-    assert to_go_on(stopped[2:3], stopped, ()) is stopped[2], "bases come first"
-    assert to_go_on([], stopped, ()) is stopped[0], "then the best independent ends"
-    assert to_go_on([], stopped, {0}) is stopped[1]
-    assert to_go_on([], stopped, {0, 1}) is None, "a quarter of them"
-    settled = [replace(s, status=Status.CONVERGED) for s in stopped]
-    assert to_go_on(settled[:2], settled, ()) is None
-
-    route = next(r for r in search_routes(ForwardMap(eight)) if r.name == ITERATED)
-    first, second = (route.plan(stopped, stopped, TOLERANCE, 0) for _ in range(2))
-    assert isinstance(first.search, ContinuedSearch)
-    assert first.base is stopped[0]
-    assert second.base is not stopped[0], "once each"
-
-
-def test_a_search_that_goes_on_begins_where_the_other_stopped(eight: Problem) -> None:
-    base = np.full(8, 1.05)
-    found = ContinuedSearch(base).run(ForwardMap(eight), 7, Control(seed=0))
-    assert found.index == 7
-    np.testing.assert_array_equal(found.start, base)
-    np.testing.assert_allclose(found.vector, 1.0, atol=0.02)
 
 
 def test_half_of_the_starts_begin_at_the_best_end() -> None:

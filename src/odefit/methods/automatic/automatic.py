@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 
@@ -18,6 +18,7 @@ from odefit.methods.automatic.message import message_of
 from odefit.methods.automatic.noise_fit import NoiseFit, NoiseLevels
 from odefit.methods.automatic.restarts import Restarts
 from odefit.methods.automatic.routes import (
+    HALVING,
     ITERATED,
     MATCHING,
     MULTIPLE,
@@ -53,6 +54,14 @@ POINTS_WITHOUT_TIME = 8
 """Number of start values of which the first that can be integrated is the answer of a search that
 was ended before it had any."""
 
+SEARCH_STEPS = 10_000
+"""Steps that the implicit engine gets between two events during the search.
+
+On the published model of Fujita et al. points that need more took most of the time of screening."""
+
+FAILED_STARTS = 3
+"""Number of starts, all failed, after which the search goes on without this limit."""
+
 TIME_SHARE = 0.5
 """Share of the time that is left which one start may take."""
 
@@ -68,9 +77,10 @@ SHARPENED = 0.99
 AFTER_STARTS = {
     MATCHING: (0, 0),
     SHOOTING: (0, 0),
+    HALVING: (2, 2),
     ITERATED: (4, 4),
     MULTIPLE: (3, 12),
-    TRANSCRIPTION: (16, 40),
+    TRANSCRIPTION: (40, 100),
 }
 """Number of independent starts after which a route is open: where the best answer is known to be
 none, and where that is not known."""
@@ -86,6 +96,9 @@ equations; as in :data:`AFTER_STARTS`, where the best answer is known to be none
 OUTLIERS_AFTER, OUTLIERS_AGAIN = 5, 4
 """Number of starts without an explanation of the data after which outliers are looked for, and the
 factor to the next such numbers: where the model is wrong, robust fits are work for nothing."""
+
+MANY_STARTS = 80
+"""Number of starts after which they are looked for although no two starts agree on the best end."""
 
 ALGEBRAIC_AFTER = 16
 """Number of starts without an answer after which the polynomial system is solved, unless most of
@@ -181,7 +194,7 @@ class _Run:
         checkpoint: StartCheckpoint | None,
     ) -> None:
         self.method, self.problem, self.control, self.workers = method, problem, control, workers
-        self.forward = MultiStart().forward(problem)
+        self.forward = MultiStart().forward(problem, SEARCH_STEPS)
         self.tolerance = CostTolerance.of(self.forward)
         # Errors of the integration are not to be taken for a misfit.
         self.accurate = ForwardMap(problem)
@@ -190,6 +203,8 @@ class _Run:
         self.algebraic = AlgebraicRoute(problem)
         self.ends: list[Start] = []
         self.families = Families()
+        # The numbers of ends whose searches went on, by those of the ends to which they led.
+        self.continued: dict[int, int] = {}
         self.restarts = Restarts(self.families, self.tolerance)
         self._measure: FitMeasure | None = None
         self._judged: tuple[Start, NoiseFit] | None = None
@@ -264,16 +279,18 @@ class _Run:
 
     def _untried(self) -> bool:
         """Return whether there is a route that may find what the others have not."""
-        optional = (ITERATED, TRANSCRIPTION)
+        optional = (HALVING, ITERATED, TRANSCRIPTION)
         return any(not r.closed and not r.starts for r in self.routes if r.name not in optional)
 
-    def _judge(self, best: Start) -> NoiseFit:
+    def _judge(self, best: Start, hits: int) -> NoiseFit:
         """Compare the best end with the noise; it is looked at once."""
         if self._judged is None or self._judged[0] is not best:
             self._judged = (best, self.levels.fit(best))
         fit = self._judged[1]
-        if fit.explained is False and not fit.outliers and len(self.ends) >= self._next_look:
-            self._next_look *= OUTLIERS_AGAIN
+        count = len(self.ends)
+        due = count >= self._next_look and (hits > 1 or count >= MANY_STARTS)
+        if fit.explained is False and not fit.outliers and due:
+            self._next_look = OUTLIERS_AGAIN * max(self._next_look, count)
             others = sorted(self.ends, key=lambda s: s.cost)
             vectors = [best.vector, *(s.vector for s in others if s is not best)]
             usable = [v for v in vectors if np.isfinite(v).all()]
@@ -290,7 +307,7 @@ class _Run:
         best, _ = self.tolerance.best(self.ends)
         if best is None or best is not self.ends[-1] or best.exact or best.nodes is not None:
             return
-        fit = self._judge(best)
+        fit = self._judge(best, 1)
         if fit.explained is not False or not fit.relative < MAX_INTEGRATION_ERROR:
             return
         key = f"sharper {best.index}"
@@ -307,6 +324,8 @@ class _Run:
 
     def _plan(self) -> list[Planned]:
         """Return the next starts, which depend on those that have ended alone."""
+        if len(self.ends) >= FAILED_STARTS and all(math.isinf(s.cost) for s in self.ends):
+            self.forward = MultiStart().forward(self.problem)
         count = len(self.ends)
         size = max(1, min(MAX_BATCH, count // 2, self._most - count))
         evidence = self.evidence()
@@ -338,18 +357,18 @@ class _Run:
             The ends of the independent starts of the epoch of iterated local search.
         """
         after = AFTER_STARTS[route.name]
-        if route.name == ITERATED:
-            wanted = self._wants_iterated(evidence, independent)
-            return wanted and len(independent) >= after[0 if evidence.unexplained else 1]
+        if route.name in (HALVING, ITERATED):
+            seen = evidence.count
+            if route.name == ITERATED:
+                seen = sum(can_begin_at(s) for s in independent)
+            rare = evidence.hits < OFTEN * evidence.count
+            wanted = rare or (route.name == HALVING and evidence.hits == 1)
+            return (
+                wanted and not evidence.certain and seen >= after[0 if evidence.unexplained else 1]
+            )
         if route.name == MULTIPLE and (evidence.fit.stiff or route.sparse):
             after = AFTER_STARTS_IF_SLOW
         return evidence.count >= after[0 if evidence.unexplained else 1]
-
-    @staticmethod
-    def _wants_iterated(evidence: Evidence, independent: Sequence[Start]) -> bool:
-        """Return whether there may be a better optimum than the best, which few starts reach."""
-        usable = any(can_begin_at(s) for s in independent)
-        return usable and not evidence.certain and evidence.hits < OFTEN * evidence.count
 
     def _in_order(self, batch: list[Planned]) -> Iterator[Start]:
         """Yield the ends of a batch in its order; what was stored is not computed again."""
@@ -366,9 +385,11 @@ class _Run:
                     return
                 position, end = found
                 waiting[todo[position]] = self._kept(replace(end, index=first + todo[position]))
-            planned.route.starts.append(waiting[k])
+            planned.route.add(waiting[k], planned)
             if planned.base is not None:
                 self.families.add(waiting[k], planned.base)
+                if planned.rung:
+                    self.continued[waiting[k].index] = planned.base.index
             yield waiting[k]
 
     def _limited(self) -> Control:
@@ -435,13 +456,22 @@ class _Run:
     def _routes(self, evidence: Evidence) -> list[Route]:
         best = evidence.best
         alike = [] if best is None else [s for s in self.ends if reaches(s, best, self.tolerance)]
-        hits = {s.index for s in self.families.first_of_each(alike)}
-        routes = [_route(r.name, r.starts, hits, r.reason or "not needed") for r in self.routes]
+        hits = {self._origin(s.index) for s in self.families.first_of_each(alike)}
+        going_on = self.continued.keys()
+        routes = [
+            _route(r.name, r.starts, going_on, hits, r.reason or "not needed") for r in self.routes
+        ]
         if self.algebraic.done:
-            found = _route("algebraic method", self.algebraic.starts, hits, "")
+            found = _route("algebraic method", self.algebraic.starts, going_on, hits, "")
             message, seconds = self.algebraic.message, self.algebraic.seconds
             routes.append(replace(found, seconds=seconds, message=message))
         return routes
+
+    def _origin(self, index: int) -> int:
+        """Return the number of the start whose search led, perhaps in several parts, to an end."""
+        while index in self.continued:
+            index = self.continued[index]
+        return index
 
 
 def _evaluate_nodes(
@@ -453,22 +483,27 @@ def _evaluate_nodes(
     return evaluate_nodes(problem, vector, nodes)
 
 
-def _route(name: str, starts: list[Start], hits: set[int], otherwise: str) -> Route:
+def _route(
+    name: str, starts: list[Start], going_on: Container[int], hits: Container[int], otherwise: str
+) -> Route:
     """Return what a route has found.
 
     Parameters
     ----------
+    going_on
+        The numbers of the ends of searches that went on from others, which are no starts.
     hits
         The numbers of the starts of all routes that are evidence of the best end.
     otherwise
         Why it has no start.
     """
     lowest = min(starts, key=lambda s: s.cost, default=None)
+    begun = [s for s in starts if s.index not in going_on]
     return Route(
         name,
-        len(starts),
-        sum(s.status is Status.FAILED for s in starts),
-        sum(s.index in hits for s in starts),
+        len(begun),
+        sum(s.status is Status.FAILED for s in begun),
+        sum(s.index in hits for s in begun),
         math.inf if lowest is None else lowest.objective,
         sum(s.seconds for s in starts),
         otherwise if lowest is None else lowest.message,

@@ -66,7 +66,7 @@ class Evidence:
         rules: Rules,
         ends: Sequence[Start],
         tolerance: CostTolerance,
-        judge: Callable[[Start], NoiseFit],
+        judge: Callable[[Start, int], NoiseFit],
         untried: Callable[[], bool],
         families: Families,
     ) -> Evidence:
@@ -81,7 +81,7 @@ class Evidence:
         tolerance
             Which costs are equal.
         judge
-            Compares an end with the noise.
+            Compares an end, which so many families have reached, with the noise.
         untried
             Tells whether there are routes without any start.
         families
@@ -94,7 +94,7 @@ class Evidence:
         alike = [s for s in ends if reaches(s, best, tolerance)]
         hits = len(families.first_of_each(alike))
         converged = any(s.status is Status.CONVERGED for s in alike)
-        fit = NoiseFit(True, freedom=math.inf) if best.exact else judge(best)
+        fit = NoiseFit(True, freedom=math.inf) if best.exact else judge(best, hits)
         if _certain(fit):
             enough = hits >= rules.certain_hits
         elif fit.explained:

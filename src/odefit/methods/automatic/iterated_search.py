@@ -2,24 +2,24 @@
 
 Where an optimum asks for the right values of many unknowns at once, few random starts reach it.
 Earlier ends have some of these values right: a search that begins near one of them keeps these
-(H. R. Lourenço, O. C. Martin and T. Stützle, Iterated local search, 2003). There are three kinds of
-beginnings: some unknowns are drawn anew; all unknowns move together along directions that the data
-determine poorly, in which other optima of nearly the same cost lie far away; and a search that
-stopped in a flat valley goes on with more patience. Such starts often return to where they came
-from: :class:`odefit.methods.automatic.families.Families` tells which of their ends are evidence.
+(H. R. Lourenço, O. C. Martin and T. Stützle, Iterated local search, 2003). There are two kinds of
+beginnings: some unknowns are drawn anew, or all unknowns move together along directions that the
+data determine poorly, in which other optima of nearly the same cost lie far away. Such starts often
+return to where they came from: :class:`odefit.methods.automatic.families.Families` tells which of
+their ends are evidence.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance, reaches
-from odefit.methods.estimate import Start, Status
+from odefit.methods.estimate import Start
 from odefit.methods.scaling import Scaling
 from odefit.methods.screening import lowest
 from odefit.methods.single_shooting import SingleShooting
@@ -54,12 +54,6 @@ MAX_MOVED = 0.5
 
 SHARES_OF_DIRECTIONS = (0.15, 0.5, 1.0)
 """Shares of the directions along which a point moves, in random turns."""
-
-GOING_ON = SingleShooting(evaluations=600, tolerance=1e-9, step=1e-9, patience=150)
-"""The local search that goes on from where an earlier one hardly improved any more."""
-
-BEST_INDEPENDENT = 0.25
-"""Share of the independent starts, the best of them, whose searches go on."""
 
 MIN_UNKNOWNS = 4
 """Number of unknowns below which random starts are as good."""
@@ -151,23 +145,6 @@ class IteratedSearch:
             return np.asarray(at.jacobian * (scaling.derivative(self.base)[kept] * widths))
 
 
-@dataclass(frozen=True, eq=False)
-class ContinuedSearch:
-    """A local search from where an earlier one stopped, with more patience.
-
-    Attributes
-    ----------
-    base
-        The unknowns where it stopped, shape (n,).
-    """
-
-    base: Array
-
-    def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
-        """Return the end of start number `index`."""
-        return GOING_ON.run(forward, index, self.base, control)
-
-
 def _chances(moved: Array) -> Array | None:
     """Return how likely each unknown is to be drawn anew: the more it acts on the residuals.
 
@@ -185,6 +162,15 @@ def can_begin_at(end: Start) -> bool:
     return math.isfinite(end.cost) and end.nodes is None
 
 
+def coarser(tolerance: CostTolerance) -> CostTolerance:
+    """Return the tolerance by which costs of one flat valley are equal."""
+    return replace(
+        tolerance,
+        relative=COARSER * tolerance.relative,
+        absolute=COARSER * tolerance.absolute,
+    )
+
+
 def bases_of(ends: Sequence[Start], tolerance: CostTolerance) -> list[Start]:
     """Return the best distinct ends, the best first.
 
@@ -195,11 +181,7 @@ def bases_of(ends: Sequence[Start], tolerance: CostTolerance) -> list[Start]:
     tolerance
         Which costs are equal.
     """
-    coarse = replace(
-        tolerance,
-        relative=COARSER * tolerance.relative,
-        absolute=COARSER * tolerance.absolute,
-    )
+    coarse = coarser(tolerance)
     bases: list[Start] = []
     for end in sorted(filter(can_begin_at, ends), key=lambda s: (s.cost, s.index)):
         if len(bases) == MAX_BASES:
@@ -215,23 +197,3 @@ def base_of(bases: Sequence[Start], seed: int, index: int) -> Start:
     if len(bases) == 1 or rng.random() < BEST_BASE_SHARE:
         return bases[0]
     return bases[int(rng.integers(1, len(bases)))]
-
-
-def to_go_on(
-    bases: Sequence[Start], independent: Sequence[Start], done: Container[int]
-) -> Start | None:
-    """Return the next end whose search is worth going on, None if there is none.
-
-    Parameters
-    ----------
-    bases
-        The best distinct ends.
-    independent
-        The ends of independent starts.
-    done
-        The numbers of the ends whose searches have gone on already.
-    """
-    usable = sorted(filter(can_begin_at, independent), key=lambda s: (s.cost, s.index))
-    best = usable[: math.ceil(BEST_INDEPENDENT * len(usable))]
-    stopped = (s for s in (*bases, *best) if s.status is Status.NOT_CONVERGED)
-    return next((s for s in stopped if s.index not in done), None)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from odefit.methods.automatic.evidence import Evidence
-from odefit.methods.automatic.routes import ITERATED
+from odefit.methods.automatic.routes import HALVING, ITERATED
 from odefit.methods.control import Control
 from odefit.methods.estimate import NO_START, Route
 
@@ -34,7 +34,9 @@ def message_of(evidence: Evidence, routes: Sequence[Route], control: Control) ->
     iterated = next((r for r in routes if r.name == ITERATED and r.starts), None)
     others = [r for r in routes if r.name != ITERATED]
     reached = [r for r in others if r.hits]
-    missed = [r for r in others if not r.hits and r.starts - r.failed >= MIN_STARTS_TO_DISAGREE]
+    # Most searches of successive halving are left before they end.
+    whole = [r for r in others if r.name != HALVING]
+    missed = [r for r in whole if not r.hits and r.starts - r.failed >= MIN_STARTS_TO_DISAGREE]
     said = []
     if missed and reached:
         names = _listed([r.name for r in missed])

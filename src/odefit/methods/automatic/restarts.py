@@ -16,7 +16,7 @@ from odefit.methods.automatic.families import Families
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Start
 
-MAX_TRIALS = 20
+MAX_TRIALS = 60
 """Number of starts near earlier ends, without a better end of the epoch, after which it is over."""
 
 PROGRESS = 100.0

@@ -12,12 +12,13 @@ import numpy as np
 from odefit.methods.automatic.iterated_search import (
     MIN_UNKNOWNS,
     SCREENED,
-    ContinuedSearch,
     IteratedSearch,
     base_of,
     bases_of,
-    to_go_on,
+    coarser,
 )
+from odefit.methods.automatic.successive_halving import RUNGS, ContinuedSearch, Ladder, ShortSearch
+from odefit.methods.automatic.successive_halving import SCREENED as SCREENED_SHORT
 from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Start, Status
@@ -28,16 +29,24 @@ from odefit.methods.variable_projection import VariableProjection
 from odefit.problem.errors import InputError
 from odefit.simulation import ForwardMap
 
-SHOOTING, MATCHING, ITERATED, MULTIPLE, TRANSCRIPTION = (
+SHOOTING, MATCHING, HALVING, ITERATED, MULTIPLE, TRANSCRIPTION = (
     "single shooting",
     "integral matching",
+    "successive halving",
     "iterated local search",
     "multiple shooting",
     "direct transcription",
 )
 """The names of the routes that are searches from many starts."""
 
-SHARES = {MATCHING: 0.2, SHOOTING: 1.0, ITERATED: 3.0, MULTIPLE: 0.3, TRANSCRIPTION: 0.1}
+SHARES = {
+    MATCHING: 0.2,
+    SHOOTING: 1.0,
+    HALVING: 3.0,
+    ITERATED: 2.0,
+    MULTIPLE: 0.3,
+    TRANSCRIPTION: 0.1,
+}
 """The work that each route may do, relative to the others."""
 
 SCREENED_POINTS = (64, 8)
@@ -48,6 +57,7 @@ a good beginning, unless it is a point where nothing happens; the best of few is
 WORK_PER_EVALUATION = {
     MATCHING: 1.0,
     SHOOTING: 1.0,
+    HALVING: 1.0,
     ITERATED: 1.0,
     MULTIPLE: 8.0,
     TRANSCRIPTION: 30.0,
@@ -101,12 +111,15 @@ class Planned:
         What makes it.
     base
         The earlier end from which it begins; None where it begins anywhere.
+    rung
+        The rung on which it goes on with the search that led there; 0 if it does not.
     """
 
     route: SearchRoute
     index: int
     search: Search
     base: Start | None = None
+    rung: int = 0
 
 
 class SearchRoute:
@@ -137,7 +150,6 @@ class SearchRoute:
         self._forward = forward
         self._most = math.inf
         self._screened = 0
-        self._gone_on: set[int] = set()
 
     @cached_property
     def search(self) -> MultiStart | Guarded | None:
@@ -155,7 +167,7 @@ class SearchRoute:
         if found.starts is not None:
             self._most = found.starts
         self._screened = found.most_screened
-        return found if self.name in (SHOOTING, ITERATED) else Guarded(found)
+        return found if self.name in (SHOOTING, HALVING, ITERATED) else Guarded(found)
 
     def plan(
         self,
@@ -177,18 +189,17 @@ class SearchRoute:
         seed
             The seed of every random choice.
         """
-        search, index = self.search, self.planned
+        search = self.search
         assert search is not None, "routes that are closed are not planned"
+        return Planned(self, self._next_index(), search)
+
+    def add(self, end: Start, planned: Planned) -> None:
+        """Take up the end of a start that was planned."""
+        self.starts.append(end)
+
+    def _next_index(self) -> int:
         self.planned += 1
-        if self.name != ITERATED:
-            return Planned(self, index, search)
-        bases = bases_of(ends, tolerance)
-        stopped = to_go_on(bases, independent, self._gone_on)
-        if stopped is not None:
-            self._gone_on.add(stopped.index)
-            return Planned(self, index, ContinuedSearch(stopped.vector), stopped)
-        base = base_of(bases, seed, index)
-        return Planned(self, index, IteratedSearch(FINAL, base.vector), base)
+        return self.planned - 1
 
     @property
     def sparse(self) -> bool:
@@ -220,6 +231,51 @@ class SearchRoute:
         return (done + mean * (self.planned - len(self.starts))) / SHARES[self.name]
 
 
+class HalvingRoute(SearchRoute):
+    """Successive halving, with the searches of other routes that go on."""
+
+    def __init__(self, name: str, forward: ForwardMap) -> None:
+        super().__init__(name, forward)
+        self._ladder = Ladder()
+
+    def plan(
+        self,
+        ends: Sequence[Start],
+        independent: Sequence[Start],
+        tolerance: CostTolerance,
+        seed: int,
+    ) -> Planned:
+        """Return a search that goes on, or a new one if none does."""
+        compared = {s.index: s for s in (*independent, *self.starts)}
+        bases = bases_of(ends, tolerance)
+        found = self._ladder.next_of(bases, compared.values(), coarser(tolerance))
+        if found is None:
+            return Planned(self, self._next_index(), ShortSearch())
+        base, rung = found
+        return Planned(self, self._next_index(), ContinuedSearch(base.vector, rung), base, rung)
+
+    def add(self, end: Start, planned: Planned) -> None:
+        """Take up the end of a start that was planned."""
+        super().add(end, planned)
+        self._ladder.put(end, planned.rung)
+
+
+class IteratedRoute(SearchRoute):
+    """Iterated local search."""
+
+    def plan(
+        self,
+        ends: Sequence[Start],
+        independent: Sequence[Start],
+        tolerance: CostTolerance,
+        seed: int,
+    ) -> Planned:
+        """Return a start near an earlier end."""
+        index = self._next_index()
+        base = base_of(bases_of(ends, tolerance), seed, index)
+        return Planned(self, index, IteratedSearch(FINAL, base.vector), base)
+
+
 def _matching(forward: ForwardMap) -> MultiStart | str:
     from odefit.methods.automatic.matched_shooting import MatchedShooting
 
@@ -234,10 +290,20 @@ def _shooting(forward: ForwardMap) -> MultiStart | str:
     return MultiStart(IncrementalShooting(), screening=SCREENED_POINTS)
 
 
+def _halving(forward: ForwardMap) -> MultiStart | str:
+    if _few_unknowns(forward):
+        return "whole searches are as good with so few unknowns"
+    return MultiStart(RUNGS[0], screening=SCREENED_SHORT)
+
+
 def _iterated(forward: ForwardMap) -> MultiStart | str:
-    if len(VariableProjection(forward, FINAL.eliminate).kept) < MIN_UNKNOWNS:
+    if _few_unknowns(forward):
         return "random starts are as good with so few unknowns"
     return MultiStart(FINAL, screening=SCREENED)
+
+
+def _few_unknowns(forward: ForwardMap) -> bool:
+    return len(VariableProjection(forward, FINAL.eliminate).kept) < MIN_UNKNOWNS
 
 
 def _multiple(forward: ForwardMap) -> MultiStart | str:
@@ -258,6 +324,7 @@ def _transcription(forward: ForwardMap) -> MultiStart | str:
 _MAKERS: Mapping[str, Callable[[ForwardMap], MultiStart | str]] = {
     MATCHING: _matching,
     SHOOTING: _shooting,
+    HALVING: _halving,
     ITERATED: _iterated,
     MULTIPLE: _multiple,
     TRANSCRIPTION: _transcription,
@@ -267,4 +334,5 @@ _MAKERS: Mapping[str, Callable[[ForwardMap], MultiStart | str]] = {
 
 def search_routes(forward: ForwardMap) -> list[SearchRoute]:
     """Return the routes that are searches, those that begin first in front."""
-    return [SearchRoute(name, forward) for name in _MAKERS]
+    special = {HALVING: HalvingRoute, ITERATED: IteratedRoute}
+    return [special.get(name, SearchRoute)(name, forward) for name in _MAKERS]

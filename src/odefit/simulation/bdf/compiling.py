@@ -14,12 +14,14 @@ R = TypeVar("R")
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Return a function that numba compiles when it is first called, and keeps on disk.
 
-    Sums may be reordered, but NaN and infinities keep their meaning.
+    A product and a sum may be rounded together. Sums may not be reordered: how they are depends on
+    what the compiler has inlined, so that the process that compiles would get other digits than
+    those that load what it has kept.
     """
     compile_function: Callable[[Callable[P, R]], Callable[P, R]] = numba.njit(
         cache=True,
         nogil=True,
         error_model="numpy",
-        fastmath={"contract", "reassoc", "nsz", "arcp"},
+        fastmath={"contract"},
     )
     return compile_function(function)

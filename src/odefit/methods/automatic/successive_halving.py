@@ -1,0 +1,169 @@
+"""Successive halving: many short local searches, of which the best alone go on.
+
+Where few random starts lead to the best optimum, most of the work goes into searches that end
+elsewhere. Those that lead there mostly have a low cost early: after some tens of evaluations the
+others can be left (K. Jamieson and A. Talwalkar, Non-stochastic best arm identification and
+hyperparameter optimization, 2016). A search that has come to the end of its evaluations on one rung
+goes on to the next if it is among the best of that rung so far, as soon as it is (L. Li et al., A
+system for massively parallel hyperparameter tuning, 2020). On the published model of Fujita et al.
+six of 100 random starts lead to the best optima; after 60 evaluations all of them are among the
+best nine.
+
+The ends of other routes go on, too, where they are among the best of all: each rung has more
+patience, and the last integrates more accurately. In flat valleys and at saddles the errors of
+coarse integrations are larger than what a step gains: on the published model of Elowitz and Leibler
+searches that stall at a tolerance of 1e-6 reach the best optimum at 1e-7 and finer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from odefit.methods.control import Control
+from odefit.methods.cost_tolerance import CostTolerance, reaches
+from odefit.methods.estimate import Start, Status
+from odefit.methods.screening import lowest
+from odefit.methods.single_shooting import SingleShooting
+from odefit.methods.starts import sample
+from odefit.methods.variable_projection import VariableProjection
+from odefit.problem.arrays import Array
+from odefit.simulation import ForwardMap
+
+RUNGS = (
+    SingleShooting(evaluations=60, tolerance=1e-8, step=1e-7, patience=30),
+    SingleShooting(evaluations=150, tolerance=1e-8, step=1e-8, patience=50),
+    SingleShooting(evaluations=600, tolerance=1e-9, step=1e-9, patience=150),
+)
+"""The local searches of the rungs."""
+
+LAST = len(RUNGS) - 1
+"""The rung from which no search goes on."""
+
+TOLERANCE = 1e-8
+"""Tolerance of the implicit engines on the last rung."""
+
+PROMOTED = 0.25
+"""Share of the ends on a rung, the best of them, that go on."""
+
+SCREENED = 8
+"""Number of points of which a start takes the best."""
+
+DESIGN = 2 * 10**7
+"""Number of the design of points for the first start; see :func:`odefit.methods.starts.sample`."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShortSearch:
+    """A start on the first rung."""
+
+    def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
+        """Return the end of start number `index`."""
+        first = RUNGS[0]
+        points = sample(forward.problem, DESIGN + index, SCREENED, control.seed)
+        point, _ = lowest(VariableProjection(forward, first.eliminate), points, control)
+        return first.run(forward, index, point, control)
+
+
+@dataclass(frozen=True, eq=False)
+class ContinuedSearch:
+    """A local search from where an earlier one stopped.
+
+    Attributes
+    ----------
+    base
+        The unknowns where it stopped, shape (n,).
+    rung
+        The rung on which it goes on.
+    """
+
+    base: Array
+    rung: int
+
+    def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
+        """Return the end of start number `index`."""
+        used = _finer(forward) if self.rung == LAST else forward
+        return RUNGS[self.rung].run(used, index, self.base, control)
+
+
+class Ladder:
+    """Which searches go on, from the ends that are there.
+
+    Ends of other routes are on the first rung.
+    """
+
+    def __init__(self) -> None:
+        self._rungs: dict[int, int] = {}
+        self._gone_on: dict[int, tuple[Start, int]] = {}
+
+    def put(self, end: Start, rung: int) -> None:
+        """Take up the end of a search on a rung."""
+        self._rungs[end.index] = rung
+
+    def next_of(
+        self, bases: Iterable[Start], ends: Iterable[Start], valley: CostTolerance
+    ) -> tuple[Start, int] | None:
+        """Return an end whose search goes on and the rung that it goes to; None if there is none.
+
+        Parameters
+        ----------
+        bases
+            The best distinct ends of all routes.
+        ends
+            The ends among which those of each rung are compared.
+        valley
+            Which costs are of one valley, from which a single search goes on to a rung.
+        """
+        on_rungs: list[list[Start]] = [[] for _ in RUNGS]
+        for end in ends:
+            on_rungs[self._rung(end)].append(end)
+        best = [
+            end
+            for on_rung in reversed(on_rungs[:LAST])
+            for end in sorted(on_rung, key=lambda s: (s.cost, s.index))[
+                : math.ceil(PROMOTED * len(on_rung))
+            ]
+            if end.status is Status.NOT_CONVERGED
+        ]
+        tried = list(bases)
+        for end in filter(_usable, (*tried, *best)):
+            rung = self._rung(end) + 1
+            if end.status is not Status.NOT_CONVERGED:
+                rung = LAST  # what has converged at a coarse tolerance is tried with the finer one
+            done = end.index in self._gone_on or self._rung(end) == LAST
+            if not done and not (end in tried and self._explored(end, rung, valley)):
+                self._gone_on[end.index] = end, rung
+                return end, rung
+        return None
+
+    def _explored(self, end: Start, rung: int, valley: CostTolerance) -> bool:
+        """Return whether a search has gone on to a rung from the valley of an end."""
+        gone = self._gone_on.values()
+        return any(to >= rung and reaches(end, other, valley) for other, to in gone)
+
+    def _rung(self, end: Start) -> int:
+        return self._rungs.get(end.index, 0)
+
+
+def _finer(forward: ForwardMap) -> ForwardMap:
+    """Return a forward map of at least the accuracy with which searches go on."""
+    coarse = forward.engines
+    if coarse.tolerance is None or coarse.tolerance <= TOLERANCE:
+        return forward
+    if forward not in _finer_maps:
+        made = ForwardMap(forward.problem, coarse.setting, TOLERANCE, steps=coarse.steps)
+        _finer_maps[forward] = made
+    return _finer_maps[forward]
+
+
+_finer_maps: WeakKeyDictionary[ForwardMap, ForwardMap] = WeakKeyDictionary()
+"""Finer forward maps by those of the other rungs, so that all starts of a fit use the same."""
+
+
+def _usable(end: Start) -> bool:
+    """Return whether a search can begin at an end."""
+    return end.nodes is None and bool(np.isfinite([end.cost, *end.vector]).all())

@@ -1,0 +1,167 @@
+"""Tests of successive halving as a route of the automatic method."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from odefit import Automatic, Control, ForwardMap, Model, Problem, Start, Status
+from odefit.methods.automatic.routes import HALVING, SHOOTING, search_routes
+from odefit.methods.automatic.successive_halving import (
+    LAST,
+    PROMOTED,
+    RUNGS,
+    ContinuedSearch,
+    Ladder,
+    ShortSearch,
+)
+from odefit.methods.cost_tolerance import CostTolerance
+from odefit.methods.estimate import Estimate
+from odefit.simulation.nodes import Nodes
+from tests.methods.automatic.test_iterated_search import route, rugged
+
+TOLERANCE = CostTolerance(None, 1e-4, 0.0)
+
+
+def end(index: int, cost: float, status: Status = Status.NOT_CONVERGED) -> Start:
+    vector = np.full(8, 1.0 + index)
+    return Start(index, vector, vector, 2 * cost, status, "", 1, 0.0, cost)
+
+
+@pytest.fixture(scope="module")
+def eight() -> Problem:
+    return rugged(8)
+
+
+@pytest.fixture(scope="module")
+def found(eight: Problem) -> Estimate:
+    return Automatic(starts=60).solve(eight, Control(jobs=1, seed=1))
+
+
+def test_a_start_takes_few_evaluations(eight: Problem) -> None:
+    forward = ForwardMap(eight)
+    starts = [ShortSearch().run(forward, k, Control(seed=3)) for k in range(4)]
+    assert all(s.evaluations <= RUNGS[0].evaluations for s in starts)
+    assert len({s.start.tobytes() for s in starts}) == 4
+    again = ShortSearch().run(forward, 2, Control(seed=3))
+    np.testing.assert_array_equal(again.vector, starts[2].vector)
+    other = ShortSearch().run(forward, 2, Control(seed=4))
+    assert (other.start != starts[2].start).any()
+
+
+def test_rungs_have_more_evaluations_and_more_patience() -> None:
+    assert [r.evaluations for r in RUNGS] == sorted({r.evaluations for r in RUNGS})
+    assert [r.patience for r in RUNGS] == sorted({r.patience for r in RUNGS})
+
+
+class TestLadder:
+    def test_the_best_of_a_rung_go_on_once_each(self) -> None:
+        ends = [end(k, 10.0 - k) for k in range(8)]
+        ladder = Ladder()
+        assert PROMOTED * len(ends) == 2
+        assert ladder.next_of([], ends, TOLERANCE) == (ends[7], 1)
+        assert ladder.next_of([], ends, TOLERANCE) == (ends[6], 1)
+        assert ladder.next_of([], ends, TOLERANCE) is None
+
+    def test_ends_are_compared_with_those_of_their_rung(self) -> None:
+        ladder = Ladder()
+        first, second = (
+            [end(k, 1.0 + k) for k in range(4)],
+            [end(4 + k, 11.0 + k) for k in range(4)],
+        )
+        for e in second:
+            ladder.put(e, 1)
+        assert ladder.next_of([], [*first, *second], TOLERANCE) == (second[0], 2)
+        assert ladder.next_of([], [*first, *second], TOLERANCE) == (first[0], 1)
+        assert ladder.next_of([], [*first, *second], TOLERANCE) is None
+
+    def test_from_the_last_rung_no_search_goes_on(self) -> None:
+        ladder, last = Ladder(), end(0, 1.0)
+        ladder.put(last, LAST)
+        assert ladder.next_of([last], [last], TOLERANCE) is None
+
+    def test_the_best_ends_of_all_come_first(self) -> None:
+        ends = [end(k, 1.0 + k) for k in range(4)]
+        assert Ladder().next_of([ends[3]], ends, TOLERANCE) == (ends[3], 1)
+
+    def test_what_has_converged_goes_on_only_if_it_is_among_the_best_and_on_the_last_rung(
+        self,
+    ) -> None:
+        settled = [end(k, 1.0 + k, Status.CONVERGED) for k in range(4)]
+        assert Ladder().next_of([], settled, TOLERANCE) is None
+        assert Ladder().next_of(settled[:1], settled, TOLERANCE) == (settled[0], LAST)
+
+    def test_from_the_valley_of_a_search_that_went_on_no_other_does(self) -> None:
+        ladder = Ladder()
+        first, near, apart = end(0, 1.0), end(1, 1.0 + 1e-5), end(2, 2.0)
+        assert ladder.next_of([first], [], TOLERANCE) == (first, 1)
+        assert ladder.next_of([near], [], TOLERANCE) is None
+        assert ladder.next_of([apart], [], TOLERANCE) == (apart, 1)
+        ladder.put(near, 1)
+        assert ladder.next_of([near], [], TOLERANCE) == (near, 2), "to a rung where nobody was"
+
+    def test_no_search_begins_at_failures_and_where_trajectories_begin_anew(self) -> None:
+        nodes = Nodes((np.zeros(1),), (np.zeros((1, 1)),))
+        assert Ladder().next_of([end(0, np.inf)], [end(0, np.inf)], TOLERANCE) is None
+        assert Ladder().next_of([replace(end(0, 1.0), nodes=nodes)], [], TOLERANCE) is None
+
+
+def test_a_search_goes_on_where_the_other_stopped(eight: Problem) -> None:
+    base = np.full(8, 1.05)
+    for rung in range(1, len(RUNGS)):
+        there = ContinuedSearch(base, rung).run(ForwardMap(eight), 7, Control(seed=0))
+        assert there.index == 7
+        np.testing.assert_array_equal(there.start, base)
+        np.testing.assert_allclose(there.vector, 1.0, atol=0.02)
+
+
+def test_the_last_rung_integrates_more_accurately() -> None:
+    times = np.linspace(0.5, 8.0, 12)
+    data = {"t": times, "x": np.exp(-0.3 * times) + 0.1}
+    bounds = {"k": {"lower": 1e-3, "upper": 10.0}}
+    problem = Problem(Model(ode={"x": "-k*x"}), data, bounds, {"x": 1.0})
+    coarse, exact = ForwardMap(problem, "bdf", 1e-3), ForwardMap(problem, "bdf", 1e-11)
+
+    def error(rung: int) -> float:
+        there = ContinuedSearch(np.ones(1), rung).run(coarse, 0, Control(seed=0))
+        return abs(there.cost - exact.cost(there.vector))
+
+    assert error(LAST) < 1e-2 * error(1)
+
+
+def test_a_plan_begins_new_searches_until_one_goes_on(eight: Problem) -> None:
+    halving = next(r for r in search_routes(ForwardMap(eight)) if r.name == HALVING)
+    planned = halving.plan([], [], TOLERANCE, 0)
+    assert isinstance(planned.search, ShortSearch)
+    assert planned.base is None
+    stopped = end(0, 1.0)
+    halving.add(stopped, planned)
+    more = halving.plan([stopped], [stopped], TOLERANCE, 0)
+    assert isinstance(more.search, ContinuedSearch)
+    assert (more.base, more.rung) == (stopped, 1)
+    settled = end(1, 0.5, Status.CONVERGED)
+    halving.add(settled, more)
+    after = halving.plan([stopped, settled], [stopped], TOLERANCE, 0)
+    assert (after.base, after.rung) == (settled, LAST)
+
+
+def test_searches_that_go_on_are_no_starts(found: Estimate) -> None:
+    """Each start counts once, however many rungs it has climbed."""
+    begun = sum(r.starts for r in found.routes)
+    assert begun < len(found.starts)
+    assert route(found, HALVING).starts > 0
+    for r in found.routes:
+        assert 0 <= r.hits <= r.starts
+
+
+def test_it_leads_to_the_best_optimum(found: Estimate) -> None:
+    assert found.best is not None
+    np.testing.assert_allclose(found.best.vector, 1.0, atol=0.02)
+
+
+def test_it_is_left_out_with_few_unknowns() -> None:
+    routes = search_routes(ForwardMap(rugged(3)))
+    halving = next(r for r in routes if r.name == HALVING)
+    assert halving.closed
+    assert "so few unknowns" in halving.reason
+    assert not next(r for r in routes if r.name == SHOOTING).closed
