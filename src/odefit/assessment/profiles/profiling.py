@@ -290,7 +290,7 @@ def _whole_side(forward: ForwardMap, best: Optimum, task: Task, control: Control
     def traced(family: Family, logarithmic: bool) -> Side:
         first = family.first()
         if isinstance(first, str):
-            return _nothing(n, "failed", first)
+            return _nothing(n, "stopped" if control.should_stop() else "failed", first)
         limit = best.limit_of(task)
         stop = control.should_stop
         most = MAX_OF_OTHERS if task.start else None
@@ -306,7 +306,7 @@ def _whole_side(forward: ForwardMap, best: Optimum, task: Task, control: Control
         tried = traced(HeldUnknown(forward, task.index, vector, choice, unit), logarithmic)
         if tried.end not in ("failed", "points") or not nodes:
             return tried
-    on_nodes = HeldOnNodes(forward, task.index, vector, choice, unit)
+    on_nodes = HeldOnNodes(forward, task.index, vector, choice, unit, control.should_stop)
     side = traced(on_nodes, logarithmic)
     if side.end == "better":
         side = replace(side, better=on_nodes.best())
