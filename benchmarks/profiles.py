@@ -18,8 +18,12 @@ ends
     and from several points between it and random ones; the deviance there, over the slope between
     the refits at both sides of the end, tells the error. Where the valley of the best fits is too
     narrow for that, refits are on shooting nodes, too: SLSQP with continuity as its constraint,
-    from the profile's own point and from deviations of it. How many ends were checked is said
-    where no refit joins its intervals at some.
+    from the profile's own point, from deviations of it, from the estimate, and from the points of
+    other profiles that are closest to the end; the slope is that of the profile. How many ends were
+    checked is said where no refit joins its intervals at some.
+
+A second table has all sides: their end or why there is none, and the lowest deviance of the refits
+there. What is done is said on standard error meanwhile.
 
 With ``--grid`` the whole curves are compared instead: at so many values of each unknown, evenly
 spaced in its coordinate over its interval (over what was drawn where an end is open or not found),
@@ -40,6 +44,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -63,8 +68,11 @@ from odefit.simulation import Evaluation, ForwardMap, Simulation
 ATTEMPTS = 3
 """Numbers of random starts of a refit beside that from the estimate."""
 
-DEVIATIONS = (0.0, 0.01, 0.02, 0.05)
+DEVIATIONS = (0.0, 0.02, 0.1)
 """Deviations of the start of a refit on nodes from the point of the profile, in coordinates."""
+
+NEIGHBOURS = 3
+"""Number of other profiles from whose closest points refits on nodes begin."""
 
 ASIDE = 0.02
 """Distance of the two refits beside an end, relative to its distance from the estimate."""
@@ -163,20 +171,23 @@ class Refits:
         lower, upper = own.get(index, (profiles.limit, profiles.limit))
         return lower if end < profile.estimate else upper
 
-    def error(
-        self, profile: Profile, end: float, limit: float, random: np.random.Generator
-    ) -> float:
-        """The error of an end in its coordinate."""
+    def at_end(
+        self, profile: Profile, end: float, profiles: ProfilesData, random: np.random.Generator
+    ) -> tuple[float, float]:
+        """The lowest deviance of the refits at an end, and the error of it in its coordinate."""
+        limit = self.limit(profile, end, profiles)
         index = self.forward.problem.keys.index(profile.key)
         at = math.log10(end) if profile.logarithmic else end
         middle = math.log10(profile.estimate) if profile.logarithmic else profile.estimate
         if self.on_nodes is not None:
             curve, points = interpolated(profile)
-            nearest = profile.vectors[int(np.argmin(np.abs(profile.values - end)))].copy()
-            nearest[index] = end
-            costs = [self.on_nodes.cost(index, nearest, a, k) for k, a in enumerate(DEVIATIONS)]
+            costs = [
+                self.on_nodes.cost(index, end, start, away, seed)
+                for seed, (start, away) in enumerate(starts_on_nodes(profile, end, profiles))
+            ]
+            lowest = self.deviance.at(min(costs))
             slope = float(curve(min(max(at, points[0]), points[-1]), 1))
-            return abs((self.deviance.at(min(costs)) - limit) / slope)
+            return lowest, abs((lowest - limit) / slope)
         starts = [self.vector]
         for _ in range(ATTEMPTS):
             z = self.scaling.coordinates(self.vector)
@@ -186,19 +197,46 @@ class Refits:
         aside = ASIDE * (at - middle)
         beyond, _ = self.lowest(index, at + aside, [where])
         before, _ = self.lowest(index, at - aside, [where])
-        return abs((here - limit) / ((beyond - before) / (2 * aside)))
+        return here, abs((here - limit) / ((beyond - before) / (2 * aside)))
 
 
-def row(name: str) -> list[str]:
-    """One problem."""
+def starts_on_nodes(
+    profile: Profile, end: float, profiles: ProfilesData
+) -> list[tuple[np.ndarray, float]]:
+    """The vectors from which refits on nodes begin at an end, and deviations from them."""
+    index = [p.key for p in profiles.profiles].index(profile.key)
+    scale = np.log10 if profile.logarithmic else np.asarray
+    reach = abs(float(scale(end) - scale(profile.estimate)))
+    own = profile.vectors[int(np.argmin(np.abs(profile.values - end)))]
+    closest = []
+    for other in profiles.profiles:
+        if other is not profile:
+            distances = np.abs(scale(other.vectors[:, index]) - scale(end)) / reach
+            k = int(np.argmin(np.where(other.deviances <= profiles.limit, distances, math.inf)))
+            closest.append((float(distances[k]), other.key, other.vectors[k]))
+    neighbours = [vector for _, _, vector in sorted(closest, key=lambda c: c[:2])[:NEIGHBOURS]]
+    found = [(own, away) for away in DEVIATIONS]
+    return found + [(vector, 0.0) for vector in (profiles.vector, *neighbours)]
+
+
+def said(text: str) -> None:
+    """Say what is done, on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def row(name: str) -> tuple[list[str], list[list[str]]]:
+    """One problem: its row of the table, and those of its sides."""
     problem = loaded(name)
     began = time.perf_counter()
     result = odefit.fit(problem, jobs=1)
     fit = time.perf_counter() - began
+    said(f"{problem.name}: fitted in {in_seconds(fit)} s")
     began = time.perf_counter()
     profiles = result.profile(jobs=1)
     spent = time.perf_counter() - began
+    said(f"{problem.name}: profiled in {in_seconds(spent)} s; {profiles.message}")
     refits = Refits(problem, profiles.vector)
+    sides = []
     random = np.random.default_rng(1)
     worst, wanted, found, checked = 0.0, 0, 0, 0
     for profile in profiles.profiles:
@@ -211,13 +249,23 @@ def row(name: str) -> list[str]:
             if profile.closed
             else max([abs(float(scale(v) - scale(profile.estimate))) for v in limits], default=1.0)
         )
-        for end in limits:
-            limit = refits.limit(profile, end, profiles)
-            error = refits.error(profile, end, limit, random) / width
-            if math.isfinite(error):
-                worst = max(worst, error)
-                checked += 1
-    return [
+        for side, end, how, reason in zip(
+            ("lower", "upper"),
+            (profile.lower, profile.upper),
+            profile.ends,
+            profile.reasons,
+            strict=True,
+        ):
+            cells = ["", "", reason or how]
+            if math.isfinite(end):
+                lowest, error = refits.at_end(profile, end, profiles, random)
+                if math.isfinite(error):
+                    worst = max(worst, error / width)
+                    checked += 1
+                cells = [f"{end:.5g}", f"{lowest:.4f}", f"{100 * error / width:.2g} %"]
+            sides.append([problem.name, profile.key, f"{profile.estimate:.5g}", side, *cells])
+        said(f"{problem.name}: {profile.key} checked")
+    found_row = [
         problem.name,
         str(len(problem.keys)),
         str(sum(s.evaluations for s in result.starts)),
@@ -229,6 +277,7 @@ def row(name: str) -> list[str]:
         f"{found} of {wanted}",
         f"{100 * worst:.2g} %" + ("" if checked == found else f" of {checked}"),
     ]
+    return found_row, sides
 
 
 def interpolated(profile: Profile) -> tuple[CubicHermiteSpline, np.ndarray]:
@@ -304,8 +353,16 @@ def main() -> None:
         "problem", "unknowns", "evaluations of the fit", "fit", "evaluations of the profiles",
         "refits", "profiles", "profiles/fit", "ends found", "largest error",
     )  # fmt: skip
-    rows = [row(name) for name in options.problems]
-    publish(f"{machine()}\n\n{markdown(header, rows)}\n", options.out)
+    found = [row(name) for name in options.problems]
+    titles = (
+        "problem", "unknown", "estimate", "side", "end", "deviance of the refits",
+        "error, or why there is no end",
+    )  # fmt: skip
+    tables = [
+        markdown(header, [main for main, _ in found]),
+        markdown(titles, [side for _, sides in found for side in sides]),
+    ]
+    publish("\n\n".join([machine(), *tables]) + "\n", options.out)
 
 
 if __name__ == "__main__":

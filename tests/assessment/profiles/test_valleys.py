@@ -84,6 +84,16 @@ def test_a_valley_that_is_lost_above_the_others_leaves_their_limit() -> None:
     assert lowest(OWN, lost).limit == OWN.limit
 
 
+def test_a_lost_curve_that_is_the_same_between_other_points_leaves_the_limit() -> None:
+    wide = np.array([0.2, 2.1])  # straight lines between these lie above t^2 by up to 0.9
+    known = side(wide, wide**2, slopes=2 * wide, end="limit", limit=2.0)
+    at = np.array([0.4, 1.1])
+    lost = side(at, at**2, slopes=2 * at, reason="lost")
+    assert lowest(known, lost).limit == 2.0
+    below = side(at, at**2 - 0.2, slopes=2 * at, reason="lost")
+    assert lowest(known, below).end == "failed"
+
+
 def test_an_end_in_another_valley_is_found_by_way_of_another_profile() -> None:
     problem = two_valleys(LONG)
     forward = ForwardMap(problem)
