@@ -28,7 +28,9 @@ there. What is done is said on standard error meanwhile.
 With ``--grid`` the whole curves are compared instead: at so many values of each unknown, evenly
 spaced in its coordinate over its interval (over what was drawn where an end is open or not found),
 with refits by SLSQP from the estimate, from the refit before, and from the profile's own nearest
-point. All differences are those of the curve through the points of the profile, with their slopes.
+point; in narrow valleys on nodes, from the own nearest point and the closest one of another
+profile. All differences are those of the curve through the points of the profile, with their
+slopes.
 
 above
     How far the curve lies above a refit, at most: by so much the profile is not the lowest cost.
@@ -204,19 +206,22 @@ def starts_on_nodes(
     profile: Profile, end: float, profiles: ProfilesData
 ) -> list[tuple[np.ndarray, float]]:
     """The vectors from which refits on nodes begin at an end, and deviations from them."""
+    own = profile.vectors[int(np.argmin(np.abs(profile.values - end)))]
+    others = [profiles.vector, *closest(profile, end, profiles)[:NEIGHBOURS]]
+    return [(own, away) for away in DEVIATIONS] + [(vector, 0.0) for vector in others]
+
+
+def closest(profile: Profile, value: float, profiles: ProfilesData) -> list[np.ndarray]:
+    """The closest point of each other profile to a value of an unknown, the closest one first."""
     index = [p.key for p in profiles.profiles].index(profile.key)
     scale = np.log10 if profile.logarithmic else np.asarray
-    reach = abs(float(scale(end) - scale(profile.estimate)))
-    own = profile.vectors[int(np.argmin(np.abs(profile.values - end)))]
-    closest = []
+    found = []
     for other in profiles.profiles:
         if other is not profile:
-            distances = np.abs(scale(other.vectors[:, index]) - scale(end)) / reach
+            distances = np.abs(scale(other.vectors[:, index]) - scale(value))
             k = int(np.argmin(np.where(other.deviances <= profiles.limit, distances, math.inf)))
-            closest.append((float(distances[k]), other.key, other.vectors[k]))
-    neighbours = [vector for _, _, vector in sorted(closest, key=lambda c: c[:2])[:NEIGHBOURS]]
-    found = [(own, away) for away in DEVIATIONS]
-    return found + [(vector, 0.0) for vector in (profiles.vector, *neighbours)]
+            found.append((float(distances[k]), other.key, other.vectors[k]))
+    return [vector for _, _, vector in sorted(found, key=lambda f: f[:2])]
 
 
 def said(text: str) -> None:
@@ -287,10 +292,8 @@ def interpolated(profile: Profile) -> tuple[CubicHermiteSpline, np.ndarray]:
     return CubicHermiteSpline(at, profile.deviances[index], profile.slopes[index]), at
 
 
-def grid_row(name: str, count: int) -> list[str]:
+def grid_row(problem: odefit.Problem, profiles: ProfilesData, count: int) -> list[str]:
     """One problem: its whole curves beside refits on a grid."""
-    problem = loaded(name)
-    profiles = odefit.fit(problem, jobs=1).profile(jobs=1)
     refits = Refits(problem, profiles.vector)
     above = below = shift = 0.0
     compared = 0
@@ -312,16 +315,24 @@ def grid_row(name: str, count: int) -> list[str]:
         for side in (grid[grid < middle][::-1], grid[grid >= middle]):
             neighbour = profiles.vector
             for at in side:
-                value = 10**at if profile.logarithmic else at
+                value = float(10**at if profile.logarithmic else at)
                 nearest = profile.vectors[int(np.argmin(np.abs(profile.values - value)))]
-                starts = [profiles.vector, neighbour, nearest]
-                lowest, neighbour = refits.lowest(index, float(at), starts)
+                if refits.on_nodes is None:
+                    starts = [profiles.vector, neighbour, nearest]
+                    lowest, neighbour = refits.lowest(index, float(at), starts)
+                else:
+                    starts = [nearest, *closest(profile, value, profiles)[:1]]
+                    costs = [refits.on_nodes.cost(index, value, start) for start in starts]
+                    lowest = refits.deviance.at(min(costs))
+                    if math.isinf(lowest):
+                        continue
                 difference = float(curve(at)) - lowest
                 above, below = max(above, difference), max(below, -difference)
                 compared += 1
                 slope = abs(float(curve(at, 1)))
                 if float(curve(at)) >= 0.25 * profiles.limit and slope > 0:
                     shift = max(shift, abs(difference) / slope / (high - low))
+        said(f"{problem.name}: {profile.key} compared")
     return [
         problem.name,
         str(len(problem.keys)),
@@ -346,7 +357,11 @@ def main() -> None:
             "curve above refits, at most", "refits above curve, at most",
             "largest shift, of the width",
         )  # fmt: skip
-        compared = [grid_row(name, options.grid) for name in options.problems]
+        compared = []
+        for name in options.problems:
+            problem = loaded(name)
+            profiles = odefit.fit(problem, jobs=1).profile(jobs=1)
+            compared.append(grid_row(problem, profiles, options.grid))
         publish(f"{machine()}\n\n{markdown(columns, compared)}\n", options.out)
         return
     header = (
