@@ -22,8 +22,8 @@ ends
     other profiles that are closest to the end; the slope is that of the profile. How many ends were
     checked is said where no refit joins its intervals at some.
 
-A second table has all sides: their end or why there is none, and the lowest deviance of the refits
-there. What is done is said on standard error meanwhile.
+A second table has all sides: how they end and where, and the lowest deviance of the refits there;
+why others have no end is said below it. What is done is said on standard error meanwhile.
 
 With ``--grid`` the whole curves are compared instead: at so many values of each unknown, evenly
 spaced in its coordinate over its interval (over what was drawn where an end is open or not found),
@@ -229,8 +229,8 @@ def said(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def row(name: str) -> tuple[list[str], list[list[str]]]:
-    """One problem: its row of the table, and those of its sides."""
+def row(name: str) -> tuple[list[str], list[list[str]], list[str]]:
+    """One problem: its row of the table, those of its sides, and why some have no end."""
     problem = loaded(name)
     began = time.perf_counter()
     result = odefit.fit(problem, jobs=1)
@@ -241,7 +241,7 @@ def row(name: str) -> tuple[list[str], list[list[str]]]:
     spent = time.perf_counter() - began
     said(f"{problem.name}: profiled in {in_seconds(spent)} s; {profiles.message}")
     refits = Refits(problem, profiles.vector)
-    sides = []
+    sides, reasons = [], []
     random = np.random.default_rng(1)
     worst, wanted, found, checked = 0.0, 0, 0, 0
     for profile in profiles.profiles:
@@ -261,14 +261,16 @@ def row(name: str) -> tuple[list[str], list[list[str]]]:
             profile.reasons,
             strict=True,
         ):
-            cells = ["", "", reason or how]
+            cells = ["", "", ""]
+            if reason:
+                reasons.append(f"- {profile.key}, {side}: {reason}.")
             if math.isfinite(end):
                 lowest, error = refits.at_end(profile, end, profiles, random)
                 if math.isfinite(error):
                     worst = max(worst, error / width)
                     checked += 1
                 cells = [f"{end:.5g}", f"{lowest:.4f}", f"{100 * error / width:.2g} %"]
-            sides.append([problem.name, profile.key, f"{profile.estimate:.5g}", side, *cells])
+            sides.append([f"{profile.key}, {side}", how, f"{profile.estimate:.5g}", *cells])
         said(f"{problem.name}: {profile.key} checked")
     found_row = [
         problem.name,
@@ -282,7 +284,7 @@ def row(name: str) -> tuple[list[str], list[list[str]]]:
         f"{found} of {wanted}",
         f"{100 * worst:.2g} %" + ("" if checked == found else f" of {checked}"),
     ]
-    return found_row, sides
+    return found_row, sides, reasons
 
 
 def interpolated(profile: Profile) -> tuple[CubicHermiteSpline, np.ndarray]:
@@ -369,15 +371,13 @@ def main() -> None:
         "refits", "profiles", "profiles/fit", "ends found", "largest error",
     )  # fmt: skip
     found = [row(name) for name in options.problems]
-    titles = (
-        "problem", "unknown", "estimate", "side", "end", "deviance of the refits",
-        "error, or why there is no end",
-    )  # fmt: skip
-    tables = [
-        markdown(header, [main for main, _ in found]),
-        markdown(titles, [side for _, sides in found for side in sides]),
-    ]
-    publish("\n\n".join([machine(), *tables]) + "\n", options.out)
+    titles = ("side", "how it ends", "estimate", "end", "deviance of the refits", "error")
+    parts = [machine(), markdown(header, [main for main, _, _ in found])]
+    for main, sides, reasons in found:
+        parts += [main[0], markdown(titles, sides)]
+        if reasons:
+            parts.append("\n".join(reasons))
+    publish("\n\n".join(parts) + "\n", options.out)
 
 
 if __name__ == "__main__":
