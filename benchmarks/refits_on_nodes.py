@@ -74,7 +74,7 @@ class RefitsOnNodes:
                 last[z.tobytes()] = nodes.evaluate(coordinates, unknowns, values, UNDECIDED)
             return last[z.tobytes()]
 
-        def value(z: np.ndarray) -> Any:
+        def cost(z: np.ndarray) -> Any:
             found = at(z)
             if isinstance(found, str):
                 return 1e6, np.zeros(len(z))
@@ -95,7 +95,7 @@ class RefitsOnNodes:
         options: Any = {"maxiter": 300, "ftol": 1e-9}
         with np.errstate(all="ignore"):
             end = minimize(
-                value, z, jac=True, bounds=bounds, method="SLSQP", constraints=constraint,
+                cost, z, jac=True, bounds=bounds, method="SLSQP", constraints=constraint,
                 options=options,
             )  # fmt: skip
         found = at(end.x)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -239,6 +240,31 @@ def test_time_that_is_up_before_the_first_point_on_nodes_is_no_failure(
     found = profile_all(forward.problem, vector, 0.95, control, keys=["c"])
     assert found.status is control.early
     assert [p.ends[0] for p in found.profiles] == ["stopped"]
+
+
+def test_a_side_whose_other_optima_could_not_be_looked_for_is_not_complete(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    forward, vector = optimum(LONG)
+    path = tmp_path / "sides"
+    control = Control(jobs=1, checkpoint=path)
+    released = HeldOnNodes.optima
+
+    def optima(family: HeldOnNodes, highest: float, gain: float) -> Array:
+        control.interrupted.set()
+        return released(family, highest, gain)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(HeldOnNodes, "optima", optima)
+        found = profile_all(forward.problem, vector, 0.95, control, keys=["c"])
+    assert found.status is control.early
+    profile = found.profiles[0]
+    assert profile.ends[0] == "stopped"
+    assert np.isnan(profile.lower)
+    assert len(profile.values) > 3  # the points before are there
+    again = Control(jobs=1, checkpoint=path)
+    whole = profile_all(forward.problem, vector, 0.95, again, keys=["c"])
+    assert whole.profiles[0].ends == ("limit", "limit")
 
 
 def test_finer_nodes_lie_on_the_trajectory_of_coarser_ones() -> None:

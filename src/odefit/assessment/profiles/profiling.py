@@ -311,8 +311,10 @@ def _whole_side(forward: ForwardMap, best: Optimum, task: Task, control: Control
     side = traced(on_nodes, logarithmic)
     if side.end == "better":
         side = replace(side, better=on_nodes.best())
-    elif tried is None and not task.start and not control.should_stop():
+    elif tried is None and not task.start:
         side = _with_optima(side, on_nodes, best)
+        if control.should_stop():  # optima may be missing, without which no limit is checked
+            side = replace(side, end="stopped", limit=math.nan)
     # Those of the first point count, too: from a fit of another profile they are hundreds.
     counts = on_nodes.evaluations, on_nodes.minimisations
     side = replace(side, evaluations=counts[0], minimisations=counts[1])

@@ -220,6 +220,6 @@ def _between(at: Array, deviances: Array, slopes: Array, wanted: Array) -> Array
 
     at, index = np.unique(at, return_index=True)
     if len(at) < 2:
-        return np.where(np.isin(wanted, at), deviances[index].sum(), math.inf)
+        return np.full(len(wanted), math.inf)
     curve = CubicHermiteSpline(at, deviances[index], slopes[index], extrapolate=False)(wanted)
     return np.where(np.isnan(curve), math.inf, curve)
