@@ -18,13 +18,19 @@ ends
     and from several points between it and random ones; the deviance there, over the slope between
     the refits at both sides of the end, tells the error. Where the valley of the best fits is too
     narrow for that, refits are on shooting nodes, too: SLSQP with continuity as its constraint,
-    from the profile's own point and from deviations of it. How many ends were checked is said
-    where no refit joins its intervals at some.
+    from the profile's own point, from deviations of it, from the estimate, and from the points of
+    other profiles that are closest to the end; the slope is that of the profile. How many ends were
+    checked is said where no refit joins its intervals at some.
+
+A second table has all sides: how they end and where, and the lowest deviance of the refits there;
+why others have no end is said below it. What is done is said on standard error meanwhile.
 
 With ``--grid`` the whole curves are compared instead: at so many values of each unknown, evenly
 spaced in its coordinate over its interval (over what was drawn where an end is open or not found),
 with refits by SLSQP from the estimate, from the refit before, and from the profile's own nearest
-point. All differences are those of the curve through the points of the profile, with their slopes.
+point; in narrow valleys on nodes, from the own nearest point and the closest one of another
+profile. All differences are those of the curve through the points of the profile, with their
+slopes.
 
 above
     How far the curve lies above a refit, at most: by so much the profile is not the lowest cost.
@@ -40,6 +46,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -63,8 +70,11 @@ from odefit.simulation import Evaluation, ForwardMap, Simulation
 ATTEMPTS = 3
 """Numbers of random starts of a refit beside that from the estimate."""
 
-DEVIATIONS = (0.0, 0.01, 0.02, 0.05)
+DEVIATIONS = (0.0, 0.02, 0.1)
 """Deviations of the start of a refit on nodes from the point of the profile, in coordinates."""
+
+NEIGHBOURS = 3
+"""Number of other profiles from whose closest points refits on nodes begin."""
 
 ASIDE = 0.02
 """Distance of the two refits beside an end, relative to its distance from the estimate."""
@@ -163,20 +173,23 @@ class Refits:
         lower, upper = own.get(index, (profiles.limit, profiles.limit))
         return lower if end < profile.estimate else upper
 
-    def error(
-        self, profile: Profile, end: float, limit: float, random: np.random.Generator
-    ) -> float:
-        """The error of an end in its coordinate."""
+    def at_end(
+        self, profile: Profile, end: float, profiles: ProfilesData, random: np.random.Generator
+    ) -> tuple[float, float]:
+        """The lowest deviance of the refits at an end, and the error of it in its coordinate."""
+        limit = self.limit(profile, end, profiles)
         index = self.forward.problem.keys.index(profile.key)
         at = math.log10(end) if profile.logarithmic else end
         middle = math.log10(profile.estimate) if profile.logarithmic else profile.estimate
         if self.on_nodes is not None:
             curve, points = interpolated(profile)
-            nearest = profile.vectors[int(np.argmin(np.abs(profile.values - end)))].copy()
-            nearest[index] = end
-            costs = [self.on_nodes.cost(index, nearest, a, k) for k, a in enumerate(DEVIATIONS)]
+            costs = [
+                self.on_nodes.cost(index, end, start, away, seed)
+                for seed, (start, away) in enumerate(starts_on_nodes(profile, end, profiles))
+            ]
+            lowest = self.deviance.at(min(costs))
             slope = float(curve(min(max(at, points[0]), points[-1]), 1))
-            return abs((self.deviance.at(min(costs)) - limit) / slope)
+            return lowest, abs((lowest - limit) / slope)
         starts = [self.vector]
         for _ in range(ATTEMPTS):
             z = self.scaling.coordinates(self.vector)
@@ -186,19 +199,49 @@ class Refits:
         aside = ASIDE * (at - middle)
         beyond, _ = self.lowest(index, at + aside, [where])
         before, _ = self.lowest(index, at - aside, [where])
-        return abs((here - limit) / ((beyond - before) / (2 * aside)))
+        return here, abs((here - limit) / ((beyond - before) / (2 * aside)))
 
 
-def row(name: str) -> list[str]:
-    """One problem."""
+def starts_on_nodes(
+    profile: Profile, end: float, profiles: ProfilesData
+) -> list[tuple[np.ndarray, float]]:
+    """The vectors from which refits on nodes begin at an end, and deviations from them."""
+    own = profile.vectors[int(np.argmin(np.abs(profile.values - end)))]
+    others = [profiles.vector, *closest(profile, end, profiles)[:NEIGHBOURS]]
+    return [(own, away) for away in DEVIATIONS] + [(vector, 0.0) for vector in others]
+
+
+def closest(profile: Profile, value: float, profiles: ProfilesData) -> list[np.ndarray]:
+    """The closest point of each other profile to a value of an unknown, the closest one first."""
+    index = [p.key for p in profiles.profiles].index(profile.key)
+    scale = np.log10 if profile.logarithmic else np.asarray
+    found = []
+    for other in profiles.profiles:
+        if other is not profile:
+            distances = np.abs(scale(other.vectors[:, index]) - scale(value))
+            k = int(np.argmin(np.where(other.deviances <= profiles.limit, distances, math.inf)))
+            found.append((float(distances[k]), other.key, other.vectors[k]))
+    return [vector for _, _, vector in sorted(found, key=lambda f: f[:2])]
+
+
+def said(text: str) -> None:
+    """Say what is done, on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def row(name: str) -> tuple[list[str], list[list[str]], list[str]]:
+    """One problem: its row of the table, those of its sides, and why some have no end."""
     problem = loaded(name)
     began = time.perf_counter()
     result = odefit.fit(problem, jobs=1)
     fit = time.perf_counter() - began
+    said(f"{problem.name}: fitted in {in_seconds(fit)} s")
     began = time.perf_counter()
     profiles = result.profile(jobs=1)
     spent = time.perf_counter() - began
+    said(f"{problem.name}: profiled in {in_seconds(spent)} s; {profiles.message}")
     refits = Refits(problem, profiles.vector)
+    sides, reasons = [], []
     random = np.random.default_rng(1)
     worst, wanted, found, checked = 0.0, 0, 0, 0
     for profile in profiles.profiles:
@@ -211,13 +254,25 @@ def row(name: str) -> list[str]:
             if profile.closed
             else max([abs(float(scale(v) - scale(profile.estimate))) for v in limits], default=1.0)
         )
-        for end in limits:
-            limit = refits.limit(profile, end, profiles)
-            error = refits.error(profile, end, limit, random) / width
-            if math.isfinite(error):
-                worst = max(worst, error)
-                checked += 1
-    return [
+        for side, end, how, reason in zip(
+            ("lower", "upper"),
+            (profile.lower, profile.upper),
+            profile.ends,
+            profile.reasons,
+            strict=True,
+        ):
+            cells = ["", "", ""]
+            if reason:
+                reasons.append(f"- {profile.key}, {side}: {reason}.")
+            if math.isfinite(end):
+                lowest, error = refits.at_end(profile, end, profiles, random)
+                if math.isfinite(error):
+                    worst = max(worst, error / width)
+                    checked += 1
+                cells = [f"{end:.5g}", f"{lowest:.4f}", f"{100 * error / width:.2g} %"]
+            sides.append([f"{profile.key}, {side}", how, f"{profile.estimate:.5g}", *cells])
+        said(f"{problem.name}: {profile.key} checked")
+    found_row = [
         problem.name,
         str(len(problem.keys)),
         str(sum(s.evaluations for s in result.starts)),
@@ -229,6 +284,7 @@ def row(name: str) -> list[str]:
         f"{found} of {wanted}",
         f"{100 * worst:.2g} %" + ("" if checked == found else f" of {checked}"),
     ]
+    return found_row, sides, reasons
 
 
 def interpolated(profile: Profile) -> tuple[CubicHermiteSpline, np.ndarray]:
@@ -238,10 +294,8 @@ def interpolated(profile: Profile) -> tuple[CubicHermiteSpline, np.ndarray]:
     return CubicHermiteSpline(at, profile.deviances[index], profile.slopes[index]), at
 
 
-def grid_row(name: str, count: int) -> list[str]:
+def grid_row(problem: odefit.Problem, profiles: ProfilesData, count: int) -> list[str]:
     """One problem: its whole curves beside refits on a grid."""
-    problem = loaded(name)
-    profiles = odefit.fit(problem, jobs=1).profile(jobs=1)
     refits = Refits(problem, profiles.vector)
     above = below = shift = 0.0
     compared = 0
@@ -263,16 +317,24 @@ def grid_row(name: str, count: int) -> list[str]:
         for side in (grid[grid < middle][::-1], grid[grid >= middle]):
             neighbour = profiles.vector
             for at in side:
-                value = 10**at if profile.logarithmic else at
+                value = float(10**at if profile.logarithmic else at)
                 nearest = profile.vectors[int(np.argmin(np.abs(profile.values - value)))]
-                starts = [profiles.vector, neighbour, nearest]
-                lowest, neighbour = refits.lowest(index, float(at), starts)
+                if refits.on_nodes is None:
+                    starts = [profiles.vector, neighbour, nearest]
+                    lowest, neighbour = refits.lowest(index, float(at), starts)
+                else:
+                    starts = [nearest, *closest(profile, value, profiles)[:1]]
+                    costs = [refits.on_nodes.cost(index, value, start) for start in starts]
+                    lowest = refits.deviance.at(min(costs))
+                    if math.isinf(lowest):
+                        continue
                 difference = float(curve(at)) - lowest
                 above, below = max(above, difference), max(below, -difference)
                 compared += 1
                 slope = abs(float(curve(at, 1)))
                 if float(curve(at)) >= 0.25 * profiles.limit and slope > 0:
                     shift = max(shift, abs(difference) / slope / (high - low))
+        said(f"{problem.name}: {profile.key} compared")
     return [
         problem.name,
         str(len(problem.keys)),
@@ -297,15 +359,25 @@ def main() -> None:
             "curve above refits, at most", "refits above curve, at most",
             "largest shift, of the width",
         )  # fmt: skip
-        compared = [grid_row(name, options.grid) for name in options.problems]
+        compared = []
+        for name in options.problems:
+            problem = loaded(name)
+            profiles = odefit.fit(problem, jobs=1).profile(jobs=1)
+            compared.append(grid_row(problem, profiles, options.grid))
         publish(f"{machine()}\n\n{markdown(columns, compared)}\n", options.out)
         return
     header = (
         "problem", "unknowns", "evaluations of the fit", "fit", "evaluations of the profiles",
         "refits", "profiles", "profiles/fit", "ends found", "largest error",
     )  # fmt: skip
-    rows = [row(name) for name in options.problems]
-    publish(f"{machine()}\n\n{markdown(header, rows)}\n", options.out)
+    found = [row(name) for name in options.problems]
+    titles = ("side", "how it ends", "estimate", "end", "deviance of the refits", "error")
+    parts = [machine(), markdown(header, [main for main, _, _ in found])]
+    for main, sides, reasons in found:
+        parts += [main[0], markdown(titles, sides)]
+        if reasons:
+            parts.append("\n".join(reasons))
+    publish("\n\n".join(parts) + "\n", options.out)
 
 
 if __name__ == "__main__":

@@ -37,10 +37,14 @@ class RefitsOnNodes:
         self.problem = problem
         self.forward = ForwardMap(problem)
 
-    def cost(self, index: int, vector: np.ndarray, away: float, seed: int) -> float:
-        """The lowest cost with the unknown held, from a vector with a deviation of all else.
+    def cost(
+        self, index: int, value: float, vector: np.ndarray, away: float = 0.0, seed: int = 0
+    ) -> float:
+        """The lowest cost with an unknown held at a value; infinite where no refit is continuous.
 
-        It is infinite where no refit joins its intervals.
+        The refit begins on nodes along the trajectory of a vector that one integration can
+        follow, with a random deviation `away` of all coordinates. The unknown is moved to its
+        value there, which opens gaps: with it moved, one integration might not reach the end.
         """
         known = self._on_nodes(vector)
         if known is None:
@@ -55,18 +59,22 @@ class RefitsOnNodes:
         high = np.concatenate([coordinates.upper[free], np.full(shape[0] * shape[1], np.inf)])
         z = np.clip(z + away * random.normal(size=len(z)), low, high)
         columns = np.concatenate([free, np.arange(size, start.by_coordinate.shape[1])])
+        moved = vector.copy()
+        moved[index] = value
+        held = start.unknowns.copy()
+        held[index] = coordinates.of_vector(moved)[index]
         last: dict[bytes, Joint | str] = {}
 
         def at(z: np.ndarray) -> Joint | str:
             if z.tobytes() not in last:
-                unknowns, values = start.unknowns.copy(), start.nodes.copy()
+                unknowns, values = held.copy(), start.nodes.copy()
                 unknowns[free] = z[: size - 1]
                 values[nodes.inner] = z[size - 1 :].reshape(shape)
                 last.clear()
                 last[z.tobytes()] = nodes.evaluate(coordinates, unknowns, values, UNDECIDED)
             return last[z.tobytes()]
 
-        def value(z: np.ndarray) -> Any:
+        def cost(z: np.ndarray) -> Any:
             found = at(z)
             if isinstance(found, str):
                 return 1e6, np.zeros(len(z))
@@ -87,7 +95,7 @@ class RefitsOnNodes:
         options: Any = {"maxiter": 300, "ftol": 1e-9}
         with np.errstate(all="ignore"):
             end = minimize(
-                value, z, jac=True, bounds=bounds, method="SLSQP", constraints=constraint,
+                cost, z, jac=True, bounds=bounds, method="SLSQP", constraints=constraint,
                 options=options,
             )  # fmt: skip
         found = at(end.x)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from odefit.assessment.profiles.crosscheck import contradicted
+from odefit.assessment.profiles.crosscheck import contradicted, refutation
 from odefit.assessment.profiles.parts import Side
 
 LIMIT = 4.0
@@ -48,6 +48,15 @@ def test_a_fit_well_below_the_curve_refutes_its_limit() -> None:
     found = compared(SIDE, 1.5, 1.0)
     assert found.end == "contradicted"
     assert "below that of the curve by 1.25" in found.reason
+
+
+def test_of_several_fits_below_the_curve_the_closest_to_the_estimate_is_told() -> None:
+    # A curve that is traced from there outwards reaches all the others.
+    at, deviances = np.array([1.9, 1.4, 1.6, 0.8]), np.array([1.0, 1.2, 0.1, 0.6])
+    found = refutation(SIDE, 1, 0.0, LIMIT, at, deviances, ["a", "b", "c", "d"], False)
+    assert found is not None
+    assert found[0] == 1
+    assert "the profile of b has a fit with 1.4" in found[1]
 
 
 def test_the_lower_side_is_compared_in_the_same_way() -> None:

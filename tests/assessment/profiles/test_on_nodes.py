@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +14,13 @@ from odefit.assessment.deviance import Deviance
 from odefit.assessment.profiles.continuity import Joint, JointProblem, Straightened
 from odefit.assessment.profiles.families import Final
 from odefit.assessment.profiles.joined import Minimiser, Tangents
-from odefit.assessment.profiles.on_nodes import HeldOnNodes, NodePoint, is_narrow, suits_nodes
+from odefit.assessment.profiles.on_nodes import (
+    STOPPED,
+    HeldOnNodes,
+    NodePoint,
+    is_narrow,
+    suits_nodes,
+)
 from odefit.assessment.profiles.profiling import profile_all
 from odefit.assessment.profiles.tracing import trace
 from odefit.methods.control import Control
@@ -50,13 +58,18 @@ def on_nodes(forward: ForwardMap, vector: Array) -> tuple[JointProblem, Straight
     return problem, coordinates, coordinates.of_vector(vector), nodes
 
 
-def fits_of_c() -> tuple[HeldOnNodes, NodePoint, Deviance]:
+def never() -> bool:
+    return False
+
+
+def fits_of_c(stop: Callable[[], bool] = never) -> tuple[HeldOnNodes, NodePoint, Deviance]:
     """The best fits for all values of c, that at the optimum, and the deviance."""
     forward, vector = optimum(LONG)
     evaluation = forward.evaluate(vector)
     assert isinstance(evaluation, Evaluation)
     deviance = Deviance.of(forward, vector, evaluation)
-    family = HeldOnNodes(forward, forward.problem.keys.index("c"), vector, UNDECIDED, 1.0)
+    index = forward.problem.keys.index("c")
+    family = HeldOnNodes(forward, index, vector, UNDECIDED, 1.0, stop)
     first = family.first()
     assert isinstance(first, NodePoint)
     return family, first, deviance
@@ -75,7 +88,7 @@ def test_an_interval_at_a_threshold_is_that_of_the_exact_solution() -> None:
 
 def test_every_point_on_nodes_is_the_best_fit_for_its_value() -> None:
     family, first, deviance = fits_of_c()
-    side = trace(family, first, 1, deviance, LIMIT, True, lambda: False)
+    side = trace(family, first, 1, deviance, LIMIT, True, never)
     least = regression(exact_optimum(LONG)[1], LONG)[0]
     exact = [regression(10**at, LONG)[0] - least for at in side.at]
     assert len(exact) >= 3
@@ -94,7 +107,7 @@ def test_where_rounding_moves_the_trajectory_a_side_ends_with_that_reason(
     family, first, deviance = fits_of_c()
     # Deviations grow by exp(c T): as if numbers had few digits, a larger c is too much.
     monkeypatch.setattr("odefit.assessment.profiles.on_nodes.UNSTABLE", 1.5 * first.stiffness)
-    side = trace(family, first, 1, deviance, LIMIT, True, lambda: False)
+    side = trace(family, first, 1, deviance, LIMIT, True, never)
     assert side.end == "failed"
     assert "follow an unstable solution" in side.reason
     assert len(side.at) > 0
@@ -154,13 +167,104 @@ def test_the_minimum_on_nodes_from_afar_is_the_best_fit() -> None:
     def evaluate(u: Array, y: Array) -> Joint | str:
         return problem.evaluate(coordinates, u, y, UNDECIDED)
 
-    minimiser = Minimiser(problem, coordinates, np.arange(3), evaluate)
+    minimiser = Minimiser(problem, coordinates, np.arange(3), evaluate, never)
     # A start below the threshold, where the trajectory does not run to infinity.
     away = np.where([key == "x" for key in forward.problem.keys], -0.02, 0.01)
     found = minimiser.minimise(unknowns + away, nodes - 0.02, 1e-5, None)
     assert not isinstance(found, str)
     least = regression(exact_optimum(LONG)[1], LONG)[0]
     assert 2 * found.at.cost == pytest.approx(least, abs=1e-4)
+
+
+def test_a_minimisation_that_is_stopped_returns_its_best_point_and_says_so() -> None:
+    forward, vector = optimum(LONG)
+    problem, coordinates, unknowns, nodes = on_nodes(forward, vector)
+    points: list[Joint] = []
+    asked = []
+
+    def evaluate(u: Array, y: Array) -> Joint | str:
+        found = problem.evaluate(coordinates, u, y, UNDECIDED)
+        if not isinstance(found, str):
+            points.append(found)
+        return found
+
+    def after_two_steps() -> bool:
+        asked.append(True)
+        return len(asked) > 2
+
+    away = np.where([key == "x" for key in forward.problem.keys], -0.02, 0.01)
+    start = unknowns + away, nodes - 0.02, 1e-5, None
+    whole = Minimiser(problem, coordinates, np.arange(3), evaluate, never).minimise(*start)
+    assert not isinstance(whole, str)
+    assert not whole.stopped
+    assert whole.steps > 2
+    points.clear()
+    minimiser = Minimiser(problem, coordinates, np.arange(3), evaluate, after_two_steps)
+    found = minimiser.minimise(*start)
+    assert not isinstance(found, str)
+    assert found.stopped
+    assert found.steps <= 2
+    first = points[0]
+    assert found.at.cost < first.cost
+    assert np.abs(found.at.gaps).max() < np.abs(first.gaps).max()
+
+
+def test_a_refit_on_nodes_that_is_stopped_is_no_point_of_the_profile() -> None:
+    stopped = False
+    family, first, deviance = fits_of_c(lambda: stopped)
+    reached = family.point([first], first.at + 0.01, 1e-5)
+    assert isinstance(reached, NodePoint)
+    stopped = True
+    before = family.evaluations
+    assert family.point([first], first.at + 0.01, 1e-5) == STOPPED
+    assert family.evaluations == before + 1
+    # Asked between two points, a side has nothing to stop: here it is told so within a refit.
+    asked = iter([False])
+    side = trace(family, first, 1, deviance, LIMIT, True, lambda: next(asked, True))
+    assert side.end == "stopped"
+    assert len(side.at) == 0
+
+
+def test_time_that_is_up_before_the_first_point_on_nodes_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    control = Control(jobs=1)
+    begun = HeldOnNodes.first
+
+    def first(family: HeldOnNodes) -> NodePoint | str:
+        control.interrupted.set()
+        return begun(family)
+
+    monkeypatch.setattr(HeldOnNodes, "first", first)
+    forward, vector = optimum(LONG)
+    found = profile_all(forward.problem, vector, 0.95, control, keys=["c"])
+    assert found.status is control.early
+    assert [p.ends[0] for p in found.profiles] == ["stopped"]
+
+
+def test_a_side_whose_other_optima_could_not_be_looked_for_is_not_complete(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    forward, vector = optimum(LONG)
+    path = tmp_path / "sides"
+    control = Control(jobs=1, checkpoint=path)
+    released = HeldOnNodes.optima
+
+    def optima(family: HeldOnNodes, highest: float, gain: float) -> Array:
+        control.interrupted.set()
+        return released(family, highest, gain)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(HeldOnNodes, "optima", optima)
+        found = profile_all(forward.problem, vector, 0.95, control, keys=["c"])
+    assert found.status is control.early
+    profile = found.profiles[0]
+    assert profile.ends[0] == "stopped"
+    assert np.isnan(profile.lower)
+    assert len(profile.values) > 3  # the points before are there
+    again = Control(jobs=1, checkpoint=path)
+    whole = profile_all(forward.problem, vector, 0.95, again, keys=["c"])
+    assert whole.profiles[0].ends == ("limit", "limit")
 
 
 def test_finer_nodes_lie_on_the_trajectory_of_coarser_ones() -> None:
@@ -206,7 +310,7 @@ def test_a_final_reason_is_not_asked_for_again_with_a_shorter_step() -> None:
     forward, vector = optimum(LONG)
     evaluation = forward.evaluate(vector)
     assert isinstance(evaluation, Evaluation)
-    family = HeldOnNodes(forward, 1, vector, UNDECIDED, 1.0)
+    family = HeldOnNodes(forward, 1, vector, UNDECIDED, 1.0, never)
     first = family.first()
     assert isinstance(first, NodePoint)
     asked = []
@@ -223,7 +327,7 @@ def test_a_final_reason_is_not_asked_for_again_with_a_shorter_step() -> None:
             return Final("no further")
 
     deviance = Deviance.of(forward, vector, evaluation)
-    side = trace(Wall(), first, 1, deviance, LIMIT, True, lambda: False)
+    side = trace(Wall(), first, 1, deviance, LIMIT, True, never)
     assert (side.end, side.reason) == ("failed", "no further")
     assert len(asked) == 1
 
@@ -245,7 +349,7 @@ def test_a_step_that_closes_gaps_keeps_to_the_bounds() -> None:
         lower=np.where(shortest[:3] < 0, unknowns, coordinates.lower),
         upper=np.where(shortest[:3] > 0, unknowns, coordinates.upper),
     )
-    minimiser = Minimiser(problem, tight, np.arange(3), evaluate)
+    minimiser = Minimiser(problem, tight, np.arange(3), evaluate, never)
     step = minimiser.closing(tangents, at, np.zeros(3, dtype=bool))
     assert np.abs(shortest[:3]).min() > 1e-5
     assert step[:3] == pytest.approx(0.0, abs=1e-12)

@@ -60,3 +60,21 @@ def test_a_step_to_a_worse_branch_is_made_shorter() -> None:
     side = trace(family, family.first(), 1, DEVIANCE, LIMIT, False, lambda: False)
     assert side.end == "limit"
     assert side.limit == pytest.approx(30.0, rel=1e-3)  # the worse branch meets it at 20
+
+
+def test_what_the_first_point_has_taken_is_not_counted_as_work_of_the_side() -> None:
+    family = TwoBranches()
+    first = family.first()
+    family.evaluations = 50
+    side = trace(family, first, 1, DEVIANCE, LIMIT, False, lambda: False, most=40)
+    assert side.end == "limit"
+    few = trace(TwoBranches(), first, 1, DEVIANCE, LIMIT, False, lambda: False, most=1)
+    assert few.end == "points"
+
+
+def test_a_side_ends_at_an_edge_within_the_bounds() -> None:
+    family = TwoBranches()
+    side = trace(family, family.first(), 1, DEVIANCE, LIMIT, False, lambda: False, edge=20.0)
+    assert side.end == "bound"
+    assert side.at[-1] == 20.0
+    assert side.deviances[-1] == pytest.approx(LIMIT / 16)

@@ -9,14 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
+from odefit.assessment.deviance import Deviance
 from odefit.assessment.profiles.parts import Side
 from odefit.assessment.profiles.profiling import profile_all
-from odefit.assessment.profiles.valleys import lowest_of
+from odefit.assessment.profiles.tasks import Optimum, Task
+from odefit.assessment.profiles.valleys import lowest_of, starts_again
 from odefit.methods.control import Control
 from odefit.methods.polish import POLISH
 from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap
-from tests.assessment.profiles.narrow import two_valleys, two_valleys_end
+from tests.assessment.profiles.narrow import (
+    exact_optimum,
+    threshold_problem,
+    two_valleys,
+    two_valleys_end,
+)
 
 LONG = 8.0
 LIMIT = 4.0
@@ -82,6 +89,56 @@ def test_a_valley_that_is_lost_while_it_is_the_lowest_leaves_the_end_unresolved(
 def test_a_valley_that_is_lost_above_the_others_leaves_their_limit() -> None:
     lost = side(AWAY[:2], 1 + AWAY[:2] ** 2 / 5, reason="lost")
     assert lowest(OWN, lost).limit == OWN.limit
+
+
+def test_a_lost_curve_that_is_the_same_between_other_points_leaves_the_limit() -> None:
+    wide = np.array([0.2, 2.1])  # straight lines between these lie above t^2 by up to 0.9
+    known = side(wide, wide**2, slopes=2 * wide, end="limit", limit=2.0)
+    at = np.array([0.4, 1.1])
+    lost = side(at, at**2, slopes=2 * at, reason="lost")
+    assert lowest(known, lost).limit == 2.0
+    below = side(at, at**2 - 0.2, slopes=2 * at, reason="lost")
+    assert lowest(known, below).end == "failed"
+
+
+def test_a_curve_back_to_the_estimate_has_points_but_no_end() -> None:
+    in_between = np.array([1.9, 1.6, 1.3])
+    back = side(in_between, 0.3 * in_between, end="limit", limit=1.0)
+    found = lowest_of([OWN, FLATTER], 1, 0.0, LIMIT, [back])
+    assert (found.end, found.limit) == ("limit", FLATTER.limit)
+    assert found.at.tolist() == [0.5, 1.0, 1.3, 1.6, 1.9, 2.0, 3.0, 4.2]
+    assert found.evaluations == 3
+
+
+def test_a_limit_that_a_fit_inside_refutes_is_checked_from_the_valley_beyond_it() -> None:
+    best = threshold()
+    task = Task("c", 1, best.problem.keys.index("c"), None)
+    fit, beyond, before = (vector(best, factor) for factor in (1.5, 2.0, 1.2))
+    known = [task, replace(task, start=beyond), replace(task, start=before)]
+    back = replace(task, start=beyond, inward=True)
+    assert starts_again(best, known, {task: fit}) == [back]
+    # Where that has not helped, the fit's own curve is followed.
+    assert starts_again(best, [*known, back], {task: fit}) == [replace(task, start=fit)]
+    assert starts_again(best, [*known, back, replace(task, start=fit)], {task: fit}) == []
+
+
+def test_on_a_lower_side_beyond_is_below() -> None:
+    best = threshold()
+    task = Task("c", -1, best.problem.keys.index("c"), None)
+    fit, beyond, before = (vector(best, factor) for factor in (0.7, 0.5, 0.9))
+    known = [task, replace(task, start=beyond), replace(task, start=before)]
+    again = starts_again(best, known, {task: fit})
+    assert again == [replace(task, start=beyond, inward=True)]
+    assert again[0].side == task
+
+
+def threshold() -> Optimum:
+    values = np.array(exact_optimum(LONG))
+    return Optimum(threshold_problem(LONG), values, Deviance(0.0, 1.0, math.inf, 0), LIMIT, {})
+
+
+def vector(best: Optimum, factor: float) -> tuple[float, ...]:
+    return tuple(map(float, factor * best.vector))
 
 
 def test_an_end_in_another_valley_is_found_by_way_of_another_profile() -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, get_args
 
 import numpy as np
 
 from odefit.assessment.profiles.parts import End, Side
+from odefit.assessment.profiles.tasks import Task
 from odefit.methods.checkpoint import Checkpoint
 from odefit.methods.start_checkpoint import numbers
 from odefit.problem.arrays import Array
@@ -28,24 +28,19 @@ class SideCheckpoint:
         self._checkpoint = checkpoint
         self._added: dict[str, Side] = {}
 
-    def find(self, key: str, sign: int, vector: Array, start: Sequence[float] = ()) -> Side | None:
-        """Return a finished side of the profile of `key` at this optimum; None if there is none.
-
-        `start` is the optimum of another valley at which it begins.
-        """
-        name = _name(key, sign, vector, start)
+    def find(self, task: Task, vector: Array) -> Side | None:
+        """Return a finished side of a profile at this optimum; None if there is none."""
+        name = _name(task, vector)
         if name in self._added:
             return self._added[name]
         record = self._checkpoint.records.get(name)
         return None if record is None else _from_json(record, len(vector))
 
-    def add(
-        self, key: str, sign: int, vector: Array, side: Side, start: Sequence[float] = ()
-    ) -> None:
+    def add(self, task: Task, vector: Array, side: Side) -> None:
         """Keep a finished side, unless its worker died before it had an end."""
         if side.end == "stopped" or side.vectors.shape[1] != len(vector):
             return
-        name = _name(key, sign, vector, start)
+        name = _name(task, vector)
         self._added[name] = side
         record: dict[str, Any] = {}
         for field in fields(Side):
@@ -85,7 +80,7 @@ def _from_json(record: Any, n: int) -> Side | None:
         return None
 
 
-def _name(key: str, sign: int, vector: Array, start: Sequence[float]) -> str:
+def _name(task: Task, vector: Array) -> str:
     """Return the key of a record: which side, at which optimum, from which start."""
-    digest = hashlib.sha256(vector.tobytes() + np.array(start).tobytes()).hexdigest()[:16]
-    return f"{sign:+d} {digest} {key}"
+    digest = hashlib.sha256(vector.tobytes() + np.array(task.start).tobytes()).hexdigest()[:16]
+    return f"{task.sign:+d} {digest} {task.key}{' inwards' * task.inward}"

@@ -96,8 +96,10 @@ def refutation(
         return k, reason
     within = (outward > 0) & (outward < end)
     excess = np.where(within, _curve(side, sign, first, outward) - deviances, -math.inf)
-    k = int(np.argmax(excess))
-    if excess[k] > UNDERCUT * limit:
+    below = excess > UNDERCUT * limit
+    if below.any():
+        # The one closest to the estimate: a curve that is traced from there covers all beyond.
+        k = int(np.argmin(np.where(below, outward, math.inf)))
         reason = (
             f"this curve meets the limit at {value(side.limit)}, but the profile of {origins[k]} "
             f"has a fit with {value(coordinates[k])} whose deviance, {deviances[k]:.3g}, is below "

@@ -167,6 +167,8 @@ class JoinedMinimum:
         The multipliers of the continuity conditions, shape (q,).
     steps
         The number of steps that were taken.
+    stopped
+        Whether it was told to stop: the point is the best so far, its gaps may be open.
     """
 
     at: Joint
@@ -174,6 +176,7 @@ class JoinedMinimum:
     near: BoolArray
     multipliers: Array
     steps: int
+    stopped: bool = False
 
 
 class Minimiser:
@@ -187,6 +190,8 @@ class Minimiser:
         Numbers of the unknowns that are free.
     evaluate
         Evaluates a point, given by the coordinates of unknowns and nodes.
+    stop
+        Says whether to end now, with the best point so far.
     """
 
     def __init__(
@@ -195,9 +200,10 @@ class Minimiser:
         coordinates: Straightened,
         others: IntArray,
         evaluate: Callable[[Array, Array], Joint | str],
+        stop: Callable[[], bool],
     ) -> None:
         self._problem, self._coordinates, self._others = problem, coordinates, others
-        self._evaluate = evaluate
+        self._evaluate, self._stop = evaluate, stop
 
     def minimise(
         self,
@@ -206,7 +212,7 @@ class Minimiser:
         gain: float,
         curvature: Curvature | None,
     ) -> JoinedMinimum | str:
-        """Return the minimum, or why there is none.
+        """Return the minimum, or why there is none; told to stop, the best point so far.
 
         Parameters
         ----------
@@ -227,6 +233,11 @@ class Minimiser:
             tangents = Tangents(at, self._others)
             low, high = self._room(at)
             gap = float(np.abs(at.gaps).max(initial=0.0))
+            if self._stop():
+                # No step increases the merit of its point: the last one is the best.
+                near = (low >= -AT_BOUND) | (high <= AT_BOUND)
+                multipliers = tangents.multipliers(near)
+                return JoinedMinimum(at, tangents, near, multipliers, steps, stopped=True)
             if steps - fresh >= SLOW and gap < NEAR:
                 near = (low >= -AT_BOUND) | (high <= AT_BOUND)
                 multipliers = tangents.multipliers(near)
@@ -335,6 +346,8 @@ class Minimiser:
                     radius = 0.4 * min(radius, size)
                 return new, radius
             radius = 0.3 * min(radius, size)
+            if self._stop():
+                return at, radius
             if radius < SHORTEST:
                 return None
 
@@ -349,12 +362,17 @@ class Minimiser:
     def curvature(
         self, at: Joint, tangents: Tangents, near: BoolArray, multipliers: Array
     ) -> Curvature | None:
-        """Return second derivatives by differences; None where a point cannot be evaluated."""
+        """Return second derivatives by differences; None where a point cannot be evaluated.
+
+        They are None, too, when it is time to stop.
+        """
         basis = tangents.within(near)
         here = self.lagrangian(at, tangents, multipliers)
         low, high = self._room(at)
         columns = []
         for direction in basis.T:
+            if self._stop():
+                return None
             for h in DIFFERENCES:
                 own = h * direction[: tangents.count]
                 if not (near | ((own >= low) & (own <= high))).all():

@@ -9,7 +9,7 @@ integration could not follow it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +38,9 @@ MAX_REFINEMENTS = 6
 
 FIRST_GAIN = 1e-5
 """Decrease of the cost, in variances of the residuals, that counts as none at the optimum."""
+
+STOPPED = "the refit was stopped before its optimum"
+"""Why there is no point where time was up."""
 
 DIFFERENCE = 1e-3
 """Step of the unknown, in its coordinate, for the change of the Lagrangian with it."""
@@ -88,14 +91,23 @@ class HeldOnNodes:
     ----------
     forward, index, vector, choice, unit
         The arguments are those of :class:`odefit.assessment.profiles.held.HeldUnknown`.
+    stop
+        Says whether refits are to end now. There is no point then, only a reason.
     """
 
     exact = True
 
     def __init__(
-        self, forward: ForwardMap, index: int, vector: Array, choice: EngineChoice, unit: float
+        self,
+        forward: ForwardMap,
+        index: int,
+        vector: Array,
+        choice: EngineChoice,
+        unit: float,
+        stop: Callable[[], bool],
     ) -> None:
         self.evaluations = self.minimisations = 0
+        self._stop = stop
         self._forward, self._problem, self._index = forward, forward.problem, index
         self._optimum = np.clip(vector, forward.problem.lower, forward.problem.upper)
         self._choice, self._unit = choice, unit
@@ -140,7 +152,7 @@ class HeldOnNodes:
         coordinates = Straightened.of(self._problem, units)
         minimiser = self._minimiser(problem, coordinates, self._others)
         gain = FIRST_GAIN * self._unit
-        minimum = minimiser.minimise(coordinates.of_vector(x), nodes, gain, None)
+        minimum = self._converged(minimiser.minimise(coordinates.of_vector(x), nodes, gain, None))
         if isinstance(minimum, str):
             return minimum
         stiffness = problem.stiffness(minimum.at)
@@ -154,7 +166,7 @@ class HeldOnNodes:
         problem, coordinates = here.problem, Straightened.of(self._problem, here.units)
         unknowns, nodes = self._predicted(points, at, coordinates)
         minimiser = self._minimiser(problem, coordinates, self._others)
-        found = minimiser.minimise(unknowns, nodes, gain, here.bend)
+        found = self._converged(minimiser.minimise(unknowns, nodes, gain, here.bend))
         self.minimisations += 1
         steps = 0 if isinstance(found, str) else found.steps
         for _ in range(MAX_REFINEMENTS):
@@ -170,8 +182,9 @@ class HeldOnNodes:
                 return carried
             problem = refined
             minimiser = self._minimiser(problem, coordinates, self._others)
-            found = minimiser.minimise(found.at.unknowns, carried, gain, None)
-        assert isinstance(found, JoinedMinimum), "what failed has returned"
+            found = self._converged(minimiser.minimise(found.at.unknowns, carried, gain, None))
+        if isinstance(found, str):
+            return found
         stiffness = problem.stiffness(found.at)
         if stiffness > UNSTABLE:
             reason = (
@@ -222,7 +235,7 @@ class HeldOnNodes:
         coordinates = Straightened.of(self._problem, point.units)
         minimiser = self._minimiser(point.problem, coordinates, self._everything)
         unknowns = coordinates.of_vector(point.vector)
-        found = minimiser.minimise(unknowns, point.nodes, gain, None)
+        found = self._converged(minimiser.minimise(unknowns, point.nodes, gain, None))
         return None if isinstance(found, str) else found.at.vector
 
     # ------------------------------------------------------------------------------------------
@@ -236,13 +249,17 @@ class HeldOnNodes:
             self._choice = found.choice
         return found
 
+    def _converged(self, found: JoinedMinimum | str) -> JoinedMinimum | str:
+        """Return a minimum, or why there is none: the best point so far is not on the profile."""
+        return STOPPED if isinstance(found, JoinedMinimum) and found.stopped else found
+
     def _minimiser(
         self, problem: JointProblem, coordinates: Straightened, others: IntArray
     ) -> Minimiser:
         def evaluate(unknowns: Array, nodes: Array) -> Joint | str:
             return self._evaluated(problem, coordinates, unknowns, nodes)
 
-        return Minimiser(problem, coordinates, others, evaluate)
+        return Minimiser(problem, coordinates, others, evaluate, self._stop)
 
     def _predicted(
         self, points: Sequence[NodePoint], at: float, coordinates: Straightened

@@ -24,7 +24,7 @@ from odefit.assessment.profiles.pulled import PulledQuantity
 from odefit.assessment.profiles.quantities import Quantity
 from odefit.assessment.profiles.tasks import Optimum, Task
 from odefit.assessment.profiles.tracing import GAIN, trace
-from odefit.assessment.profiles.valleys import merged, other_optima, refuted
+from odefit.assessment.profiles.valleys import merged, other_optima, refuted, starts_again
 from odefit.assessment.profiles.verdicts import assembled
 from odefit.assessment.uncertainty import assess_uncertainty
 from odefit.methods.control import Control, Progress
@@ -33,6 +33,7 @@ from odefit.methods.executors.batch import Work
 from odefit.methods.executors.dispatch import dispatched
 from odefit.methods.polish import POLISH
 from odefit.methods.run_log import LOGGER
+from odefit.methods.scaling import Scaling
 from odefit.methods.start_checkpoint import opened
 from odefit.methods.watch import running
 from odefit.methods.workers import Workers
@@ -218,9 +219,7 @@ def _everywhere(
             nothing = _nothing(len(best.vector), "stopped", "")
             yield from ((task, nothing) for task in missing)
             return
-        starts = refuted(best, merged(best, tasks, known))[1]
-        again = [replace(t, start=x) for t, x in starts.items()]
-        again = [t for t in again if t not in known]
+        again = starts_again(best, known, refuted(best, merged(best, tasks, known))[1])
         if not again:
             return
 
@@ -236,7 +235,7 @@ def _traced(
     """Yield the sides in the order of the tasks, whatever the order in which they finish."""
     known: dict[Task, Side] = {}
     if checkpoint is not None:
-        found = {t: checkpoint.find(t.key, t.sign, best.vector, t.start) for t in tasks}
+        found = {t: checkpoint.find(t, best.vector) for t in tasks}
         known = {task: side for task, side in found.items() if side is not None}
     todo = [task for task in tasks if task not in known]
     work = Work(
@@ -263,8 +262,7 @@ def _traced(
                         len(best.vector), "failed", f"the worker process failed: {error}"
                     )
                 elif checkpoint is not None:  # a worker that died is no end of a side
-                    done = todo[position]
-                    checkpoint.add(done.key, done.sign, best.vector, side, done.start)
+                    checkpoint.add(todo[position], best.vector, side)
                 known[todo[position]] = side
             yield task, known[task]
 
@@ -290,11 +288,14 @@ def _whole_side(forward: ForwardMap, best: Optimum, task: Task, control: Control
     def traced(family: Family, logarithmic: bool) -> Side:
         first = family.first()
         if isinstance(first, str):
-            return _nothing(n, "failed", first)
+            return _nothing(n, "stopped" if control.should_stop() else "failed", first)
         limit = best.limit_of(task)
         stop = control.should_stop
         most = MAX_OF_OTHERS if task.start else None
-        side = trace(family, first, task.sign, best.deviance, limit, logarithmic, stop, most)
+        sign, edge = task.sign, None
+        if task.inward:
+            sign, edge = -sign, float(Scaling.of(best.problem).coordinates(best.vector)[task.index])
+        side = trace(family, first, sign, best.deviance, limit, logarithmic, stop, most, edge)
         return _with_first(side, first, best.deviance) if task.start else side
 
     if task.quantity is not None:
@@ -306,12 +307,17 @@ def _whole_side(forward: ForwardMap, best: Optimum, task: Task, control: Control
         tried = traced(HeldUnknown(forward, task.index, vector, choice, unit), logarithmic)
         if tried.end not in ("failed", "points") or not nodes:
             return tried
-    on_nodes = HeldOnNodes(forward, task.index, vector, choice, unit)
+    on_nodes = HeldOnNodes(forward, task.index, vector, choice, unit, control.should_stop)
     side = traced(on_nodes, logarithmic)
     if side.end == "better":
         side = replace(side, better=on_nodes.best())
-    elif tried is None and not task.start and not control.should_stop():
+    elif tried is None and not task.start:
         side = _with_optima(side, on_nodes, best)
+        if control.should_stop():  # optima may be missing, without which no limit is checked
+            side = replace(side, end="stopped", limit=math.nan)
+    # Those of the first point count, too: from a fit of another profile they are hundreds.
+    counts = on_nodes.evaluations, on_nodes.minimisations
+    side = replace(side, evaluations=counts[0], minimisations=counts[1])
     if tried is None:
         return side
     found = tried if side.end in ("failed", "points") else side
@@ -324,16 +330,9 @@ def _whole_side(forward: ForwardMap, best: Optimum, task: Task, control: Control
 
 def _with_optima(side: Side, on_nodes: HeldOnNodes, best: Optimum) -> Side:
     """Return a side with the optima to which it leads."""
-    before = on_nodes.evaluations, on_nodes.minimisations
     highest = best.deviance.minimum + 0.5 * best.limit * best.deviance.variance
     gain = 0.5 * GAIN * best.limit * best.deviance.variance
-    optima = on_nodes.optima(highest, gain)
-    return replace(
-        side,
-        optima=optima,
-        evaluations=side.evaluations + on_nodes.evaluations - before[0],
-        minimisations=side.minimisations + on_nodes.minimisations - before[1],
-    )
+    return replace(side, optima=on_nodes.optima(highest, gain))
 
 
 def _with_first(side: Side, first: Point, deviance: Deviance) -> Side:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from odefit.assessment.deviance import Deviance
 from odefit.assessment.profiles.quantities import Quantity
@@ -41,7 +41,8 @@ class Optimum:
 class Task:
     """One side of one profile: of an unknown by its number, or of a quantity.
 
-    It begins at the optimum, or at `start`, an optimum of another valley.
+    It begins at the optimum, or at `start`, an optimum of another valley. From there it is traced
+    outwards, or back to the value at the optimum where it is `inward`.
     """
 
     key: str
@@ -49,3 +50,9 @@ class Task:
     index: int
     quantity: Quantity | None
     start: tuple[float, ...] = ()
+    inward: bool = False
+
+    @property
+    def side(self) -> Task:
+        """The side itself, from the optimum."""
+        return replace(self, start=(), inward=False)

@@ -78,6 +78,7 @@ def trace(
     logarithmic: bool,
     stop: Callable[[], bool],
     most: int | None = None,
+    edge: float | None = None,
 ) -> Side:
     """Return one side of a profile.
 
@@ -97,8 +98,10 @@ def trace(
         A function that says whether to end now.
     most
         Number of evaluations after which the side ends; None for the usual one.
+    edge
+        The coordinate that counts as the bound; None for the bound itself.
     """
-    return _Tracer(family, first, sign, deviance, limit, logarithmic, stop, most).side()
+    return _Tracer(family, first, sign, deviance, limit, logarithmic, stop, most, edge).side()
 
 
 class _Tracer:
@@ -112,6 +115,7 @@ class _Tracer:
         logarithmic: bool,
         stop: Callable[[], bool],
         most: int | None = None,
+        edge: float | None = None,
     ) -> None:
         self.family = family
         self.first = first
@@ -121,7 +125,8 @@ class _Tracer:
         self.logarithmic = logarithmic
         self.stop = stop
         self.most = most
-        self.edge = family.upper if sign > 0 else family.lower
+        bound = family.upper if sign > 0 else family.lower
+        self.edge = bound if edge is None else edge
         # Costs are compared in units of the limit; without a variance all are infinitely far away.
         self.gain = 0.5 * GAIN * limit * deviance.variance
         self.counts = family.evaluations, family.minimisations
@@ -141,7 +146,7 @@ class _Tracer:
             if len(points) > MAX_POINTS:
                 return self.ended(points, None, "points", f"it takes more than {MAX_POINTS} points")
             most = self.most or (MAX_EVALUATIONS if here.steps is None else MAX_ON_NODES)
-            if self.family.evaluations > most:
+            if self.family.evaluations - self.counts[0] > most:
                 said = f"it takes more than {most} evaluations of the model"
                 return self.ended(points, None, "points", said)
             if self.flat(points):

@@ -10,7 +10,7 @@ fit of another profile that refutes a limit.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -58,15 +58,20 @@ def merged(best: Optimum, tasks: Sequence[Task], sides: dict[Task, Side]) -> dic
     coordinates = Scaling.of(best.problem).coordinates(best.vector)
     found = {}
     for task in tasks:
-        others = [s for t, s in sides.items() if t.start and replace(t, start=()) == task]
+        others = [(t.inward, s) for t, s in sides.items() if t.start and t.side == task]
         if task in sides:
-            curves = [sides[task], *others]
+            curves = [sides[task], *(s for inward, s in others if not inward)]
+            back = [s for inward, s in others if inward]
             first = 0.0 if task.quantity is not None else float(coordinates[task.index])
-            found[task] = lowest_of(curves, task.sign, first, best.limit) if others else curves[0]
+            found[task] = (
+                lowest_of(curves, task.sign, first, best.limit, back) if others else curves[0]
+            )
     return found
 
 
-def lowest_of(sides: Sequence[Side], sign: int, first: float, limit: float) -> Side:
+def lowest_of(
+    sides: Sequence[Side], sign: int, first: float, limit: float, back: Sequence[Side] = ()
+) -> Side:
     """Return the side that the curves of several valleys make: the lowest of them everywhere.
 
     It ends where the last of them does. A curve that ends without an answer, below all others,
@@ -82,7 +87,10 @@ def lowest_of(sides: Sequence[Side], sign: int, first: float, limit: float) -> S
         The coordinate of the estimate.
     limit
         The limit of the deviance.
+    back
+        Curves from other valleys towards the estimate: they have points, but no end of the side.
     """
+    curves = [*sides, *back]
 
     def reach(side: Side) -> float:
         if side.end in OPEN:
@@ -94,15 +102,13 @@ def lowest_of(sides: Sequence[Side], sign: int, first: float, limit: float) -> S
     def others(side: Side, outward: Array) -> Array:
         """Return the lowest deviance of all other curves; infinite where there is none."""
         found = np.full(len(outward), math.inf)
-        for other in sides:
+        for other in curves:
             if other is not side:
                 start = [0.0] if other is sides[0] else []
                 at = np.concatenate([start, sign * (other.at - first)])
-                order = np.argsort(at)
-                deviances = np.concatenate([start, other.deviances])[order]
-                if len(at):
-                    curve = np.interp(outward, at[order], deviances, math.inf, math.inf)
-                    found = np.minimum(found, curve)
+                deviances = np.concatenate([start, other.deviances])
+                slopes = np.concatenate([start, sign * other.slopes])
+                found = np.minimum(found, _between(at, deviances, slopes, outward))
         return found
 
     def unanswered(side: Side) -> bool:
@@ -116,7 +122,7 @@ def lowest_of(sides: Sequence[Side], sign: int, first: float, limit: float) -> S
     endless = [s for s in answers if s.end in OPEN]
     ended = (endless or [max(lost or answers or sides, key=reach)])[0]
     parts: list[tuple[Side, IntArray]] = []
-    for side in sides:
+    for side in curves:
         outward = sign * (side.at - first)
         lowest = (outward > 0) & (side.deviances <= others(side, outward))
         # Beyond the end of the whole, only the curve that ends there goes on.
@@ -132,8 +138,8 @@ def lowest_of(sides: Sequence[Side], sign: int, first: float, limit: float) -> S
         deviances=joined("deviances"),
         slopes=joined("slopes"),
         vectors=joined("vectors"),
-        evaluations=sum(s.evaluations for s in sides),
-        minimisations=sum(s.minimisations for s in sides),
+        evaluations=sum(s.evaluations for s in curves),
+        minimisations=sum(s.minimisations for s in curves),
     )
 
 
@@ -166,3 +172,54 @@ def refuted(
         if refuting is not None:
             starts[task] = tuple(map(float, vectors[refuting[0]]))
     return found, starts
+
+
+def starts_again(
+    best: Optimum, known: Iterable[Task], refuting: Mapping[Task, tuple[float, ...]]
+) -> list[Task]:
+    """Return the sides that show whether limits stand which fits of other profiles refute.
+
+    A fit between the estimate and the optimum of another valley may lie on the way from there back
+    to the estimate, beyond which the limit is known. Else its own curve is followed outwards.
+
+    Parameters
+    ----------
+    best
+        The optimum.
+    known
+        All sides that have been traced.
+    refuting
+        The sides whose limits are refuted, with the fits that refute them.
+    """
+    scaling = Scaling.of(best.problem)
+    known = list(known)
+    found = []
+    for task, fit in refuting.items():
+
+        def outward(vector: tuple[float, ...], task: Task = task) -> float:
+            return task.sign * float(scaling.coordinates(np.array(vector))[task.index])
+
+        back = [
+            replace(t, inward=True)
+            for t in known
+            if t.start and t.side == task and not t.inward and outward(t.start) > outward(fit)
+        ]
+        new = [t for t in back if t not in known]
+        own = replace(task, start=fit)
+        found += new or ([own] if own not in known else [])
+    return found
+
+
+def _between(at: Array, deviances: Array, slopes: Array, wanted: Array) -> Array:
+    """Return a curve between its points, by cubics; infinite beyond them.
+
+    Straight lines would lie above a curve that bends upwards, and another curve, the same between
+    other points, would seem to be lower.
+    """
+    from scipy.interpolate import CubicHermiteSpline
+
+    at, index = np.unique(at, return_index=True)
+    if len(at) < 2:
+        return np.full(len(wanted), math.inf)
+    curve = CubicHermiteSpline(at, deviances[index], slopes[index], extrapolate=False)(wanted)
+    return np.where(np.isnan(curve), math.inf, curve)
