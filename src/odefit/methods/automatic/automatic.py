@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 
@@ -26,6 +26,7 @@ from odefit.methods.automatic.routes import (
     TRANSCRIPTION,
     Planned,
     SearchRoute,
+    found_by,
     search_routes,
 )
 from odefit.methods.control import Control, Progress, interruptible
@@ -203,8 +204,6 @@ class _Run:
         self.algebraic = AlgebraicRoute(problem)
         self.ends: list[Start] = []
         self.families = Families()
-        # The numbers of ends whose searches went on, by those of the ends to which they led.
-        self.continued: dict[int, int] = {}
         self.restarts = Restarts(self.families, self.tolerance)
         self._measure: FitMeasure | None = None
         self._judged: tuple[Start, NoiseFit] | None = None
@@ -387,9 +386,7 @@ class _Run:
                 waiting[todo[position]] = self._kept(replace(end, index=first + todo[position]))
             planned.route.add(waiting[k], planned)
             if planned.base is not None:
-                self.families.add(waiting[k], planned.base)
-                if planned.rung:
-                    self.continued[waiting[k].index] = planned.base.index
+                self.families.add(waiting[k], planned.base, planned.rung > 0)
             yield waiting[k]
 
     def _limited(self) -> Control:
@@ -456,22 +453,16 @@ class _Run:
     def _routes(self, evidence: Evidence) -> list[Route]:
         best = evidence.best
         alike = [] if best is None else [s for s in self.ends if reaches(s, best, self.tolerance)]
-        hits = {self._origin(s.index) for s in self.families.first_of_each(alike)}
-        going_on = self.continued.keys()
+        hits = {self.families.begun_by(s) for s in self.families.first_of_each(alike)}
         routes = [
-            _route(r.name, r.starts, going_on, hits, r.reason or "not needed") for r in self.routes
+            found_by(r.name, r.starts, self.families, hits, r.reason or "not needed")
+            for r in self.routes
         ]
         if self.algebraic.done:
-            found = _route("algebraic method", self.algebraic.starts, going_on, hits, "")
+            found = found_by("algebraic method", self.algebraic.starts, self.families, hits, "")
             message, seconds = self.algebraic.message, self.algebraic.seconds
             routes.append(replace(found, seconds=seconds, message=message))
         return routes
-
-    def _origin(self, index: int) -> int:
-        """Return the number of the start whose search led, perhaps in several parts, to an end."""
-        while index in self.continued:
-            index = self.continued[index]
-        return index
 
 
 def _evaluate_nodes(
@@ -481,31 +472,3 @@ def _evaluate_nodes(
     from odefit.methods.shooting.node_evaluation import evaluate_nodes
 
     return evaluate_nodes(problem, vector, nodes)
-
-
-def _route(
-    name: str, starts: list[Start], going_on: Container[int], hits: Container[int], otherwise: str
-) -> Route:
-    """Return what a route has found.
-
-    Parameters
-    ----------
-    going_on
-        The numbers of the ends of searches that went on from others, which are no starts.
-    hits
-        The numbers of the starts of all routes that are evidence of the best end.
-    otherwise
-        Why it has no start.
-    """
-    lowest = min(starts, key=lambda s: s.cost, default=None)
-    begun = [s for s in starts if s.index not in going_on]
-    return Route(
-        name,
-        len(begun),
-        sum(s.status is Status.FAILED for s in begun),
-        sum(s.index in hits for s in begun),
-        math.inf if lowest is None else lowest.objective,
-        sum(s.seconds for s in starts),
-        otherwise if lowest is None else lowest.message,
-        None if lowest is None else lowest.cost,
-    )

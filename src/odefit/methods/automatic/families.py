@@ -17,14 +17,36 @@ class Families:
 
     def __init__(self) -> None:
         self._roots: dict[int, int] = {}
+        self._earlier: dict[int, int] = {}
 
-    def add(self, end: Start, base: Start) -> None:
-        """Take up an end whose start began at the earlier end `base`."""
+    def add(self, end: Start, base: Start, goes_on: bool = False) -> None:
+        """Take up an end whose start began at the earlier end `base`.
+
+        Parameters
+        ----------
+        end, base
+            The ends.
+        goes_on
+            Whether it is no start of its own, but goes on with the search that led to `base`.
+        """
         self._roots[end.index] = self.root(base)
+        if goes_on:
+            self._earlier[end.index] = base.index
 
     def root(self, end: Start) -> int:
         """Return the number of the independent start that an end goes back to, if not its own."""
         return self._roots.get(end.index, end.index)
+
+    def begun_by(self, end: Start) -> int:
+        """Return the number of the start whose search led, perhaps in several parts, to an end."""
+        index = end.index
+        while index in self._earlier:
+            index = self._earlier[index]
+        return index
+
+    def begun(self, ends: Sequence[Start]) -> list[Start]:
+        """Return those of the ends whose searches did not go on from others."""
+        return [s for s in ends if s.index not in self._earlier]
 
     def independent(self, ends: Sequence[Start]) -> list[Start]:
         """Return those of the ends whose starts are independent."""

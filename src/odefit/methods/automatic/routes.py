@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from odefit.methods.automatic.families import Families
 from odefit.methods.automatic.iterated_search import (
     MIN_UNKNOWNS,
     SCREENED,
@@ -21,7 +22,7 @@ from odefit.methods.automatic.successive_halving import RUNGS, ContinuedSearch, 
 from odefit.methods.automatic.successive_halving import SCREENED as SCREENED_SHORT
 from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance
-from odefit.methods.estimate import Start, Status
+from odefit.methods.estimate import Route, Start, Status
 from odefit.methods.incremental_shooting import FINAL, IncrementalShooting
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.start_pool import Search
@@ -336,3 +337,33 @@ def search_routes(forward: ForwardMap) -> list[SearchRoute]:
     """Return the routes that are searches, those that begin first in front."""
     special = {HALVING: HalvingRoute, ITERATED: IteratedRoute}
     return [special.get(name, SearchRoute)(name, forward) for name in _MAKERS]
+
+
+def found_by(
+    name: str, starts: Sequence[Start], families: Families, hits: Container[int], otherwise: str
+) -> Route:
+    """Return what a route has found.
+
+    Parameters
+    ----------
+    name, starts
+        Its name, and the ends of its starts with those of searches that went on.
+    families
+        Tells these from each other.
+    hits
+        The numbers of the starts of all routes that are evidence of the best end.
+    otherwise
+        Why it has no start.
+    """
+    lowest = min(starts, key=lambda s: s.cost, default=None)
+    begun = families.begun(starts)
+    return Route(
+        name,
+        len(begun),
+        sum(s.status is Status.FAILED for s in begun),
+        sum(s.index in hits for s in begun),
+        math.inf if lowest is None else lowest.objective,
+        sum(s.seconds for s in starts),
+        otherwise if lowest is None else lowest.message,
+        None if lowest is None else lowest.cost,
+    )
