@@ -90,6 +90,9 @@ OFTEN = 0.3
 """Share of the independent starts at the best optimum from which on nothing better is looked for
 near the ends of others: random starts find it."""
 
+SELDOM = 0.1
+"""Share of them from which on successive halving is left out: whole searches do as well."""
+
 AFTER_STARTS_IF_SLOW = (20, 40)
 """Number of starts after which multiple shooting is open where it is slow, as for few data or stiff
 equations; as in :data:`AFTER_STARTS`, where the best answer is known to be none, and where not."""
@@ -111,8 +114,8 @@ class Automatic:
     """All methods together: their answers are compared, and the search ends when that suffices.
 
     Integral matching comes first where it applies, then single shooting over growing horizons,
-    iterated local search while few of these starts end at the best answer, and, while that is not
-    as good as the noise of the data says, multiple shooting, the algebraic method and direct
+    successive halving and iterated local search while few of these starts end at the best answer,
+    and, while that is not as good as the noise of the data says, multiple shooting, the algebraic method and direct
     transcription. Each route has a share of the work, counted in evaluations and not in seconds,
     so that the same seed gives the same result.
 
@@ -360,8 +363,9 @@ class _Run:
             seen = evidence.count
             if route.name == ITERATED:
                 seen = sum(can_begin_at(s) for s in independent)
-            rare = evidence.hits < OFTEN * evidence.count
-            wanted = rare or (route.name == HALVING and evidence.hits == 1)
+            often = OFTEN if route.name == ITERATED else SELDOM
+            wanted = evidence.hits < often * evidence.count
+            wanted = wanted or (route.name == HALVING and evidence.hits == 1)
             return (
                 wanted and not evidence.certain and seen >= after[0 if evidence.unexplained else 1]
             )
