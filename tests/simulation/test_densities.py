@@ -191,6 +191,36 @@ def test_the_information_is_the_expectation_of_squared_scores(name: str) -> None
     assert found == pytest.approx(expected, rel=2e-3, abs=1e-3)
 
 
+@pytest.mark.parametrize("mean", [1e-3, 0.5, 12.0, 300.0])
+@pytest.mark.parametrize("name", ["poisson", "negative binomial"])
+def test_the_expected_residual_of_counts_is_their_sum(name: str, mean: float) -> None:
+    density = Counts(Noise(**CASES[name][0]), np.zeros(1, np.intp), UNLIMITED)
+    found = density.expected_residuals(np.array([mean]), np.array([0.3]))
+    counts = np.arange(6000.0)
+    terms = density.terms(np.full(6000, mean), counts, np.full(6000, 0.3))
+    exact = float(np.sum(terms.residuals * np.exp(CASES[name][1](counts, mean, 0.3))))
+    assert found == pytest.approx([exact], abs=1e-3)
+
+
+@pytest.mark.parametrize("limits", [(0.8, np.inf), (-np.inf, 1.6), (0.8, 1.6)])
+def test_the_expected_residual_of_censored_values_is_their_integral(
+    limits: tuple[float, float],
+) -> None:
+    f, s = np.array([1.1]), np.array([0.4])
+    at = np.array(limits)[:, None]
+    found = Density(Noise(sd=0.4), np.array([0]), at).expected_residuals(f, s)
+    low, high = limits
+    exact = float(
+        integrate.quad(lambda y: (f[0] - y) / s[0] * stats.norm.pdf(y, 1.1, 0.4), *limits)[0]
+    )
+    for side, limit, p in ((1, low, stats.norm.cdf), (-1, high, stats.norm.sf)):
+        if np.isfinite(limit):
+            terms = Density(Noise(sd=0.4), np.array([side]), at).terms(f, np.array([limit]), s)
+            exact += float(terms.residuals[0] * p(limit, 1.1, 0.4))
+    assert abs(exact) > 0.01
+    assert found == pytest.approx([exact], abs=1e-9)
+
+
 def test_the_information_of_censored_values_counts_both_outcomes() -> None:
     low, high, f, s = 0.8, 1.6, 1.0, 0.4
     limits = np.array([[low], [high]])

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.assessment.deviance import column_space
+from odefit.assessment.expected_residuals import expected_residuals
 from odefit.assessment.goodness_words import goodness_sentence
 from odefit.assessment.parts import Check, CheckKind, FarResidual, Goodness
 from odefit.methods.cost_tolerance import CostTolerance
@@ -107,7 +108,9 @@ def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) 
         return None
     weights = np.where(left > MIN_LEFT, 1.0 / np.sqrt(np.maximum(left, MIN_LEFT)), 0.0)
     draws = int(np.clip(MAX_NUMBERS // len(residuals), MIN_DRAWS, MAX_DRAWS))
-    raw = -residuals[None]  # measured minus predicted
+    # Measured minus predicted, without the mean that deviance residuals have of a right model: it
+    # would look like a correlation of neighbours. An offset of the data themselves stays.
+    raw = (expected_residuals(forward, vector, found, len(residuals)) - residuals)[None]
     checks, of_data = _statistics(series, raw, raw * weights)
     rng = np.random.default_rng(SEED)
     blocks = [of_data]

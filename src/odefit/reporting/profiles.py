@@ -63,7 +63,9 @@ def profile_text(data: ProfilesData) -> str:
         cells = [row[0].ljust(widths[0])]
         cells += [row[i].rjust(widths[i]) for i in range(1, 5)]
         lines.append("  ".join([*cells, row[5]]).rstrip())
-    noted = [p for p in data.profiles if p.verdict != "identifiable" or disagrees(p)]
+    noted = [
+        p for p in data.profiles if p.verdict != "identifiable" or disagrees(p) or any(p.unchecked)
+    ]
     if noted:
         lines += ["", *(p.sentence for p in noted)]
     lines += ["", cost_sentence(data)]

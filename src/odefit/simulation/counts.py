@@ -62,6 +62,16 @@ class Counts(Density):
         variance = mean * (1 + dispersion * mean)
         return np.column_stack([1 / np.sqrt(variance), zeros, spread])
 
+    def expected_residuals(self, predicted: Array, scale: Array) -> Array:
+        """Return the expectations of the deviance residuals; means and dispersions are given."""
+        mean, dispersion = self._parameters(predicted, scale)
+        if self.noise.distribution == "poisson":
+            dispersion = np.full(len(mean), LEAST_DISPERSION)
+        y, weights = _likely_counts(mean, dispersion)
+        each = [np.repeat(values, y.shape[1]) for values in (mean, dispersion)]
+        residuals = self.terms(each[0], y.ravel(), each[1]).residuals.reshape(y.shape)
+        return np.asarray((weights * residuals).sum(axis=1))
+
     def _parameters(self, predicted: Array, scale: Array) -> tuple[Array, Array]:
         """Return means and dispersions that are positive, NaN where they cannot be."""
         near_zero = (predicted > NEGATIVE_MEAN) & (predicted < LEAST_MEAN)
@@ -137,7 +147,15 @@ def _score(m: Array, y: Array, a: Array) -> Array:
 
 
 def _information_of_dispersion(m: Array, a: Array) -> Array:
-    """Return the expectation of the squared score, as a sum over some counts, shape (n,).
+    """Return the expectation of the squared score, as a sum over some counts, shape (n,)."""
+    y, weights = _likely_counts(m, a)
+    ones = np.ones_like(y)
+    squares = _score(m[:, None] * ones, y, a[:, None] * ones) ** 2
+    return np.asarray((weights * squares).sum(axis=1))
+
+
+def _likely_counts(m: Array, a: Array) -> tuple[Array, Array]:
+    """Return some counts, and weights with which sums over them are expectations, shape (n, k).
 
     The counts are all small ones, and nodes of the trapezoidal rule among the others.
     """
@@ -160,8 +178,7 @@ def _information_of_dispersion(m: Array, a: Array) -> Array:
     positive = np.maximum(y, 1.0)
     shape = np.where(y > 0, -betaln(positive, k) - np.log(positive), 0.0)
     weights = width * np.exp(shape + xlogy(y, a * m) - xlog1py(y + k, a * m))
-    squares = _score(m * np.ones_like(y), y, a * np.ones_like(y)) ** 2
-    return np.asarray((weights * squares).sum(axis=1) / weights.sum(axis=1))
+    return y, weights / weights.sum(axis=1, keepdims=True)
 
 
 def _bend(u: Array, above: Array) -> Array:

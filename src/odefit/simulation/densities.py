@@ -133,6 +133,28 @@ class Density:
         location, spread = self.fisher
         return np.array([[math.sqrt(location), 0.0, math.sqrt(spread)]]) / scale[:, None]
 
+    def expected_residuals(self, predicted: Array, scale: Array) -> Array:
+        """Return the expectations of the deviance residuals, shape (n,).
+
+        They are zero where the density is symmetric, and are not where values may be censored.
+
+        Parameters
+        ----------
+        predicted, scale
+            As :meth:`terms` takes them.
+        """
+        from scipy.special import log_ndtr, ndtr
+
+        expected = np.zeros(len(predicted))
+        for side, limits in zip((1.0, -1.0), self.limits, strict=True):
+            z = side * (limits - predicted) / scale
+            finite = np.isfinite(z)
+            at = np.where(finite, z, 0.0)
+            # What is censored beyond the limit, and what is measured up to it:
+            beyond = ndtr(at) * np.sqrt(-2 * log_ndtr(at)) - _density(at)
+            expected += np.where(finite, side * beyond, 0.0)
+        return expected
+
     def _measured(self, u: Array, scale: Array) -> Terms:
         root, root_slope = self.root(u)
         score = root * root_slope

@@ -12,11 +12,13 @@ import pytest
 from odefit.assessment.deviance import Deviance
 from odefit.assessment.profiles.parts import Side
 from odefit.assessment.profiles.profiling import profile_all
+from odefit.assessment.profiles.quantities import Quantity
 from odefit.assessment.profiles.tasks import Optimum, Task
-from odefit.assessment.profiles.valleys import lowest_of, starts_again
-from odefit.methods.control import Control
+from odefit.assessment.profiles.valleys import lowest_of, starts_again, unchecked
+from odefit.methods.control import Control, Progress
 from odefit.methods.polish import POLISH
 from odefit.problem.arrays import Array
+from odefit.reporting.profiles import profile_table, profile_text
 from odefit.simulation import ForwardMap
 from tests.assessment.profiles.narrow import (
     exact_optimum,
@@ -151,5 +153,47 @@ def test_an_end_in_another_valley_is_found_by_way_of_another_profile() -> None:
     profile = found.profiles[1]
     end = two_valleys_end()
     assert profile.ends == ("limit", "limit")
+    assert profile.unchecked == (False, False)
+    assert "other optima" not in profile.sentence
     assert profile.lower == pytest.approx(-end, abs=0.001 * end)
     assert profile.upper == pytest.approx(end, abs=0.001 * end)
+
+
+@pytest.mark.parametrize("complete", [3, 4])
+def test_a_limit_that_time_left_unchecked_says_so(complete: int) -> None:
+    """Time ends after the lower side of m, or after both, before the valley of k = -1 is tried."""
+    problem = two_valleys(LONG)
+    guesses = np.array([u.parameter.guess for u in problem.unknowns])
+    vector = POLISH.run(ForwardMap(problem), 0, guesses, Control()).vector
+
+    def report(progress: Progress) -> None:
+        if progress.done == complete:
+            control.interrupted.set()
+
+    control = Control(jobs=1, report=report)
+    found = profile_all(problem, vector, 0.95, control, keys=["k", "m"])
+    profile = found.profiles[1]
+    lower_alone = complete == 3
+    assert profile.ends == ("limit", "stopped" if lower_alone else "limit")
+    assert profile.lower > -0.9 * two_valleys_end()  # it is the limit of the other valley
+    assert profile.unchecked == (True, not lower_alone)
+    names = "lower limit was" if lower_alone else "lower and upper limits were"
+    said = f"The {names} not compared with other optima, as time ended before."
+    assert said in profile.sentence
+    assert said in profile_text(found)
+    assert said in str(profile_table(found).loc["m", "note"])
+
+
+def test_only_limits_whose_comparison_is_missing_are_unchecked() -> None:
+    tasks = [Task(key, sign, number, None) for number, key in enumerate("km") for sign in (-1, 1)]
+    quantity = Task("k*m", 1, -1, Quantity.of(two_valleys(LONG), "k*m"))
+    all_tasks = [*tasks, quantity]
+    sides = dict.fromkeys(all_tasks, OWN)
+    assert unchecked(all_tasks, sides, narrow=True) == set()
+    beyond = replace(tasks[1], start=(1.0, 2.0))
+    stopped = replace(OWN, end="stopped", limit=math.nan)
+    assert unchecked(all_tasks, sides | {beyond: stopped}, narrow=True) == {tasks[1]}
+    # Any side of a narrow valley may lead to other optima, and no expression is compared with them.
+    cut = {task: side for task, side in sides.items() if task != tasks[3]}
+    assert unchecked(all_tasks, cut, narrow=True) == set(tasks)
+    assert unchecked(all_tasks, cut, narrow=False) == set()

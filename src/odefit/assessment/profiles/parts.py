@@ -46,6 +46,8 @@ class Side:
         How the side ends.
     reason
         Why, where that needs words.
+    unchecked
+        Whether its limit was not compared with other optima, because time ended before.
     better
         A vector that fits better than the estimate, shape (n,); empty if there is none.
     evaluations, minimisations
@@ -65,6 +67,7 @@ class Side:
     evaluations: int
     minimisations: int
     optima: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    unchecked: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +99,9 @@ class Profile:
         How the lower and the upper side end.
     reasons
         Why they end there, where that needs words.
+    unchecked
+        Whether the lower and the upper limit were not compared with other optima, because time
+        ended before.
     linear
         The limits of the interval by linearisation, NaN where there are none.
     verdict
@@ -123,6 +129,7 @@ class Profile:
     sentence: str
     evaluations: int
     minimisations: int
+    unchecked: tuple[bool, bool] = (False, False)
 
     @property
     def closed(self) -> bool:

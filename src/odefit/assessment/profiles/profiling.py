@@ -24,7 +24,13 @@ from odefit.assessment.profiles.pulled import PulledQuantity
 from odefit.assessment.profiles.quantities import Quantity
 from odefit.assessment.profiles.tasks import Optimum, Task
 from odefit.assessment.profiles.tracing import GAIN, trace
-from odefit.assessment.profiles.valleys import merged, other_optima, refuted, starts_again
+from odefit.assessment.profiles.valleys import (
+    merged,
+    other_optima,
+    refuted,
+    starts_again,
+    unchecked,
+)
 from odefit.assessment.profiles.verdicts import assembled
 from odefit.assessment.uncertainty import assess_uncertainty
 from odefit.methods.control import Control, Progress
@@ -119,6 +125,10 @@ def profile_all(
                 break
             best = _optimum(forward, better, level)
     lowest = refuted(best, merged(best, tasks, sides))[0]
+    evaluation = forward.evaluate(best.vector)
+    for task in unchecked(tasks, sides, _begins_on_nodes(forward, best, evaluation)):
+        if task in lowest and lowest[task].end == "limit":
+            lowest[task] = replace(lowest[task], unchecked=True)
     profiles = _assembled(forward, best, tasks, lowest, level)
     stopped = any(s.end == "stopped" for s in sides.values()) or len(sides) < len(tasks)
     status, message = Status.CONVERGED, "all profiles are complete"
@@ -128,7 +138,6 @@ def profile_all(
     elif stopped:
         status, message = Status.TIME_LIMIT, "time limit reached: not all profiles are complete"
     message += "".join(f"; {remark}" for remark in control.remarks)
-    evaluation = forward.evaluate(best.vector)
     adopted = best is not first
     if adopted:
         message += "; a better optimum was found on the way, and the profiles are those of it"
@@ -303,7 +312,7 @@ def _whole_side(forward: ForwardMap, best: Optimum, task: Task, control: Control
     logarithmic = best.problem.unknowns[task.index].parameter.scale == "log10"
     nodes = forward.nodes is None and suits_nodes(best.problem)
     tried = None
-    if not task.start and not (nodes and is_narrow(evaluation, vector, unit)):
+    if not task.start and not _begins_on_nodes(forward, best, evaluation):
         tried = traced(HeldUnknown(forward, task.index, vector, choice, unit), logarithmic)
         if tried.end not in ("failed", "points") or not nodes:
             return tried
@@ -326,6 +335,16 @@ def _whole_side(forward: ForwardMap, best: Optimum, task: Task, control: Control
         evaluations=tried.evaluations + side.evaluations,
         minimisations=tried.minimisations + side.minimisations,
     )
+
+
+def _begins_on_nodes(forward: ForwardMap, best: Optimum, at: Evaluation | Failure) -> bool:
+    """Tell whether sides are traced on nodes from the beginning, as their valley is narrow.
+
+    The optimum has been evaluated `at` its vector.
+    """
+    if forward.nodes is not None or isinstance(at, Failure) or not suits_nodes(best.problem):
+        return False
+    return is_narrow(at, best.vector, best.deviance.variance)
 
 
 def _with_optima(side: Side, on_nodes: HeldOnNodes, best: Optimum) -> Side:

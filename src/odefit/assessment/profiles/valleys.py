@@ -143,6 +143,24 @@ def lowest_of(
     )
 
 
+def unchecked(tasks: Sequence[Task], sides: Mapping[Task, Side], narrow: bool) -> set[Task]:
+    """Return the sides that were not compared with other optima, because time ended before.
+
+    Parameters
+    ----------
+    tasks
+        The sides of the profiles, from the estimate.
+    sides
+        All sides that were traced, and those without points that were not.
+    narrow
+        Whether the valley of the estimate is narrow, so that limits are checked from the optima
+        of other valleys, to which any side may lead.
+    """
+    if narrow and any(t not in sides or sides[t].end == "stopped" for t in tasks):
+        return {t for t in tasks if t.quantity is None}
+    return {t.side for t, side in sides.items() if t.start and side.end == "stopped"}
+
+
 def refuted(
     best: Optimum, sides: dict[Task, Side]
 ) -> tuple[dict[Task, Side], dict[Task, tuple[float, ...]]]:

@@ -81,6 +81,7 @@ def assembled(
         "",
         low.evaluations + high.evaluations,
         low.minimisations + high.minimisations,
+        (low.unchecked, high.unchecked),
     )
     return _with_sentence(profile, directions, _held(sides, key, problem))
 
@@ -97,6 +98,11 @@ def _with_sentence(
         for side, reason, end in zip(("lower", "upper"), profile.reasons, profile.ends, strict=True)
         if reason and end not in ("limit", *OPEN)
     ]
+    names = [n for n, is_so in zip(("lower", "upper"), profile.unchecked, strict=True) if is_so]
+    if names:
+        were = "limits were" if len(names) > 1 else "limit was"
+        which = " and ".join(names)
+        said.append(f"The {which} {were} not compared with other optima, as time ended before.")
     said += held
     if disagrees(profile):
         low, high = profile.linear
