@@ -14,8 +14,8 @@ Where residuals stay large, it is the second-order part of the Hessian that step
 same iteration on they have it where it predicts the cost better
 (:mod:`odefit.methods.second_order`). Where the noise is given or estimated, residuals are in its
 units and never small, so that this second model serves from the beginning, instead of the geodesic
-acceleration. On the published model of Fujita et al. searches that had
-stopped at saddles go on with it.
+acceleration. On the published model of Fujita et al. searches that had stopped at saddles go on
+with it.
 """
 
 from __future__ import annotations

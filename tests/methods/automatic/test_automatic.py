@@ -118,6 +118,27 @@ def test_polynomials_are_solved_where_most_starts_disagree(other: float, polynom
     assert ("algebraic method" in routes(found)) is polynomials
 
 
+def test_where_every_trajectory_is_long_the_search_waits_for_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    times = np.array([1.0, 1e2, 1e4])
+    ode = {"a": "-k*a + 1e4*b*c", "b": "k*a - 1e4*b*c - 3e7*b^2", "c": "3e7*b^2"}
+    bounds = {"k": {"lower": 1e-3, "upper": 1.0, "scale": "log10"}}
+    start = {"a": 1.0, "b": 0.0, "c": 0.0}
+    empty = Problem(Model(ode=ode), {"t": times, "a": np.ones(3)}, bounds, start)
+    simulated = odefit.simulate(empty, np.array([0.04]), times)
+    assert not isinstance(simulated, odefit.Failure)
+    problem = empty.with_data({"data": {"t": times, "a": simulated.states["a"]}})
+    monkeypatch.setattr("odefit.methods.automatic.automatic.SEARCH_STEPS", 1)
+    monkeypatch.setattr("odefit.simulation.engines.STEPS_FOR_OUTPUT", 0)
+    found = solved(problem)
+    failed = [s for s in found.starts if not np.isfinite(s.cost)]
+    assert [s.index for s in failed[:3]] == [0, 1, 2]
+    assert "steps are needed" in failed[0].message
+    assert found.best is not None
+    np.testing.assert_allclose(found.best.vector, [0.04], rtol=1e-4)
+
+
 def test_the_search_depends_on_the_seed_alone(few: Problem) -> None:
     one, other = solved(few), solved(few)
     assert [s.cost for s in one.starts] == [s.cost for s in other.starts]

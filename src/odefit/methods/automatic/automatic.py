@@ -61,7 +61,7 @@ SEARCH_STEPS = 10_000
 On the published model of Fujita et al. points that need more took most of the time of screening."""
 
 FAILED_STARTS = 3
-"""Number of starts, all failed, after which the search goes on without this limit."""
+"""Number of starts after which, if all have failed, the search goes on without this limit."""
 
 TIME_SHARE = 0.5
 """Share of the time that is left which one start may take."""
@@ -115,9 +115,9 @@ class Automatic:
 
     Integral matching comes first where it applies, then single shooting over growing horizons,
     successive halving and iterated local search while few of these starts end at the best answer,
-    and, while that is not as good as the noise of the data says, multiple shooting, the algebraic method and direct
-    transcription. Each route has a share of the work, counted in evaluations and not in seconds,
-    so that the same seed gives the same result.
+    and, while that is not as good as the noise of the data says, multiple shooting, the algebraic
+    method and direct transcription. Each route has a share of the work, counted in evaluations and
+    not in seconds, so that the same seed gives the same result.
 
     The search ends
 
@@ -326,9 +326,9 @@ class _Run:
 
     def _plan(self) -> list[Planned]:
         """Return the next starts, which depend on those that have ended alone."""
-        if len(self.ends) >= FAILED_STARTS and all(math.isinf(s.cost) for s in self.ends):
-            self.forward = MultiStart().forward(self.problem)
         count = len(self.ends)
+        if count == FAILED_STARTS and all(math.isinf(s.cost) for s in self.ends):
+            self.forward = MultiStart().forward(self.problem)
         size = max(1, min(MAX_BATCH, count // 2, self._most - count))
         evidence = self.evidence()
         # Iterated local search has eyes for the ends of its epoch alone.
