@@ -75,10 +75,18 @@ class TestLadder:
         assert ladder.next_of([], [*first, *second], TOLERANCE) == (first[0], 1)
         assert ladder.next_of([], [*first, *second], TOLERANCE) is None
 
-    def test_from_the_last_rung_no_search_goes_on(self) -> None:
-        ladder, last = Ladder(), end(0, 1.0)
-        ladder.put(last, LAST)
-        assert ladder.next_of([last], [last], TOLERANCE) is None
+    def test_on_the_last_rung_a_search_goes_on_as_long_as_it_comes_out_of_its_valley(self) -> None:
+        ladder, first = Ladder(), end(0, 2.0)
+        ladder.put(first, LAST - 1)
+        assert ladder.next_of([first], [], TOLERANCE) == (first, LAST)
+        far, near, settled = end(1, 1.0), end(2, 1.0 - 1e-5), end(3, 0.5, Status.CONVERGED)
+        for e in (far, near, settled):
+            ladder.put(e, LAST)
+        assert ladder.next_of([far], [], TOLERANCE) == (far, LAST)
+        assert ladder.next_of([near], [], TOLERANCE) is None
+        assert ladder.next_of([settled], [], TOLERANCE) is None
+        assert ladder.next_of([], [end(4, 9.0)], TOLERANCE) is not None, "of other rungs"
+        assert ladder.next_of([], [far], TOLERANCE) is None, "only if it is among the best of all"
 
     def test_the_best_ends_of_all_come_first(self) -> None:
         ends = [end(k, 1.0 + k) for k in range(4)]

@@ -93,7 +93,7 @@ near the ends of others: random starts find it."""
 SELDOM = 0.1
 """Share of them from which on successive halving is left out: whole searches do as well."""
 
-AFTER_STARTS_IF_SLOW = (20, 40)
+AFTER_STARTS_IF_SLOW = (60, 120)
 """Number of starts after which multiple shooting is open where it is slow, as for few data or stiff
 equations; as in :data:`AFTER_STARTS`, where the best answer is known to be none, and where not."""
 

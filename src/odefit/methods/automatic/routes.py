@@ -238,6 +238,7 @@ class HalvingRoute(SearchRoute):
     def __init__(self, name: str, forward: ForwardMap) -> None:
         super().__init__(name, forward)
         self._ladder = Ladder()
+        self._begun, self._gone_on = 0, 0
 
     def plan(
         self,
@@ -246,7 +247,12 @@ class HalvingRoute(SearchRoute):
         tolerance: CostTolerance,
         seed: int,
     ) -> Planned:
-        """Return a search that goes on, or a new one if none does."""
+        """Return a search that goes on, or a new one if none does.
+
+        Those that go on, as along narrow valleys, get no more evaluations than new ones.
+        """
+        if self._gone_on > self._begun:
+            return Planned(self, self._next_index(), ShortSearch())
         compared = {s.index: s for s in (*independent, *self.starts)}
         bases = bases_of(ends, tolerance)
         found = self._ladder.next_of(bases, compared.values(), coarser(tolerance))
@@ -259,6 +265,10 @@ class HalvingRoute(SearchRoute):
         """Take up the end of a start that was planned."""
         super().add(end, planned)
         self._ladder.put(end, planned.rung)
+        if planned.rung:
+            self._gone_on += end.evaluations
+        else:
+            self._begun += end.evaluations
 
 
 class IteratedRoute(SearchRoute):

@@ -37,14 +37,14 @@ from odefit.simulation import ForwardMap
 RUNGS = (
     SingleShooting(evaluations=60, tolerance=1e-8, step=1e-7, patience=30),
     SingleShooting(evaluations=150, tolerance=1e-8, step=1e-8, patience=50),
-    SingleShooting(evaluations=600, tolerance=1e-9, step=1e-9, patience=150),
+    SingleShooting(evaluations=300, tolerance=1e-9, step=1e-9, patience=100),
 )
 """The local searches of the rungs."""
 
 LAST = len(RUNGS) - 1
-"""The rung from which no search goes on."""
+"""The last rung."""
 
-TOLERANCE = 1e-8
+TOLERANCE = 1e-7
 """Tolerance of the implicit engines on the last rung."""
 
 PROMOTED = 0.25
@@ -131,10 +131,11 @@ class Ladder:
         ]
         tried = list(bases)
         for end in filter(_usable, (*tried, *best)):
-            rung = self._rung(end) + 1
-            if end.status is not Status.NOT_CONVERGED:
-                rung = LAST  # what has converged at a coarse tolerance is tried with the finer one
-            done = end.index in self._gone_on or self._rung(end) == LAST
+            # What has converged at a coarse tolerance is tried with the finer one. On the last rung
+            # a search goes on as long as it comes out of its valley.
+            stopped = end.status is Status.NOT_CONVERGED
+            rung = min(self._rung(end) + 1, LAST) if stopped else LAST
+            done = end.index in self._gone_on or (self._rung(end) == LAST and not stopped)
             if not done and not (end in tried and self._explored(end, rung, valley)):
                 self._gone_on[end.index] = end, rung
                 return end, rung
