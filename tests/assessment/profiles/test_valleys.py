@@ -110,6 +110,16 @@ def test_a_curve_back_to_the_estimate_has_points_but_no_end() -> None:
     assert found.evaluations == 3
 
 
+def test_a_curve_of_the_opposite_side_has_points_between_its_optimum_and_the_estimate() -> None:
+    beyond = replace(FLATTER, at=AWAY[2:], deviances=1 + AWAY[2:] ** 2 / 5)
+    at = np.array([2.0, 1.3, 0.6, -0.7])
+    down = side(at, 1 + at**2 / 5, slopes=2 * at / 5, end="limit", limit=-math.sqrt(15))
+    found = lowest_of([OWN, beyond], 1, 0.0, LIMIT, across=[down])
+    assert (found.end, found.limit) == ("limit", FLATTER.limit)
+    assert found.at.tolist() == [0.5, 1.0, 1.3, 2.0, 3.0, 4.2]  # the optimum at 2 once
+    assert found.evaluations == 2
+
+
 def test_a_limit_that_a_fit_inside_refutes_is_checked_from_the_valley_beyond_it() -> None:
     best = threshold()
     task = Task("c", 1, best.problem.keys.index("c"), None)

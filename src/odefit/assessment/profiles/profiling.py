@@ -195,10 +195,10 @@ def _everywhere(
     control: Control,
     checkpoint: SideCheckpoint | None,
 ) -> Iterator[tuple[Task, Side]]:
-    """Yield all sides from the optimum, and then those that check limits from other valleys.
+    """Yield all sides from the optimum, and then those that check them from other valleys.
 
-    Where valleys are narrow, the sides with a limit begin at the optima of other valleys as well,
-    and after that at fits of other profiles that refute them.
+    Where valleys are narrow, the sides of unknowns begin at the optima of other valleys as well,
+    and after that at fits of other profiles that refute their limits.
     """
     arguments = best, forward, workers, control, checkpoint
     known: dict[Task, Side] = {}
@@ -207,9 +207,14 @@ def _everywhere(
         yield task, side
     if len(known) < len(tasks) or not any(len(side.optima) for side in known.values()):
         return
-    limited = [t for t in tasks if known[t].end == "limit" and t.quantity is None]
     others = other_optima(forward, best, list(known.values()))
-    again = [replace(t, start=tuple(map(float, x))) for x in others for t in limited]
+    again = [
+        replace(t, start=tuple(map(float, x)))
+        for limited in (True, False)  # intervals are checked before curves: time may be up
+        for x in others
+        for t in tasks
+        if t.quantity is None and (known[t].end == "limit") == limited
+    ]
     for _ in range(1 + MAX_CHECKS):
         for task, side in _traced(again, *arguments):
             known[task] = side

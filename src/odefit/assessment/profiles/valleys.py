@@ -58,19 +58,27 @@ def merged(best: Optimum, tasks: Sequence[Task], sides: dict[Task, Side]) -> dic
     coordinates = Scaling.of(best.problem).coordinates(best.vector)
     found = {}
     for task in tasks:
-        others = [(t.inward, s) for t, s in sides.items() if t.start and t.side == task]
+        others = [(t, s) for t, s in sides.items() if t.start and t.key == task.key]
         if task in sides:
-            curves = [sides[task], *(s for inward, s in others if not inward)]
-            back = [s for inward, s in others if inward]
+            curves = [sides[task], *(s for t, s in others if t.side == task and not t.inward)]
+            back = [s for t, s in others if t.side == task and t.inward]
+            across = [s for t, s in others if t.side != task]
             first = 0.0 if task.quantity is not None else float(coordinates[task.index])
             found[task] = (
-                lowest_of(curves, task.sign, first, best.limit, back) if others else curves[0]
+                lowest_of(curves, task.sign, first, best.limit, back, across)
+                if others
+                else curves[0]
             )
     return found
 
 
 def lowest_of(
-    sides: Sequence[Side], sign: int, first: float, limit: float, back: Sequence[Side] = ()
+    sides: Sequence[Side],
+    sign: int,
+    first: float,
+    limit: float,
+    back: Sequence[Side] = (),
+    across: Sequence[Side] = (),
 ) -> Side:
     """Return the side that the curves of several valleys make: the lowest of them everywhere.
 
@@ -89,8 +97,11 @@ def lowest_of(
         The limit of the deviance.
     back
         Curves from other valleys towards the estimate: they have points, but no end of the side.
+    across
+        Curves of the opposite side from other valleys, whose optimum may be on this one. They are
+        counted there.
     """
-    curves = [*sides, *back]
+    curves = [*sides, *back, *across]
 
     def reach(side: Side) -> float:
         if side.end in OPEN:
@@ -127,7 +138,9 @@ def lowest_of(
         lowest = (outward > 0) & (side.deviances <= others(side, outward))
         # Beyond the end of the whole, only the curve that ends there goes on.
         parts.append((side, np.flatnonzero(lowest & ((outward <= reach(ended)) | (side is ended)))))
-    order = np.argsort(np.concatenate([sign * side.at[kept] for side, kept in parts]))
+    # Curves that begin at the same optimum share that point.
+    outward = np.concatenate([sign * side.at[kept] for side, kept in parts])
+    order = np.unique(outward, return_index=True)[1]
 
     def joined(name: str) -> Array:
         return np.concatenate([getattr(side, name)[kept] for side, kept in parts])[order]
@@ -138,8 +151,8 @@ def lowest_of(
         deviances=joined("deviances"),
         slopes=joined("slopes"),
         vectors=joined("vectors"),
-        evaluations=sum(s.evaluations for s in curves),
-        minimisations=sum(s.minimisations for s in curves),
+        evaluations=sum(s.evaluations for s in [*sides, *back]),
+        minimisations=sum(s.minimisations for s in [*sides, *back]),
     )
 
 
