@@ -10,18 +10,20 @@ import numpy as np
 import pytest
 
 from odefit.assessment.deviance import Deviance
-from odefit.assessment.profiles.parts import Side
+from odefit.assessment.profiles.parts import Profile, Side
 from odefit.assessment.profiles.profiling import profile_all
 from odefit.assessment.profiles.tasks import Optimum, Task
 from odefit.assessment.profiles.valleys import lowest_of, starts_again
 from odefit.methods.control import Control
 from odefit.methods.polish import POLISH
 from odefit.problem.arrays import Array
+from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
 from tests.assessment.profiles.narrow import (
     exact_optimum,
     threshold_problem,
     two_valleys,
+    two_valleys_deviance,
     two_valleys_end,
 )
 
@@ -152,14 +154,25 @@ def vector(best: Optimum, factor: float) -> tuple[float, ...]:
 
 
 def test_an_end_in_another_valley_is_found_by_way_of_another_profile() -> None:
-    problem = two_valleys(LONG)
-    forward = ForwardMap(problem)
-    guesses = np.array([u.parameter.guess for u in problem.unknowns])
-    vector = POLISH.run(forward, 0, guesses, Control()).vector
-    # The profile of k passes the barrier; from the optimum beyond it m reaches further.
-    found = profile_all(problem, vector, 0.95, Control(jobs=1), keys=["k", "m"])
-    profile = found.profiles[1]
+    profile = profile_of_m(two_valleys(LONG))
     end = two_valleys_end()
     assert profile.ends == ("limit", "limit")
     assert profile.lower == pytest.approx(-end, abs=0.001 * end)
     assert profile.upper == pytest.approx(end, abs=0.001 * end)
+
+
+def test_a_curve_without_a_limit_is_the_lowest_of_all_valleys_as_well() -> None:
+    profile = profile_of_m(two_valleys(LONG, reach=0.45))
+    assert profile.ends == ("bound", "bound")
+    # The curve of the estimate's own valley reaches three quarters of the limit at the bounds.
+    lowest = [two_valleys_deviance(m) for m in profile.values]
+    assert profile.deviances == pytest.approx(lowest, abs=0.002 * LIMIT)
+    assert profile.values[[0, -1]].tolist() == [-0.45, 0.45]
+
+
+def profile_of_m(problem: Problem) -> Profile:
+    """The profile of m beside that of k, which passes the barrier to the other valley."""
+    forward = ForwardMap(problem)
+    guesses = np.array([u.parameter.guess for u in problem.unknowns])
+    vector = POLISH.run(forward, 0, guesses, Control()).vector
+    return profile_all(problem, vector, 0.95, Control(jobs=1), keys=["k", "m"]).profiles[1]

@@ -24,7 +24,13 @@ from odefit.assessment.profiles.pulled import PulledQuantity
 from odefit.assessment.profiles.quantities import Quantity
 from odefit.assessment.profiles.tasks import Optimum, Task
 from odefit.assessment.profiles.tracing import GAIN, trace
-from odefit.assessment.profiles.valleys import merged, other_optima, refuted, starts_again
+from odefit.assessment.profiles.valleys import (
+    merged,
+    other_optima,
+    passages,
+    refuted,
+    starts_again,
+)
 from odefit.assessment.profiles.verdicts import assembled
 from odefit.assessment.uncertainty import assess_uncertainty
 from odefit.methods.control import Control, Progress
@@ -42,6 +48,7 @@ from odefit.problem.errors import InputError, one_of
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.cut_off import cut_off
+from odefit.simulation.engine_choice import EngineChoice
 from odefit.simulation.other_integrations import able_to_integrate
 
 MAX_ADOPTIONS = 5
@@ -49,6 +56,9 @@ MAX_ADOPTIONS = 5
 
 MAX_CHECKS = 3
 """Largest number of times that limits are followed from fits that refute them."""
+
+MAX_PASSAGES = 2
+"""Number of times that there are points added where the lowest curve passes to another valley."""
 
 MAX_OF_OTHERS = 1000
 """Number of evaluations of the model after which a side from another valley ends."""
@@ -198,7 +208,8 @@ def _everywhere(
     """Yield all sides from the optimum, and then those that check them from other valleys.
 
     Where valleys are narrow, the sides of unknowns begin at the optima of other valleys as well,
-    and after that at fits of other profiles that refute their limits.
+    and after that at fits of other profiles that refute their limits. Last come points where the
+    lowest curve passes from one to another.
     """
     arguments = best, forward, workers, control, checkpoint
     known: dict[Task, Side] = {}
@@ -226,7 +237,11 @@ def _everywhere(
             return
         again = starts_again(best, known, refuted(best, merged(best, tasks, known))[1])
         if not again:
-            return
+            break
+    for _ in range(MAX_PASSAGES):
+        for task, side in _traced(passages(best, tasks, known), *arguments):
+            known[task] = side
+            yield task, side
 
 
 def _traced(
@@ -284,11 +299,13 @@ def _side(forward: ForwardMap, best: Optimum, task: Task, control: Control) -> S
 
 
 def _whole_side(forward: ForwardMap, best: Optimum, task: Task, control: Control) -> Side:
-    n, vector = len(best.vector), np.array(task.start or best.vector)
+    n, vector = len(best.vector), np.array(task.fit or task.start or best.vector)
     evaluation = forward.evaluate(vector)
     if isinstance(evaluation, Failure):
         return _nothing(n, "failed", str(evaluation))
     unit, choice = best.deviance.variance, evaluation.choice
+    if task.fit:
+        return _one_point(forward, best, task, choice, control)
 
     def traced(family: Family, logarithmic: bool) -> Side:
         first = family.first()
@@ -331,6 +348,25 @@ def _whole_side(forward: ForwardMap, best: Optimum, task: Task, control: Control
         evaluations=tried.evaluations + side.evaluations,
         minimisations=tried.minimisations + side.minimisations,
     )
+
+
+def _one_point(
+    forward: ForwardMap, best: Optimum, task: Task, choice: EngineChoice, control: Control
+) -> Side:
+    """Return one more point of a curve, from another point of it."""
+    deviance, stop = best.deviance, control.should_stop
+    fit = np.array(task.fit)
+    on_nodes = HeldOnNodes(forward, task.index, fit, choice, deviance.variance, stop)
+    point: Point | str = on_nodes.first()
+    if isinstance(point, Point):
+        gain = 0.5 * GAIN * best.limit * deviance.variance
+        point = on_nodes.point([point], task.at, gain)
+    if isinstance(point, Point):
+        side = _with_first(_nothing(len(fit), "points", ""), point, deviance)
+    else:
+        side = _nothing(len(fit), "stopped" if stop() else "failed", str(point))
+    counts = on_nodes.evaluations, on_nodes.minimisations
+    return replace(side, evaluations=counts[0], minimisations=counts[1])
 
 
 def _with_optima(side: Side, on_nodes: HeldOnNodes, best: Optimum) -> Side:

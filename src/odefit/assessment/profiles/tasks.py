@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from odefit.assessment.deviance import Deviance
@@ -42,7 +43,8 @@ class Task:
     """One side of one profile: of an unknown by its number, or of a quantity.
 
     It begins at the optimum, or at `start`, an optimum of another valley. From there it is traced
-    outwards, or back to the value at the optimum where it is `inward`.
+    outwards, or back to the value at the optimum where it is `inward`. Where there is a `fit`, a
+    point of that curve, the task is not the side but one more point: that at the coordinate `at`.
     """
 
     key: str
@@ -51,8 +53,15 @@ class Task:
     quantity: Quantity | None
     start: tuple[float, ...] = ()
     inward: bool = False
+    at: float = math.nan
+    fit: tuple[float, ...] = ()
 
     @property
     def side(self) -> Task:
         """The side itself, from the optimum."""
-        return replace(self, start=(), inward=False)
+        return replace(self, start=(), inward=False, at=math.nan, fit=())
+
+    @property
+    def curve(self) -> Task:
+        """The curve that a point belongs to."""
+        return replace(self, at=math.nan, fit=())

@@ -12,12 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
 from odefit.assessment.profiles.crosscheck import contradicted, refutation
 from odefit.assessment.profiles.parts import OPEN, Side
 from odefit.assessment.profiles.tasks import Optimum, Task
+from odefit.assessment.profiles.tracing import UNCERTAIN
 from odefit.methods.scaling import Scaling
 from odefit.problem.arrays import Array, IntArray
 from odefit.simulation import Evaluation, ForwardMap
@@ -53,15 +55,20 @@ def other_optima(forward: ForwardMap, best: Optimum, sides: Sequence[Side]) -> l
     return others
 
 
+OTHER = 0.05
+"""Difference from the curve, relative to the limit, above which a point is not one of it."""
+
+
 def merged(best: Optimum, tasks: Sequence[Task], sides: dict[Task, Side]) -> dict[Task, Side]:
     """Return the sides of the tasks, each the lowest of the curves of all valleys."""
     coordinates = Scaling.of(best.problem).coordinates(best.vector)
-    found = {}
+    sides, found = with_points(best, sides), {}
     for task in tasks:
-        others = [(t, s) for t, s in sides.items() if t.start and t.key == task.key]
+        others = [(t, s) for t, s in sides.items() if t != t.side and t.key == task.key]
         if task in sides:
-            curves = [sides[task], *(s for t, s in others if t.side == task and not t.inward)]
-            back = [s for t, s in others if t.side == task and t.inward]
+            own = [(t.inward or bool(t.fit), s) for t, s in others if t.side == task]
+            curves = [sides[task], *(s for no_end, s in own if not no_end)]
+            back = [s for no_end, s in own if no_end]
             across = [s for t, s in others if t.side != task]
             first = 0.0 if task.quantity is not None else float(coordinates[task.index])
             found[task] = (
@@ -154,6 +161,96 @@ def lowest_of(
         evaluations=sum(s.evaluations for s in [*sides, *back]),
         minimisations=sum(s.minimisations for s in [*sides, *back]),
     )
+
+
+def with_points(best: Optimum, sides: Mapping[Task, Side]) -> dict[Task, Side]:
+    """Return the curves with the points that were added to them.
+
+    One that is not where its curve is expected lies in another valley and stays by itself.
+    """
+    found = {task: side for task, side in sides.items() if not task.fit}
+    for task, point in sides.items():
+        curve = found.get(task.curve)
+        if not task.fit or curve is None:
+            continue
+        expected = _between(*_whole(best, task.curve, curve), point.at)
+        near = bool((np.abs(expected - point.deviances) <= OTHER * best.limit).all())
+        found[task.curve] = replace(
+            curve,
+            evaluations=curve.evaluations + point.evaluations,
+            minimisations=curve.minimisations + point.minimisations,
+            **(
+                {
+                    name: np.concatenate([getattr(curve, name), getattr(point, name)])
+                    for name in ("at", "deviances", "slopes", "vectors")
+                }
+                if near
+                else {}
+            ),
+        )
+        if not near:
+            found[task] = replace(point, evaluations=0, minimisations=0)
+    return found
+
+
+def passages(best: Optimum, tasks: Sequence[Task], sides: Mapping[Task, Side]) -> list[Task]:
+    """Return points to be added where the lowest curve passes from one curve to another.
+
+    There it has a kink, which no cubic follows: on both sides of it, there is to be a point of the
+    curve that is the lowest there. None is needed where the cubic is close to both curves.
+    """
+    curves, found = with_points(best, sides), []
+    for task, side in merged(best, tasks, dict(sides)).items():
+        own = {
+            t: _whole(best, t, s)
+            for t, s in curves.items()
+            if t.key == task.key and not t.fit and (t.start or t == task)
+        }
+        at, deviances, slopes = _whole(best, task.side, side)
+        vectors = np.concatenate([best.vector[None, :], side.vectors])
+        order = np.argsort(task.sign * at)
+        for low, high in pairwise(order):
+            ends = [_containing(own, at[k], deviances[k]) for k in (low, high)]
+            if not all(ends) or set(ends[0]) & set(ends[1]):
+                continue
+            if deviances[[low, high]].min() >= best.limit:
+                continue
+            inner = np.linspace(at[low], at[high], 41)[1:-1]
+            cubic = _between(at[[low, high]], deviances[[low, high]], slopes[[low, high]], inner)
+            first, second = (_between(*own[t[0]], inner) for t in ends)
+            lowest = np.minimum(first, second)
+            known = np.isfinite(lowest)
+            if np.abs(cubic - lowest)[known].max(initial=0.0) <= UNCERTAIN * best.limit:
+                continue
+            both = np.isfinite(first) & np.isfinite(second) & (second < first)
+            kink = int(np.argmax(both)) if both.any() else len(inner) // 2
+            for k, curve, beside in ((low, ends[0][0], kink - 2), (high, ends[1][0], kink + 1)):
+                if 0 <= beside < len(inner):
+                    fit = tuple(map(float, vectors[k]))
+                    found.append(replace(curve, at=float(inner[beside]), fit=fit))
+    return [task for task in found if task not in sides]
+
+
+def _whole(best: Optimum, task: Task, side: Side) -> tuple[Array, Array, Array]:
+    """Return coordinates, deviances and slopes of a curve, the estimate among them if it is."""
+    first = [float(Scaling.of(best.problem).coordinates(best.vector)[task.index])]
+    first, none = ([], []) if task.start else (first, [0.0])
+    return (
+        np.concatenate([first, side.at]),
+        np.concatenate([none, side.deviances]),
+        np.concatenate([none, side.slopes]),
+    )
+
+
+def _containing(
+    curves: Mapping[Task, tuple[Array, Array, Array]], at: float, deviance: float
+) -> list[Task]:
+    """Return the curves that have a point."""
+    return [
+        task
+        for task, (values, deviances, _) in curves.items()
+        if ((values == at) & (deviances == deviance)).any()
+    ]
 
 
 def refuted(
