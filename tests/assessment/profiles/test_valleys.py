@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicHermiteSpline
 
 from odefit.assessment.deviance import Deviance
 from odefit.assessment.profiles.parts import Profile, Side
 from odefit.assessment.profiles.profiling import profile_all
 from odefit.assessment.profiles.tasks import Optimum, Task
-from odefit.assessment.profiles.valleys import lowest_of, starts_again
+from odefit.assessment.profiles.valleys import lowest_of, passages, starts_again, with_points
 from odefit.methods.control import Control
 from odefit.methods.polish import POLISH
 from odefit.problem.arrays import Array
@@ -168,6 +169,69 @@ def test_a_curve_without_a_limit_is_the_lowest_of_all_valleys_as_well() -> None:
     lowest = [two_valleys_deviance(m) for m in profile.values]
     assert profile.deviances == pytest.approx(lowest, abs=0.002 * LIMIT)
     assert profile.values[[0, -1]].tolist() == [-0.45, 0.45]
+
+
+def test_the_curve_is_right_where_it_passes_to_another_valley() -> None:
+    profile = profile_of_m(two_valleys(LONG))
+    curve = CubicHermiteSpline(profile.values, profile.deviances, profile.slopes)
+    at = np.linspace(profile.lower, profile.upper, 201)
+    exact = [two_valleys_deviance(m) for m in at]
+    # Without points beside the kinks, at 0.117, it is 0.021 of the limit below.
+    assert curve(at) == pytest.approx(exact, abs=0.003 * LIMIT)
+
+
+def test_a_point_is_added_to_its_curve_unless_it_lies_in_another_valley() -> None:
+    best, task, known = crossing()
+    own, other = known
+    near = replace(task, at=known[own].at[0] + 0.05, fit=(1.0, 1.0, 1.0))
+    at = np.array([near.at])
+    expected = 4 * (near.at - first(best)) ** 2
+    for deviance, by_itself in ((expected + 0.1, False), (expected - 0.5, True)):
+        point = side(at, np.array([deviance]), slopes=np.zeros(1), vectors=np.ones((1, 3)))
+        found = with_points(best, {**known, near: point})
+        assert (near in found) == by_itself
+        assert (near.at in found[own].at) != by_itself
+        assert sum(s.evaluations for s in found.values()) == 3
+        assert found[other] is known[other]
+
+
+def test_points_are_asked_for_on_both_sides_of_a_kink() -> None:
+    best, task, known = crossing()
+    low, high = passages(best, [task], known)
+    kink = first(best) + 1 / 3  # 4 x^2 = (x - 1)^2
+    assert low.at < kink < high.at
+    assert high.at - low.at < 0.1
+    assert (low.curve, high.curve) == tuple(known)
+    # With the points, the cubics are close to both curves.
+    points = {
+        t: side(
+            np.array([t.at]),
+            np.array([d(t.at - first(best))]),
+            slopes=np.array([2 * root * (root * (t.at - first(best)) - shift)]),
+            vectors=np.ones((1, 3)),
+        )
+        for t, root, shift, d in (
+            (low, 2.0, 0.0, lambda x: 4 * x**2),
+            (high, 1.0, 1.0, lambda x: (x - 1) ** 2),
+        )
+    }
+    assert passages(best, [task], {**known, **points}) == []
+
+
+def crossing() -> tuple[Optimum, Task, dict[Task, Side]]:
+    """The curve 4 x^2 from the estimate, and (x - 1)^2 from another optimum, by log10(c)."""
+    best = threshold()
+    task = Task("c", 1, best.problem.keys.index("c"), None)
+    here = first(best)
+    x, y = np.array([0.2, 0.6, 1.0]), np.array([0.0, 0.2, 0.8, 2.0, 3.0])
+    none = {"reason": "lost"}
+    own = side(here + x, 4 * x**2, slopes=8 * x, vectors=np.ones((3, 3)), **none)
+    other = side(here + y, (y - 1) ** 2, slopes=2 * (y - 1), vectors=np.ones((5, 3)), **none)
+    return best, task, {task: own, replace(task, start=vector(best, 1.0)): other}
+
+
+def first(best: Optimum) -> float:
+    return float(np.log10(best.vector[best.problem.keys.index("c")]))
 
 
 def profile_of_m(problem: Problem) -> Profile:
