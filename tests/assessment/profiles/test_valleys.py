@@ -173,7 +173,7 @@ def test_a_curve_without_a_limit_is_the_lowest_of_all_valleys_as_well() -> None:
 
 def test_the_curve_is_right_where_it_passes_to_another_valley() -> None:
     profile = profile_of_m(two_valleys(LONG))
-    curve = CubicHermiteSpline(profile.values, profile.deviances, profile.slopes)
+    curve: Any = CubicHermiteSpline(profile.values, profile.deviances, profile.slopes)
     at = np.linspace(profile.lower, profile.upper, 201)
     exact = [two_valleys_deviance(m) for m in at]
     # Without points beside the kinks, at 0.117, it is 0.021 of the limit below.
@@ -183,9 +183,9 @@ def test_the_curve_is_right_where_it_passes_to_another_valley() -> None:
 def test_a_point_is_added_to_its_curve_unless_it_lies_in_another_valley() -> None:
     best, task, known = crossing()
     own, other = known
-    near = replace(task, at=known[own].at[0] + 0.05, fit=(1.0, 1.0, 1.0))
-    at = np.array([near.at])
-    expected = 4 * (near.at - first(best)) ** 2
+    at = known[own].at[:1] + 0.05
+    near = replace(task, at=float(at[0]), fit=(1.0, 1.0, 1.0))
+    expected = float(4 * (at[0] - first(best)) ** 2)
     for deviance, by_itself in ((expected + 0.1, False), (expected - 0.5, True)):
         point = side(at, np.array([deviance]), slopes=np.zeros(1), vectors=np.ones((1, 3)))
         found = with_points(best, {**known, near: point})
@@ -195,27 +195,52 @@ def test_a_point_is_added_to_its_curve_unless_it_lies_in_another_valley() -> Non
         assert found[other] is known[other]
 
 
+def test_a_point_above_a_cubic_that_is_too_low_is_added_to_its_curve() -> None:
+    best, task, known = crossing()
+    steep = replace(known[task], slopes=np.array([1.6, 40.0, 8.0]))
+    at = steep.at[:1] + 0.2
+    point = replace(task, at=float(at[0]), fit=(1.0, 1.0, 1.0))
+    there = side(at, np.array([4 * 0.4**2]), slopes=np.zeros(1), vectors=np.ones((1, 3)))
+    # The cubic is at -1.12 there; the points on both sides are at 0.16 and 1.44.
+    assert with_points(best, {task: steep, point: there})[task].at.tolist()[-1] == at[0]
+
+
 def test_points_are_asked_for_on_both_sides_of_a_kink() -> None:
     best, task, known = crossing()
     low, high = passages(best, [task], known)
     kink = first(best) + 1 / 3  # 4 x^2 = (x - 1)^2
+    assert low.at is not None
+    assert high.at is not None
     assert low.at < kink < high.at
     assert high.at - low.at < 0.1
     assert (low.curve, high.curve) == tuple(known)
-    # With the points, the cubics are close to both curves.
-    points = {
-        t: side(
-            np.array([t.at]),
-            np.array([d(t.at - first(best))]),
-            slopes=np.array([2 * root * (root * (t.at - first(best)) - shift)]),
-            vectors=np.ones((1, 3)),
-        )
-        for t, root, shift, d in (
-            (low, 2.0, 0.0, lambda x: 4 * x**2),
-            (high, 1.0, 1.0, lambda x: (x - 1) ** 2),
-        )
-    }
+    # With these points, the cubics are close to both curves.
+    points = {low: point_at(best, low, 2.0, 0.0), high: point_at(best, high, 1.0, 1.0)}
     assert passages(best, [task], {**known, **points}) == []
+
+
+def test_a_point_is_asked_for_where_the_cubic_of_the_lowest_curve_is_uncertain() -> None:
+    best, task, known = crossing()
+    own = known[task]
+    steep = replace(own, slopes=np.array([1.6, 20.0, 8.0]))
+    assert passages(best, [task], {task: own}) == []
+    found = passages(best, [task], {task: steep})[0]
+    assert found.curve == task
+    assert found.at == pytest.approx(first(best) + 0.4)
+    # Where no fit is reached from the better end, one begins at the other.
+    assert found.fit == tuple(own.vectors[0])
+    nothing = replace(own, at=own.at[:0], deviances=own.deviances[:0], slopes=own.slopes[:0])
+    again = passages(best, [task], {task: steep, found: replace(nothing, vectors=np.ones((0, 3)))})
+    assert (again[0].at, again[0].fit) == (found.at, tuple(own.vectors[1]))
+
+
+def point_at(best: Optimum, task: Task, root: float, shift: float) -> Side:
+    """The point of a task on the curve (root x - shift)^2."""
+    assert task.at is not None
+    x = task.at - first(best)
+    left = root * x - shift
+    at, deviances, slopes = (np.array([v]) for v in (task.at, left**2, 2 * root * left))
+    return side(at, deviances, slopes=slopes, vectors=np.ones((1, 3)))
 
 
 def crossing() -> tuple[Optimum, Task, dict[Task, Side]]:
@@ -225,7 +250,9 @@ def crossing() -> tuple[Optimum, Task, dict[Task, Side]]:
     here = first(best)
     x, y = np.array([0.2, 0.6, 1.0]), np.array([0.0, 0.2, 0.8, 2.0, 3.0])
     none = {"reason": "lost"}
-    own = side(here + x, 4 * x**2, slopes=8 * x, vectors=np.ones((3, 3)), **none)
+    own = side(
+        here + x, 4 * x**2, slopes=8 * x, vectors=np.array([[1.0], [2], [3]]) * np.ones(3), **none
+    )
     other = side(here + y, (y - 1) ** 2, slopes=2 * (y - 1), vectors=np.ones((5, 3)), **none)
     return best, task, {task: own, replace(task, start=vector(best, 1.0)): other}
 

@@ -57,7 +57,7 @@ MAX_ADOPTIONS = 5
 MAX_CHECKS = 3
 """Largest number of times that limits are followed from fits that refute them."""
 
-MAX_PASSAGES = 2
+MAX_PASSAGES = 3
 """Number of times that there are points added where the lowest curve passes to another valley."""
 
 MAX_OF_OTHERS = 1000
@@ -304,8 +304,8 @@ def _whole_side(forward: ForwardMap, best: Optimum, task: Task, control: Control
     if isinstance(evaluation, Failure):
         return _nothing(n, "failed", str(evaluation))
     unit, choice = best.deviance.variance, evaluation.choice
-    if task.fit:
-        return _one_point(forward, best, task, choice, control)
+    if task.at is not None:
+        return _one_point(forward, best, task, task.at, choice, control)
 
     def traced(family: Family, logarithmic: bool) -> Side:
         first = family.first()
@@ -351,7 +351,12 @@ def _whole_side(forward: ForwardMap, best: Optimum, task: Task, control: Control
 
 
 def _one_point(
-    forward: ForwardMap, best: Optimum, task: Task, choice: EngineChoice, control: Control
+    forward: ForwardMap,
+    best: Optimum,
+    task: Task,
+    at: float,
+    choice: EngineChoice,
+    control: Control,
 ) -> Side:
     """Return one more point of a curve, from another point of it."""
     deviance, stop = best.deviance, control.should_stop
@@ -360,7 +365,7 @@ def _one_point(
     point: Point | str = on_nodes.first()
     if isinstance(point, Point):
         gain = 0.5 * GAIN * best.limit * deviance.variance
-        point = on_nodes.point([point], task.at, gain)
+        point = on_nodes.point([point], at, gain)
     if isinstance(point, Point):
         side = _with_first(_nothing(len(fit), "points", ""), point, deviance)
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 from odefit.assessment.deviance import Deviance
@@ -44,7 +43,7 @@ class Task:
 
     It begins at the optimum, or at `start`, an optimum of another valley. From there it is traced
     outwards, or back to the value at the optimum where it is `inward`. Where there is a `fit`, a
-    point of that curve, the task is not the side but one more point: that at the coordinate `at`.
+    point of that curve, the task is not the side but one more point, at the coordinate `at`.
     """
 
     key: str
@@ -53,15 +52,15 @@ class Task:
     quantity: Quantity | None
     start: tuple[float, ...] = ()
     inward: bool = False
-    at: float = math.nan
+    at: float | None = None
     fit: tuple[float, ...] = ()
 
     @property
     def side(self) -> Task:
         """The side itself, from the optimum."""
-        return replace(self, start=(), inward=False, at=math.nan, fit=())
+        return replace(self, start=(), inward=False, at=None, fit=())
 
     @property
     def curve(self) -> Task:
         """The curve that a point belongs to."""
-        return replace(self, at=math.nan, fit=())
+        return replace(self, at=None, fit=())

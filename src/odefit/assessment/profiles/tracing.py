@@ -9,7 +9,7 @@ their exact derivatives, meets the limit; there the fit is repeated until that e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -113,6 +113,23 @@ def trace(
         The coordinate that counts as the bound; None for the bound itself.
     """
     return _Tracer(family, first, sign, deviance, limit, logarithmic, stop, most, edge).side()
+
+
+def departure(step: float, values: Sequence[float], slopes: Sequence[float]) -> float:
+    """Return how far a cubic departs from a parabola at most.
+
+    The parabola has the same ends and the same change of the slope.
+
+    Parameters
+    ----------
+    step
+        The distance of the ends.
+    values, slopes
+        The values and the slopes at both ends.
+    """
+    third = step * (slopes[0] + slopes[1]) - 2 * (values[1] - values[0])
+    # The maximum of s (1 - s) |s - 1/2| is the root of 3, by 36.
+    return abs(third) * math.sqrt(3) / 36
 
 
 class _Tracer:
@@ -373,15 +390,11 @@ class _Tracer:
         return found
 
     def departure(self, low: Point, high: Point) -> float:
-        """Return how far the cubic departs from a parabola between two points at most.
-
-        The parabola has the same ends and the same change of the slope.
-        """
-        h = abs(high.at - low.at)
-        slopes = self.derivatives(low)[0] + self.derivatives(high)[0]
-        third = h * slopes - 2 * (self.rise(high) - self.rise(low))
-        # The maximum of s (1 - s) |s - 1/2| is the root of 3, by 36.
-        return abs(third) * math.sqrt(3) / 36
+        """Return how far the cubic between two points may depart from a parabola."""
+        rises, slopes = zip(
+            *((self.rise(p), self.derivatives(p)[0]) for p in (low, high)), strict=True
+        )
+        return departure(abs(high.at - low.at), rises, slopes)
 
     def ended(
         self,

@@ -19,7 +19,7 @@ import numpy as np
 from odefit.assessment.profiles.crosscheck import contradicted, refutation
 from odefit.assessment.profiles.parts import OPEN, Side
 from odefit.assessment.profiles.tasks import Optimum, Task
-from odefit.assessment.profiles.tracing import UNCERTAIN
+from odefit.assessment.profiles.tracing import UNCERTAIN, departure
 from odefit.methods.scaling import Scaling
 from odefit.problem.arrays import Array, IntArray
 from odefit.simulation import Evaluation, ForwardMap
@@ -173,31 +173,46 @@ def with_points(best: Optimum, sides: Mapping[Task, Side]) -> dict[Task, Side]:
         curve = found.get(task.curve)
         if not task.fit or curve is None:
             continue
-        expected = _between(*_whole(best, task.curve, curve), point.at)
-        near = bool((np.abs(expected - point.deviances) <= OTHER * best.limit).all())
+        if _belongs(point, _whole(best, task.curve, curve), OTHER * best.limit):
+            curve = replace(
+                curve,
+                at=np.concatenate([curve.at, point.at]),
+                deviances=np.concatenate([curve.deviances, point.deviances]),
+                slopes=np.concatenate([curve.slopes, point.slopes]),
+                vectors=np.concatenate([curve.vectors, point.vectors]),
+            )
+        else:
+            found[task] = replace(point, evaluations=0, minimisations=0)
         found[task.curve] = replace(
             curve,
             evaluations=curve.evaluations + point.evaluations,
             minimisations=curve.minimisations + point.minimisations,
-            **(
-                {
-                    name: np.concatenate([getattr(curve, name), getattr(point, name)])
-                    for name in ("at", "deviances", "slopes", "vectors")
-                }
-                if near
-                else {}
-            ),
         )
-        if not near:
-            found[task] = replace(point, evaluations=0, minimisations=0)
     return found
 
 
-def passages(best: Optimum, tasks: Sequence[Task], sides: Mapping[Task, Side]) -> list[Task]:
-    """Return points to be added where the lowest curve passes from one curve to another.
+def _belongs(point: Side, curve: tuple[Array, Array, Array], tolerance: float) -> bool:
+    """Tell whether a point between those of a curve is one of it.
 
-    There it has a kink, which no cubic follows: on both sides of it, there is to be a point of the
-    curve that is the lowest there. None is needed where the cubic is close to both curves.
+    It is about where the curve is expected. The cubic may be far below it, but the points on both
+    sides are not.
+    """
+    at, deviances, _ = curve
+    if not len(point.at) or not at.min() < point.at[0] < at.max():
+        return False
+    found, expected = float(point.deviances[0]), float(_between(*curve, point.at)[0])
+    before = deviances[np.argmax(np.where(at < point.at[0], at, -math.inf))]
+    after = deviances[np.argmin(np.where(at > point.at[0], at, math.inf))]
+    highest = max(expected + tolerance, float(before), float(after))
+    return expected - tolerance <= found <= highest
+
+
+def passages(best: Optimum, tasks: Sequence[Task], sides: Mapping[Task, Side]) -> list[Task]:
+    """Return points to be added to the curves of which the lowest one is made.
+
+    Where it passes from one to another it has a kink, which no cubic follows: on both sides of it,
+    there is to be a point of the curve that is the lowest there. None is needed where the cubic is
+    close to both curves. Such a point can show that the cubic on its other side is uncertain, too.
     """
     curves, found = with_points(best, sides), []
     for task, side in merged(best, tasks, dict(sides)).items():
@@ -211,9 +226,18 @@ def passages(best: Optimum, tasks: Sequence[Task], sides: Mapping[Task, Side]) -
         order = np.argsort(task.sign * at)
         for low, high in pairwise(order):
             ends = [_containing(own, at[k], deviances[k]) for k in (low, high)]
-            if not all(ends) or set(ends[0]) & set(ends[1]):
+            if not all(ends) or deviances[[low, high]].min() >= best.limit:
                 continue
-            if deviances[[low, high]].min() >= best.limit:
+            common = [t for t in ends[0] if t in ends[1]]
+            if common:
+                rises = deviances[[low, high]] / best.limit
+                step = at[high] - at[low]
+                if departure(step, rises, slopes[[low, high]] / best.limit) > UNCERTAIN:
+                    begins = sorted((low, high), key=lambda k: float(deviances[k]))
+                    middle = replace(common[0], at=float(at[low] + 0.5 * step))
+                    both = [replace(middle, fit=tuple(map(float, vectors[k]))) for k in begins]
+                    # From the worse one only where there was no point from the better one.
+                    found += [t for t in both if t not in sides][:1]
                 continue
             inner = np.linspace(at[low], at[high], 41)[1:-1]
             cubic = _between(at[[low, high]], deviances[[low, high]], slopes[[low, high]], inner)
@@ -222,8 +246,8 @@ def passages(best: Optimum, tasks: Sequence[Task], sides: Mapping[Task, Side]) -
             known = np.isfinite(lowest)
             if np.abs(cubic - lowest)[known].max(initial=0.0) <= UNCERTAIN * best.limit:
                 continue
-            both = np.isfinite(first) & np.isfinite(second) & (second < first)
-            kink = int(np.argmax(both)) if both.any() else len(inner) // 2
+            beyond = np.isfinite(first) & (second < first)
+            kink = int(np.argmax(beyond)) if beyond.any() else len(inner) // 2
             for k, curve, beside in ((low, ends[0][0], kink - 2), (high, ends[1][0], kink + 1)):
                 if 0 <= beside < len(inner):
                     fit = tuple(map(float, vectors[k]))
