@@ -115,7 +115,9 @@ def trace(
     return _Tracer(family, first, sign, deviance, limit, logarithmic, stop, most, edge).side()
 
 
-def departure(step: float, values: Sequence[float], slopes: Sequence[float]) -> float:
+def departure(
+    step: float, values: Sequence[float] | Array, slopes: Sequence[float] | Array
+) -> float:
     """Return how far a cubic departs from a parabola at most.
 
     The parabola has the same ends and the same change of the slope.
@@ -129,7 +131,7 @@ def departure(step: float, values: Sequence[float], slopes: Sequence[float]) -> 
     """
     third = step * (slopes[0] + slopes[1]) - 2 * (values[1] - values[0])
     # The maximum of s (1 - s) |s - 1/2| is the root of 3, by 36.
-    return abs(third) * math.sqrt(3) / 36
+    return abs(float(third)) * math.sqrt(3) / 36
 
 
 class _Tracer:
