@@ -64,6 +64,10 @@ there is a fit in between. Smaller ones were seen to err by less than that."""
 MAX_BETWEEN = 8
 """Largest number of such fits on one side."""
 
+ROUGH = 10.0
+"""Gain that is too small for another step of such a fit, relative to that of others: no end of an
+interval depends on it."""
+
 SMALLER = 0.75
 """Departure, relative to that before a fit in between, from which on another does not help."""
 
@@ -380,7 +384,8 @@ class _Tracer:
                 break
             departure, k = max(uncertain)
             low, high = found[k : k + 2]
-            point = self.family.point([low, high], 0.5 * (low.at + high.at), self.gain)
+            middle = 0.5 * (low.at + high.at)
+            point = self.family.point([low, high], middle, ROUGH * self.gain)
             if isinstance(point, str) or not (
                 self.sign * low.at < self.sign * point.at < self.sign * high.at
             ):
