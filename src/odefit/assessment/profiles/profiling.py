@@ -226,22 +226,27 @@ def _everywhere(
         for t in tasks
         if t.quantity is None and (known[t].end == "limit") == limited
     ]
+    nothing = _nothing(len(best.vector), "stopped", "")
     for _ in range(1 + MAX_CHECKS):
         for task, side in _traced(again, *arguments):
             known[task] = side
             yield task, side
         missing = [t for t in again if t not in known]
         if missing or control.should_stop():
-            nothing = _nothing(len(best.vector), "stopped", "")
             yield from ((task, nothing) for task in missing)
             return
         again = starts_again(best, known, refuted(best, merged(best, tasks, known))[1])
         if not again:
             break
     for _ in range(MAX_PASSAGES):
-        for task, side in _traced(passages(best, tasks, known), *arguments):
+        points = passages(best, tasks, known)
+        for task, side in _traced(points, *arguments):
             known[task] = side
             yield task, side
+        missing = [t for t in points if t not in known]
+        if missing or control.should_stop():
+            yield from ((task, nothing) for task in missing)
+            return
 
 
 def _traced(
