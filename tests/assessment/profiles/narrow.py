@@ -82,7 +82,7 @@ def exact_interval(end: float) -> tuple[float, float]:
     return float(brentq(excess, 0.2, best)), float(brentq(excess, best, 20.0))
 
 
-def two_valleys(end: float) -> odefit.Problem:
+def two_valleys(end: float, reach: float = 3.0) -> odefit.Problem:
     """The threshold, and beside it k and m, whose best fits change from k = 1 to k = -1.
 
     Near k = 1 the deviance of m rises four times as fast as near k = -1, whose optimum is worse by
@@ -100,19 +100,20 @@ def two_valleys(end: float) -> odefit.Problem:
             "r": {**wide, "guess": r},
             "c": {**wide, "guess": c},
             "k": {"lower": -3.0, "upper": 3.0, "guess": 1.0},
-            "m": {"lower": -3.0, "upper": 3.0, "guess": 0.0},
+            "m": {"lower": -reach, "upper": reach, "guess": 0.0},
         },
         {"x": {**wide, "guess": x}},
         noise={"u": {"sd": SD}, **{name: {"sd": sd} for name in others}},
     )
 
 
-def two_valleys_end() -> float:
-    """The upper end of the interval of m, by the least deviance of all k."""
+def two_valleys_deviance(m: float) -> float:
+    """The least deviance of all k for a value of m."""
     k = np.linspace(-3.0, 3.0, 60001)
+    squares = (1.8 * (k**2 - 1)) ** 2 + (0.2 * (k - 1)) ** 2 + (m * (3 + k)) ** 2
+    return float(squares.min())
 
-    def excess(m: float) -> float:
-        squares = (1.8 * (k**2 - 1)) ** 2 + (0.2 * (k - 1)) ** 2 + (m * (3 + k)) ** 2
-        return float(squares.min()) - LIMIT
 
-    return float(brentq(excess, 0.1, 2.5))
+def two_valleys_end() -> float:
+    """The upper end of the interval of m."""
+    return float(brentq(lambda m: two_valleys_deviance(m) - LIMIT, 0.1, 2.5))

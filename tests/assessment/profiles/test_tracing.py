@@ -7,10 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicHermiteSpline
 
 from odefit.assessment.deviance import Deviance
 from odefit.assessment.profiles.families import Point
+from odefit.assessment.profiles.parts import Side
 from odefit.assessment.profiles.tracing import trace
+from odefit.problem.arrays import Array
 from odefit.simulation.engine_choice import UNDECIDED
 
 LIMIT = 4.0
@@ -78,3 +81,87 @@ def test_a_side_ends_at_an_edge_within_the_bounds() -> None:
     assert side.end == "bound"
     assert side.at[-1] == 20.0
     assert side.deviances[-1] == pytest.approx(LIMIT / 16)
+
+
+class Known:
+    """The best fits from 10 on whose deviances are known, but for those within a gap."""
+
+    evaluations = minimisations = 0
+    lower, upper, exact = -math.inf, math.inf, True
+
+    def __init__(self, gap: tuple[float, float] = (0.0, 0.0)) -> None:
+        self.gap = gap
+
+    def first(self) -> Point:
+        return self.made(10.0)
+
+    def point(self, near: Sequence[Point], at: float, gain: float) -> Point | str:
+        self.evaluations += 1
+        return "it does not converge" if self.gap[0] < at < self.gap[1] else self.made(at)
+
+    def made(self, at: float) -> Point:
+        h = 1e-4
+        low, here, high = (float(self.deviance(np.array([x]))[0]) for x in (at - h, at, at + h))
+        bend = max((low - 2 * here + high) / h**2, 0.0)
+        return made(at, here, (high - low) / (2 * h), bend)
+
+    def deviance(self, at: Array) -> Array:
+        raise NotImplementedError
+
+
+class Shoulder(Known):
+    """The deviance rises to half the limit, where it stays until it rises again."""
+
+    def deviance(self, at: Array) -> Array:
+        return np.asarray(0.5 * LIMIT * (1 - np.exp(-3 * (at - 10) ** 2) + (at / 10 - 1) ** 8))
+
+
+class Quartic(Known):
+    """A deviance that cubics follow."""
+
+    def deviance(self, at: Array) -> Array:
+        return np.asarray(LIMIT * (0.9 * (at / 10 - 1) ** 2 + 0.1 * (at / 10 - 1) ** 4))
+
+
+def traced(family: Known) -> Side:
+    return trace(family, family.first(), 1, DEVIANCE, LIMIT, False, lambda: False)
+
+
+def largest_error(family: Known, side: Side) -> float:
+    """How far the cubics through the points of a side are off, relative to the limit."""
+    curve = CubicHermiteSpline(
+        np.append(10.0, side.at), np.append(0.0, side.deviances), np.append(0.0, side.slopes)
+    )
+    at = np.linspace(10.0, side.limit, 1001)
+    return float(np.abs(curve(at) - family.deviance(at)).max()) / LIMIT
+
+
+def test_where_a_cubic_says_little_there_are_fits_in_between(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    filled = traced(Shoulder())
+    assert largest_error(Shoulder(), filled) < 0.01
+    monkeypatch.setattr("odefit.assessment.profiles.tracing.MAX_BETWEEN", 0)
+    without = traced(Shoulder())
+    assert largest_error(Shoulder(), without) > 0.02
+    assert filled.limit == without.limit
+    assert (np.diff(filled.at) > 0).all()
+
+
+def test_where_cubics_follow_the_curve_no_fit_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    filled = traced(Quartic())
+    monkeypatch.setattr("odefit.assessment.profiles.tracing.MAX_BETWEEN", 0)
+    assert traced(Quartic()).at.tolist() == filled.at.tolist()
+
+
+def test_a_fit_in_between_that_does_not_converge_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("odefit.assessment.profiles.tracing.MAX_BETWEEN", 0)
+    points = traced(Shoulder()).at
+    monkeypatch.undo()
+    k = int(np.argmax(np.diff(points)))
+    found = traced(Shoulder(gap=(points[k], points[k + 1])))
+    assert found.end == "limit"
+    assert not ((found.at > points[k]) & (found.at < points[k + 1])).any()
+    assert len(found.at) > len(points)  # the others are there all the same

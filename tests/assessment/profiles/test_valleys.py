@@ -8,22 +8,31 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicHermiteSpline
 
 from odefit.assessment.deviance import Deviance
-from odefit.assessment.profiles.parts import Side
+from odefit.assessment.profiles.parts import Profile, Side
 from odefit.assessment.profiles.profiling import profile_all
 from odefit.assessment.profiles.quantities import Quantity
 from odefit.assessment.profiles.tasks import Optimum, Task
-from odefit.assessment.profiles.valleys import lowest_of, starts_again, unchecked
+from odefit.assessment.profiles.valleys import (
+    lowest_of,
+    passages,
+    starts_again,
+    unchecked,
+    with_points,
+)
 from odefit.methods.control import Control, Progress
 from odefit.methods.polish import POLISH
 from odefit.problem.arrays import Array
+from odefit.problem.problem import Problem
 from odefit.reporting.profiles import profile_table, profile_text
 from odefit.simulation import ForwardMap
 from tests.assessment.profiles.narrow import (
     exact_optimum,
     threshold_problem,
     two_valleys,
+    two_valleys_deviance,
     two_valleys_end,
 )
 
@@ -112,6 +121,16 @@ def test_a_curve_back_to_the_estimate_has_points_but_no_end() -> None:
     assert found.evaluations == 3
 
 
+def test_a_curve_of_the_opposite_side_has_points_between_its_optimum_and_the_estimate() -> None:
+    beyond = replace(FLATTER, at=AWAY[2:], deviances=1 + AWAY[2:] ** 2 / 5)
+    at = np.array([2.0, 1.3, 0.6, -0.7])
+    down = side(at, 1 + at**2 / 5, slopes=2 * at / 5, end="limit", limit=-math.sqrt(15))
+    found = lowest_of([OWN, beyond], 1, 0.0, LIMIT, across=[down])
+    assert (found.end, found.limit) == ("limit", FLATTER.limit)
+    assert found.at.tolist() == [0.5, 1.0, 1.3, 2.0, 3.0, 4.2]  # the optimum at 2 once
+    assert found.evaluations == 2
+
+
 def test_a_limit_that_a_fit_inside_refutes_is_checked_from_the_valley_beyond_it() -> None:
     best = threshold()
     task = Task("c", 1, best.problem.keys.index("c"), None)
@@ -144,13 +163,7 @@ def vector(best: Optimum, factor: float) -> tuple[float, ...]:
 
 
 def test_an_end_in_another_valley_is_found_by_way_of_another_profile() -> None:
-    problem = two_valleys(LONG)
-    forward = ForwardMap(problem)
-    guesses = np.array([u.parameter.guess for u in problem.unknowns])
-    vector = POLISH.run(forward, 0, guesses, Control()).vector
-    # The profile of k passes the barrier; from the optimum beyond it m reaches further.
-    found = profile_all(problem, vector, 0.95, Control(jobs=1), keys=["k", "m"])
-    profile = found.profiles[1]
+    profile = profile_of_m(two_valleys(LONG))
     end = two_valleys_end()
     assert profile.ends == ("limit", "limit")
     assert profile.unchecked == (False, False)
@@ -197,3 +210,110 @@ def test_only_limits_whose_comparison_is_missing_are_unchecked() -> None:
     cut = {task: side for task, side in sides.items() if task != tasks[3]}
     assert unchecked(all_tasks, cut, narrow=True) == set(tasks)
     assert unchecked(all_tasks, cut, narrow=False) == set()
+
+
+def test_a_curve_without_a_limit_is_the_lowest_of_all_valleys_as_well() -> None:
+    profile = profile_of_m(two_valleys(LONG, reach=0.45))
+    assert profile.ends == ("bound", "bound")
+    # The curve of the estimate's own valley reaches three quarters of the limit at the bounds.
+    lowest = [two_valleys_deviance(m) for m in profile.values]
+    assert profile.deviances == pytest.approx(lowest, abs=0.002 * LIMIT)
+    assert profile.values[[0, -1]].tolist() == [-0.45, 0.45]
+
+
+def test_the_curve_is_right_where_it_passes_to_another_valley() -> None:
+    profile = profile_of_m(two_valleys(LONG))
+    curve: Any = CubicHermiteSpline(profile.values, profile.deviances, profile.slopes)
+    at = np.linspace(profile.lower, profile.upper, 201)
+    exact = [two_valleys_deviance(m) for m in at]
+    # Without points beside the kinks, at 0.117, it is 0.021 of the limit below.
+    assert curve(at) == pytest.approx(exact, abs=0.003 * LIMIT)
+
+
+def test_a_point_is_added_to_its_curve_unless_it_lies_in_another_valley() -> None:
+    best, task, known = crossing()
+    own, other = known
+    at = known[own].at[:1] + 0.05
+    near = replace(task, at=float(at[0]), fit=(1.0, 1.0, 1.0))
+    expected = float(4 * (at[0] - first(best)) ** 2)
+    for deviance, by_itself in ((expected + 0.1, False), (expected - 0.5, True)):
+        point = side(at, np.array([deviance]), slopes=np.zeros(1), vectors=np.ones((1, 3)))
+        found = with_points(best, {**known, near: point})
+        assert (near in found) == by_itself
+        assert (near.at in found[own].at) != by_itself
+        assert sum(s.evaluations for s in found.values()) == 3
+        assert found[other] is known[other]
+
+
+def test_a_point_above_a_cubic_that_is_too_low_is_added_to_its_curve() -> None:
+    best, task, known = crossing()
+    steep = replace(known[task], slopes=np.array([1.6, 40.0, 8.0]))
+    at = steep.at[:1] + 0.2
+    point = replace(task, at=float(at[0]), fit=(1.0, 1.0, 1.0))
+    there = side(at, np.array([4 * 0.4**2]), slopes=np.zeros(1), vectors=np.ones((1, 3)))
+    # The cubic is at -1.12 there; the points on both sides are at 0.16 and 1.44.
+    assert with_points(best, {task: steep, point: there})[task].at.tolist()[-1] == at[0]
+
+
+def test_points_are_asked_for_on_both_sides_of_a_kink() -> None:
+    best, task, known = crossing()
+    low, high = passages(best, [task], known)
+    kink = first(best) + 1 / 3  # 4 x^2 = (x - 1)^2
+    assert low.at is not None
+    assert high.at is not None
+    assert low.at < kink < high.at
+    assert high.at - low.at < 0.1
+    assert (low.curve, high.curve) == tuple(known)
+    # With these points, the cubics are close to both curves.
+    points = {low: point_at(best, low, 2.0, 0.0), high: point_at(best, high, 1.0, 1.0)}
+    assert passages(best, [task], {**known, **points}) == []
+
+
+def test_a_point_is_asked_for_where_the_cubic_of_the_lowest_curve_is_uncertain() -> None:
+    best, task, known = crossing()
+    own = known[task]
+    steep = replace(own, slopes=np.array([1.6, 20.0, 8.0]))
+    assert passages(best, [task], {task: own}) == []
+    found = passages(best, [task], {task: steep})[0]
+    assert found.curve == task
+    assert found.at == pytest.approx(first(best) + 0.4)
+    # Where no fit is reached from the better end, one begins at the other.
+    assert found.fit == tuple(own.vectors[0])
+    nothing = replace(own, at=own.at[:0], deviances=own.deviances[:0], slopes=own.slopes[:0])
+    again = passages(best, [task], {task: steep, found: replace(nothing, vectors=np.ones((0, 3)))})
+    assert (again[0].at, again[0].fit) == (found.at, tuple(own.vectors[1]))
+
+
+def point_at(best: Optimum, task: Task, root: float, shift: float) -> Side:
+    """The point of a task on the curve (root x - shift)^2."""
+    assert task.at is not None
+    x = task.at - first(best)
+    left = root * x - shift
+    at, deviances, slopes = (np.array([v]) for v in (task.at, left**2, 2 * root * left))
+    return side(at, deviances, slopes=slopes, vectors=np.ones((1, 3)))
+
+
+def crossing() -> tuple[Optimum, Task, dict[Task, Side]]:
+    """The curve 4 x^2 from the estimate, and (x - 1)^2 from another optimum, by log10(c)."""
+    best = threshold()
+    task = Task("c", 1, best.problem.keys.index("c"), None)
+    here = first(best)
+    x, y = np.array([0.2, 0.6, 1.0]), np.array([0.0, 0.2, 0.8, 2.0, 3.0])
+    none = {"reason": "lost"}
+    own = side(
+        here + x, 4 * x**2, slopes=8 * x, vectors=np.array([[1.0], [2], [3]]) * np.ones(3), **none
+    )
+    other = side(here + y, (y - 1) ** 2, slopes=2 * (y - 1), vectors=np.ones((5, 3)), **none)
+    return best, task, {task: own, replace(task, start=vector(best, 1.0)): other}
+
+
+def first(best: Optimum) -> float:
+    return float(np.log10(best.vector[best.problem.keys.index("c")]))
+
+
+def profile_of_m(problem: Problem) -> Profile:
+    """The profile of m beside that of k, which passes the barrier to the other valley."""
+    forward = ForwardMap(problem)
+    guesses = np.array([u.parameter.guess for u in problem.unknowns])
+    vector = POLISH.run(forward, 0, guesses, Control()).vector
+    return profile_all(problem, vector, 0.95, Control(jobs=1), keys=["k", "m"]).profiles[1]

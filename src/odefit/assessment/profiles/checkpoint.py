@@ -81,6 +81,8 @@ def _from_json(record: Any, n: int) -> Side | None:
 
 
 def _name(task: Task, vector: Array) -> str:
-    """Return the key of a record: which side, at which optimum, from which start."""
-    digest = hashlib.sha256(vector.tobytes() + np.array(task.start).tobytes()).hexdigest()[:16]
-    return f"{task.sign:+d} {digest} {task.key}{' inwards' * task.inward}"
+    """Return the key of a record: which side or point, at which optimum, from which start."""
+    starts = [np.array(values).tobytes() for values in (task.start, task.fit)]
+    digest = hashlib.sha256(vector.tobytes() + b"".join(starts)).hexdigest()[:16]
+    where = f" at {task.at!r}" if task.fit else ""
+    return f"{task.sign:+d} {digest} {task.key}{' inwards' * task.inward}{where}"

@@ -27,6 +27,7 @@ from odefit.assessment.profiles.tracing import GAIN, trace
 from odefit.assessment.profiles.valleys import (
     merged,
     other_optima,
+    passages,
     refuted,
     starts_again,
     unchecked,
@@ -48,6 +49,7 @@ from odefit.problem.errors import InputError, one_of
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.cut_off import cut_off
+from odefit.simulation.engine_choice import EngineChoice
 from odefit.simulation.other_integrations import able_to_integrate
 
 MAX_ADOPTIONS = 5
@@ -55,6 +57,9 @@ MAX_ADOPTIONS = 5
 
 MAX_CHECKS = 3
 """Largest number of times that limits are followed from fits that refute them."""
+
+MAX_PASSAGES = 3
+"""Number of times that there are points added where the lowest curve passes to another valley."""
 
 MAX_OF_OTHERS = 1000
 """Number of evaluations of the model after which a side from another valley ends."""
@@ -204,10 +209,11 @@ def _everywhere(
     control: Control,
     checkpoint: SideCheckpoint | None,
 ) -> Iterator[tuple[Task, Side]]:
-    """Yield all sides from the optimum, and then those that check limits from other valleys.
+    """Yield all sides from the optimum, and then those that check them from other valleys.
 
-    Where valleys are narrow, the sides with a limit begin at the optima of other valleys as well,
-    and after that at fits of other profiles that refute them.
+    Where valleys are narrow, the sides of unknowns begin at the optima of other valleys as well,
+    and after that at fits of other profiles that refute their limits. Last come points where the
+    lowest curve passes from one to another.
     """
     arguments = best, forward, workers, control, checkpoint
     known: dict[Task, Side] = {}
@@ -216,20 +222,34 @@ def _everywhere(
         yield task, side
     if len(known) < len(tasks) or not any(len(side.optima) for side in known.values()):
         return
-    limited = [t for t in tasks if known[t].end == "limit" and t.quantity is None]
     others = other_optima(forward, best, list(known.values()))
-    again = [replace(t, start=tuple(map(float, x))) for x in others for t in limited]
+    again = [
+        replace(t, start=tuple(map(float, x)))
+        for limited in (True, False)  # intervals are checked before curves: time may be up
+        for x in others
+        for t in tasks
+        if t.quantity is None and (known[t].end == "limit") == limited
+    ]
+    nothing = _nothing(len(best.vector), "stopped", "")
     for _ in range(1 + MAX_CHECKS):
         for task, side in _traced(again, *arguments):
             known[task] = side
             yield task, side
         missing = [t for t in again if t not in known]
         if missing or control.should_stop():
-            nothing = _nothing(len(best.vector), "stopped", "")
             yield from ((task, nothing) for task in missing)
             return
         again = starts_again(best, known, refuted(best, merged(best, tasks, known))[1])
         if not again:
+            break
+    for _ in range(MAX_PASSAGES):
+        points = passages(best, tasks, known)
+        for task, side in _traced(points, *arguments):
+            known[task] = side
+            yield task, side
+        missing = [t for t in points if t not in known]
+        if missing or control.should_stop():
+            yield from ((task, nothing) for task in missing)
             return
 
 
@@ -288,11 +308,13 @@ def _side(forward: ForwardMap, best: Optimum, task: Task, control: Control) -> S
 
 
 def _whole_side(forward: ForwardMap, best: Optimum, task: Task, control: Control) -> Side:
-    n, vector = len(best.vector), np.array(task.start or best.vector)
+    n, vector = len(best.vector), np.array(task.fit or task.start or best.vector)
     evaluation = forward.evaluate(vector)
     if isinstance(evaluation, Failure):
         return _nothing(n, "failed", str(evaluation))
     unit, choice = best.deviance.variance, evaluation.choice
+    if task.at is not None:
+        return _one_point(forward, best, task, task.at, choice, control)
 
     def traced(family: Family, logarithmic: bool) -> Side:
         first = family.first()
@@ -345,6 +367,30 @@ def _begins_on_nodes(forward: ForwardMap, best: Optimum, at: Evaluation | Failur
     if forward.nodes is not None or isinstance(at, Failure) or not suits_nodes(best.problem):
         return False
     return is_narrow(at, best.vector, best.deviance.variance)
+
+
+def _one_point(
+    forward: ForwardMap,
+    best: Optimum,
+    task: Task,
+    at: float,
+    choice: EngineChoice,
+    control: Control,
+) -> Side:
+    """Return one more point of a curve, from another point of it."""
+    deviance, stop = best.deviance, control.should_stop
+    fit = np.array(task.fit)
+    on_nodes = HeldOnNodes(forward, task.index, fit, choice, deviance.variance, stop)
+    point: Point | str = on_nodes.first()
+    if isinstance(point, Point):
+        gain = 0.5 * GAIN * best.limit * deviance.variance
+        point = on_nodes.point([point], at, gain)
+    if isinstance(point, Point):
+        side = _with_first(_nothing(len(fit), "points", ""), point, deviance)
+    else:
+        side = _nothing(len(fit), "stopped" if stop() else "failed", str(point))
+    counts = on_nodes.evaluations, on_nodes.minimisations
+    return replace(side, evaluations=counts[0], minimisations=counts[1])
 
 
 def _with_optima(side: Side, on_nodes: HeldOnNodes, best: Optimum) -> Side:

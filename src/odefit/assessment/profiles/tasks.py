@@ -42,7 +42,8 @@ class Task:
     """One side of one profile: of an unknown by its number, or of a quantity.
 
     It begins at the optimum, or at `start`, an optimum of another valley. From there it is traced
-    outwards, or back to the value at the optimum where it is `inward`.
+    outwards, or back to the value at the optimum where it is `inward`. Where there is a `fit`, a
+    point of that curve, the task is not the side but one more point, at the coordinate `at`.
     """
 
     key: str
@@ -51,8 +52,15 @@ class Task:
     quantity: Quantity | None
     start: tuple[float, ...] = ()
     inward: bool = False
+    at: float | None = None
+    fit: tuple[float, ...] = ()
 
     @property
     def side(self) -> Task:
         """The side itself, from the optimum."""
-        return replace(self, start=(), inward=False)
+        return replace(self, start=(), inward=False, at=None, fit=())
+
+    @property
+    def curve(self) -> Task:
+        """The curve that a point belongs to."""
+        return replace(self, at=None, fit=())

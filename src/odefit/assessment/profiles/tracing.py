@@ -9,8 +9,9 @@ their exact derivatives, meets the limit; there the fit is repeated until that e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -55,6 +56,20 @@ MAX_REFITS = 8
 
 END_ACCURACY = 5e-4
 """Error of an end of the interval, relative to its distance from the estimate."""
+
+UNCERTAIN = 5e-3
+"""Departure of the cubic through two points from a parabola, relative to the limit, from which on
+there is a fit in between. Smaller ones were seen to err by less than that."""
+
+MAX_BETWEEN = 8
+"""Largest number of such fits on one side."""
+
+ROUGH = 10.0
+"""Gain that is too small for another step of such a fit, relative to that of others: no end of an
+interval depends on it."""
+
+SMALLER = 0.75
+"""Departure, relative to that before a fit in between, from which on another does not help."""
 
 GAIN = 3e-4
 """Decrease of the deviance, relative to the limit, that is too small for another step of a fit."""
@@ -102,6 +117,25 @@ def trace(
         The coordinate that counts as the bound; None for the bound itself.
     """
     return _Tracer(family, first, sign, deviance, limit, logarithmic, stop, most, edge).side()
+
+
+def departure(
+    step: float, values: Sequence[float] | Array, slopes: Sequence[float] | Array
+) -> float:
+    """Return how far a cubic departs from a parabola at most.
+
+    The parabola has the same ends and the same change of the slope.
+
+    Parameters
+    ----------
+    step
+        The distance of the ends.
+    values, slopes
+        The values and the slopes at both ends.
+    """
+    third = step * (slopes[0] + slopes[1]) - 2 * (values[1] - values[0])
+    # The maximum of s (1 - s) |s - 1/2| is the root of 3, by 36.
+    return abs(float(third)) * math.sqrt(3) / 36
 
 
 class _Tracer:
@@ -333,6 +367,42 @@ class _Tracer:
         s = float(brentq(excess, 0.0, 1.0, xtol=1e-9))
         return low.at + self.sign * h * min(max(s, 0.01), 0.99)
 
+    # Between the points -----------------------------------------------------------------------
+
+    def filled(self, points: list[Point]) -> list[Point]:
+        """Return the points, with fits between those whose cubic is uncertain."""
+        found = sorted(points, key=lambda p: self.sign * p.at)
+        most = {p.at: math.inf for p in found}  # departures from which on fits do not help
+        for _ in range(MAX_BETWEEN):
+            uncertain = [
+                (departure, k)
+                for k, (low, high) in enumerate(pairwise(found))
+                if UNCERTAIN < (departure := self.departure(low, high)) < most[low.at]
+                and min(self.rise(low), self.rise(high)) < 1
+            ]
+            if not uncertain or self.stop():
+                break
+            departure, k = max(uncertain)
+            low, high = found[k : k + 2]
+            middle = 0.5 * (low.at + high.at)
+            point = self.family.point([low, high], middle, ROUGH * self.gain)
+            if isinstance(point, str) or not (
+                self.sign * low.at < self.sign * point.at < self.sign * high.at
+            ):
+                most[low.at] = 0.0
+            else:
+                found.insert(k + 1, point)
+                # By half at a kink, by more where the curve is smooth; it stays where it jumps.
+                most[low.at] = most[point.at] = SMALLER * departure
+        return found
+
+    def departure(self, low: Point, high: Point) -> float:
+        """Return how far the cubic between two points may depart from a parabola."""
+        rises, slopes = zip(
+            *((self.rise(p), self.derivatives(p)[0]) for p in (low, high)), strict=True
+        )
+        return departure(abs(high.at - low.at), rises, slopes)
+
     def ended(
         self,
         points: list[Point],
@@ -341,6 +411,11 @@ class _Tracer:
         reason: str = "",
         better: Array | None = None,
     ) -> Side:
+        if end not in ("better", "stopped"):
+            points = self.filled(points)
+            lowest = min(points, key=lambda p: p.cost)
+            if self.rise(lowest) < -BETTER:
+                limit, end, reason, better = None, "better", "", lowest.vector
         family, outward = self.family, points[1:]
         n = len(self.first.vector)
         factor = 2 / self.deviance.variance

@@ -12,12 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
 from odefit.assessment.profiles.crosscheck import contradicted, refutation
 from odefit.assessment.profiles.parts import OPEN, Side
 from odefit.assessment.profiles.tasks import Optimum, Task
+from odefit.assessment.profiles.tracing import UNCERTAIN, departure
 from odefit.methods.scaling import Scaling
 from odefit.problem.arrays import Array, IntArray
 from odefit.simulation import Evaluation, ForwardMap
@@ -53,24 +55,37 @@ def other_optima(forward: ForwardMap, best: Optimum, sides: Sequence[Side]) -> l
     return others
 
 
+OTHER = 0.05
+"""Difference from the curve, relative to the limit, above which a point is not one of it."""
+
+
 def merged(best: Optimum, tasks: Sequence[Task], sides: dict[Task, Side]) -> dict[Task, Side]:
     """Return the sides of the tasks, each the lowest of the curves of all valleys."""
     coordinates = Scaling.of(best.problem).coordinates(best.vector)
-    found = {}
+    sides, found = with_points(best, sides), {}
     for task in tasks:
-        others = [(t.inward, s) for t, s in sides.items() if t.start and t.side == task]
+        others = [(t, s) for t, s in sides.items() if t != t.side and t.key == task.key]
         if task in sides:
-            curves = [sides[task], *(s for inward, s in others if not inward)]
-            back = [s for inward, s in others if inward]
+            own = [(t.inward or bool(t.fit), s) for t, s in others if t.side == task]
+            curves = [sides[task], *(s for no_end, s in own if not no_end)]
+            back = [s for no_end, s in own if no_end]
+            across = [s for t, s in others if t.side != task]
             first = 0.0 if task.quantity is not None else float(coordinates[task.index])
             found[task] = (
-                lowest_of(curves, task.sign, first, best.limit, back) if others else curves[0]
+                lowest_of(curves, task.sign, first, best.limit, back, across)
+                if others
+                else curves[0]
             )
     return found
 
 
 def lowest_of(
-    sides: Sequence[Side], sign: int, first: float, limit: float, back: Sequence[Side] = ()
+    sides: Sequence[Side],
+    sign: int,
+    first: float,
+    limit: float,
+    back: Sequence[Side] = (),
+    across: Sequence[Side] = (),
 ) -> Side:
     """Return the side that the curves of several valleys make: the lowest of them everywhere.
 
@@ -89,8 +104,11 @@ def lowest_of(
         The limit of the deviance.
     back
         Curves from other valleys towards the estimate: they have points, but no end of the side.
+    across
+        Curves of the opposite side from other valleys, whose optimum may be on this one. They are
+        counted there.
     """
-    curves = [*sides, *back]
+    curves = [*sides, *back, *across]
 
     def reach(side: Side) -> float:
         if side.end in OPEN:
@@ -127,7 +145,9 @@ def lowest_of(
         lowest = (outward > 0) & (side.deviances <= others(side, outward))
         # Beyond the end of the whole, only the curve that ends there goes on.
         parts.append((side, np.flatnonzero(lowest & ((outward <= reach(ended)) | (side is ended)))))
-    order = np.argsort(np.concatenate([sign * side.at[kept] for side, kept in parts]))
+    # Curves that begin at the same optimum share that point.
+    outward = np.concatenate([sign * side.at[kept] for side, kept in parts])
+    order = np.unique(outward, return_index=True)[1]
 
     def joined(name: str) -> Array:
         return np.concatenate([getattr(side, name)[kept] for side, kept in parts])[order]
@@ -138,8 +158,8 @@ def lowest_of(
         deviances=joined("deviances"),
         slopes=joined("slopes"),
         vectors=joined("vectors"),
-        evaluations=sum(s.evaluations for s in curves),
-        minimisations=sum(s.minimisations for s in curves),
+        evaluations=sum(s.evaluations for s in [*sides, *back]),
+        minimisations=sum(s.minimisations for s in [*sides, *back]),
     )
 
 
@@ -158,7 +178,122 @@ def unchecked(tasks: Sequence[Task], sides: Mapping[Task, Side], narrow: bool) -
     """
     if narrow and any(t not in sides or sides[t].end == "stopped" for t in tasks):
         return {t for t in tasks if t.quantity is None}
-    return {t.side for t, side in sides.items() if t.start and side.end == "stopped"}
+    # A point that was to be added to a curve, and was not, leaves its limit as it is.
+    return {t.side for t, s in sides.items() if t.start and not t.fit and s.end == "stopped"}
+
+
+def with_points(best: Optimum, sides: Mapping[Task, Side]) -> dict[Task, Side]:
+    """Return the curves with the points that were added to them.
+
+    One that is not where its curve is expected lies in another valley and stays by itself.
+    """
+    found = {task: side for task, side in sides.items() if not task.fit}
+    for task, point in sides.items():
+        curve = found.get(task.curve)
+        if not task.fit or curve is None:
+            continue
+        if _belongs(point, _whole(best, task.curve, curve), OTHER * best.limit):
+            curve = replace(
+                curve,
+                at=np.concatenate([curve.at, point.at]),
+                deviances=np.concatenate([curve.deviances, point.deviances]),
+                slopes=np.concatenate([curve.slopes, point.slopes]),
+                vectors=np.concatenate([curve.vectors, point.vectors]),
+            )
+        else:
+            found[task] = replace(point, evaluations=0, minimisations=0)
+        found[task.curve] = replace(
+            curve,
+            evaluations=curve.evaluations + point.evaluations,
+            minimisations=curve.minimisations + point.minimisations,
+        )
+    return found
+
+
+def _belongs(point: Side, curve: tuple[Array, Array, Array], tolerance: float) -> bool:
+    """Tell whether a point between those of a curve is one of it.
+
+    It is about where the curve is expected. The cubic may be far below it, but the points on both
+    sides are not.
+    """
+    at, deviances, _ = curve
+    if not len(point.at) or not at.min() < point.at[0] < at.max():
+        return False
+    found, expected = float(point.deviances[0]), float(_between(*curve, point.at)[0])
+    before = deviances[np.argmax(np.where(at < point.at[0], at, -math.inf))]
+    after = deviances[np.argmin(np.where(at > point.at[0], at, math.inf))]
+    highest = max(expected + tolerance, float(before), float(after))
+    return expected - tolerance <= found <= highest
+
+
+def passages(best: Optimum, tasks: Sequence[Task], sides: Mapping[Task, Side]) -> list[Task]:
+    """Return points to be added to the curves of which the lowest one is made.
+
+    Where it passes from one to another it has a kink, which no cubic follows: on both sides of it,
+    there is to be a point of the curve that is the lowest there. None is needed where the cubic is
+    close to both curves. Such a point can show that the cubic on its other side is uncertain, too.
+    """
+    curves, found = with_points(best, sides), []
+    for task, side in merged(best, tasks, dict(sides)).items():
+        own = {
+            t: _whole(best, t, s)
+            for t, s in curves.items()
+            if t.key == task.key and not t.fit and (t.start or t == task)
+        }
+        at, deviances, slopes = _whole(best, task.side, side)
+        vectors = np.concatenate([best.vector[None, :], side.vectors])
+        order = np.argsort(task.sign * at)
+        for low, high in pairwise(order):
+            ends = [_containing(own, at[k], deviances[k]) for k in (low, high)]
+            if not all(ends) or deviances[[low, high]].min() >= best.limit:
+                continue
+            common = [t for t in ends[0] if t in ends[1]]
+            if common:
+                rises = deviances[[low, high]] / best.limit
+                step = at[high] - at[low]
+                if departure(step, rises, slopes[[low, high]] / best.limit) > UNCERTAIN:
+                    begins = sorted((low, high), key=lambda k: float(deviances[k]))
+                    middle = replace(common[0], at=float(at[low] + 0.5 * step))
+                    both = [replace(middle, fit=tuple(map(float, vectors[k]))) for k in begins]
+                    # From the worse one only where there was no point from the better one.
+                    found += [t for t in both if t not in sides][:1]
+                continue
+            inner = np.linspace(at[low], at[high], 41)[1:-1]
+            cubic = _between(at[[low, high]], deviances[[low, high]], slopes[[low, high]], inner)
+            first, second = (_between(*own[t[0]], inner) for t in ends)
+            lowest = np.minimum(first, second)
+            known = np.isfinite(lowest)
+            if np.abs(cubic - lowest)[known].max(initial=0.0) <= UNCERTAIN * best.limit:
+                continue
+            beyond = np.isfinite(first) & (second < first)
+            kink = int(np.argmax(beyond)) if beyond.any() else len(inner) // 2
+            for k, curve, beside in ((low, ends[0][0], kink - 2), (high, ends[1][0], kink + 1)):
+                if 0 <= beside < len(inner):
+                    fit = tuple(map(float, vectors[k]))
+                    found.append(replace(curve, at=float(inner[beside]), fit=fit))
+    return [task for task in found if task not in sides]
+
+
+def _whole(best: Optimum, task: Task, side: Side) -> tuple[Array, Array, Array]:
+    """Return coordinates, deviances and slopes of a curve, the estimate among them if it is."""
+    first = [float(Scaling.of(best.problem).coordinates(best.vector)[task.index])]
+    first, none = ([], []) if task.start else (first, [0.0])
+    return (
+        np.concatenate([first, side.at]),
+        np.concatenate([none, side.deviances]),
+        np.concatenate([none, side.slopes]),
+    )
+
+
+def _containing(
+    curves: Mapping[Task, tuple[Array, Array, Array]], at: float, deviance: float
+) -> list[Task]:
+    """Return the curves that have a point."""
+    return [
+        task
+        for task, (values, deviances, _) in curves.items()
+        if ((values == at) & (deviances == deviance)).any()
+    ]
 
 
 def refuted(
