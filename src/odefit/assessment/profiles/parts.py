@@ -129,7 +129,7 @@ class Profile:
     sentence: str
     evaluations: int
     minimisations: int
-    unchecked: tuple[bool, bool] = (False, False)
+    unchecked: tuple[bool, bool] = field(default=(False, False), metadata={"optional": True})
 
     @property
     def closed(self) -> bool:
