@@ -18,14 +18,14 @@ from odefit.methods.automatic.successive_halving import (
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate
 from odefit.simulation.nodes import Nodes
+from tests.methods.automatic.test_iterated_search import end as end_at
 from tests.methods.automatic.test_iterated_search import route, rugged
 
 TOLERANCE = CostTolerance(None, 1e-4, 0.0)
 
 
 def end(index: int, cost: float, status: Status = Status.NOT_CONVERGED) -> Start:
-    vector = np.full(8, 1.0 + index)
-    return Start(index, vector, vector, 2 * cost, status, "", 1, 0.0, cost)
+    return end_at(index, cost, 1.0 + index, status)  # at values of its own
 
 
 @pytest.fixture(scope="module")

@@ -358,20 +358,20 @@ class _Run:
         independent
             The ends of the independent starts of the epoch of iterated local search.
         """
-        after = AFTER_STARTS[route.name]
-        if route.name in (HALVING, ITERATED):
-            seen = evidence.count
-            if route.name == ITERATED:
-                seen = sum(can_begin_at(s) for s in independent)
-            often = OFTEN if route.name == ITERATED else SELDOM
-            wanted = evidence.hits < often * evidence.count
-            wanted = wanted or (route.name == HALVING and evidence.hits == 1)
-            return (
-                wanted and not evidence.certain and seen >= after[0 if evidence.unexplained else 1]
-            )
-        if route.name == MULTIPLE and (evidence.fit.stiff or route.sparse):
+        after, seen, wanted = AFTER_STARTS[route.name], evidence.count, True
+        if route.name == HALVING:
+            wanted = not evidence.certain and (evidence.hits == 1 or self._rare(evidence, SELDOM))
+        elif route.name == ITERATED:
+            wanted = not evidence.certain and self._rare(evidence, OFTEN)
+            seen = sum(can_begin_at(s) for s in independent)
+        elif route.name == MULTIPLE and (evidence.fit.stiff or route.sparse):
             after = AFTER_STARTS_IF_SLOW
-        return evidence.count >= after[0 if evidence.unexplained else 1]
+        return wanted and seen >= after[0 if evidence.unexplained else 1]
+
+    @staticmethod
+    def _rare(evidence: Evidence, share: float) -> bool:
+        """Return whether fewer than a share of the independent starts reach the best optimum."""
+        return evidence.hits < share * evidence.count
 
     def _in_order(self, batch: list[Planned]) -> Iterator[Start]:
         """Yield the ends of a batch in its order; what was stored is not computed again."""

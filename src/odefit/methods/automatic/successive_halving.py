@@ -22,8 +22,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
+from odefit.methods.automatic.iterated_search import can_begin_at
 from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance, reaches
 from odefit.methods.estimate import Start, Status
@@ -130,7 +129,7 @@ class Ladder:
             if end.status is Status.NOT_CONVERGED
         ]
         tried = list(bases)
-        for end in filter(_usable, (*tried, *best)):
+        for end in filter(can_begin_at, (*tried, *best)):
             # What has converged at a coarse tolerance is tried with the finer one. On the last rung
             # a search goes on as long as it comes out of its valley.
             stopped = end.status is Status.NOT_CONVERGED
@@ -163,8 +162,3 @@ def _finer(forward: ForwardMap) -> ForwardMap:
 
 _finer_maps: WeakKeyDictionary[ForwardMap, ForwardMap] = WeakKeyDictionary()
 """Finer forward maps by those of the other rungs, so that all starts of a fit use the same."""
-
-
-def _usable(end: Start) -> bool:
-    """Return whether a search can begin at an end."""
-    return end.nodes is None and bool(np.isfinite([end.cost, *end.vector]).all())
