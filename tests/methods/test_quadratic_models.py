@@ -94,6 +94,28 @@ def test_with_the_hessian_of_gauss_and_newton_both_models_are_one(seed: int) -> 
         assert other.decrease(step) == pytest.approx(one.decrease(step), rel=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_what_a_model_promises_is_what_its_minimum_gives(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = 6
+    jacobian = rng.standard_normal((9, n)) * np.exp(rng.uniform(-4, 4, n))
+    x = rng.uniform(-1.0, 1.0, n)
+    x[:2] = -1.0, 1.0
+    bounds = np.full(n, -1.0), np.ones(n)
+    model = GaussNewtonModel(rng.standard_normal(9), jacobian, np.ones(n), x, *bounds)
+    most = model.decrease(model.step(np.inf))
+    for share in (1e-12, 1e-3, 0.5, 0.999):
+        assert model.promises(share * most)
+    for share in (1.001, 2.0, 1e6):
+        assert not model.promises(share * most)
+
+
+def test_a_model_without_a_slope_promises_nothing() -> None:
+    one = np.ones(1)
+    model = GaussNewtonModel(np.zeros(1), np.ones((1, 1)), one, one, -one, 2 * one)
+    assert not model.promises(0.0)
+
+
 def test_without_a_gradient_along_the_way_down_the_step_is_within_the_radius() -> None:
     """The hard case: the gradient says nothing of the direction in which the model falls."""
     model = second_order(np.array([1.0, 0.0]), np.diag([2.0, -1.0]))

@@ -150,6 +150,16 @@ def test_a_latin_hypercube_has_one_point_in_each_row() -> None:
         assert sorted(np.floor((column - low) * 10).tolist()) == list(range(10))
 
 
+def test_starts_from_a_part_of_the_ranges_are_in_their_middle() -> None:
+    given = problem({"k": {"lower": 1e-4, "upper": 1e4}, "s": {"lower": -1.0, "upper": 1.0}})
+    points = sample(given, 0, 40, 1, part=0.5)
+    low, high = points.min(axis=0), points.max(axis=0)
+    assert (low >= [1e-2, -0.5]).all()
+    assert (high <= [1e2, 0.5]).all()
+    assert (low < [2e-2, -0.4]).all()
+    assert (high > [50.0, 0.4]).all()
+
+
 def test_the_guess_is_completed_from_the_middle_of_the_range() -> None:
     given = problem({"k": {"guess": 0.3}, "s": {"lower": 1.0, "upper": 3.0}})
     assert guess(given) == pytest.approx([0.3, 2.0])

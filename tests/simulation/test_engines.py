@@ -11,7 +11,7 @@ import pytest
 from odefit import ForwardMap, Model, Problem, library
 from odefit.simulation import Failure, Trajectory
 from odefit.simulation.engine_choice import UNDECIDED
-from odefit.simulation.engines import IMPLICIT_TOLERANCE
+from odefit.simulation.engines import IMPLICIT_TOLERANCE, LATER_TRIALS, TAYLOR_TRIAL
 from tests.simulation.numerics import Array, by_unknown, evaluated, integrated
 from tests.simulation.test_library_accuracy import at_reference
 
@@ -105,6 +105,19 @@ def test_a_choice_that_is_passed_on_spares_the_comparison() -> None:
     assert again.choice == replace(first.choice, since=1)
     assert np.array_equal(first.residuals, again.residuals)
     assert forward.accuracy(first.choice) == IMPLICIT_TOLERANCE
+
+
+def test_after_a_trial_that_failed_the_taylor_method_rests_longer() -> None:
+    forward = ForwardMap(relaxation())
+    vector = np.array([1e7])
+    choice = evaluated(forward, vector).choice
+    tried = [
+        k for k in range(300) if (choice := evaluated(forward, vector, choice).choice).since < 0
+    ]
+    firsts = [k for k in tried if k - 1 not in tried]
+    assert firsts == [TAYLOR_TRIAL - 1 + k * LATER_TRIALS for k in range(3)]
+    mild = evaluated(forward, np.array([1.0]), replace(choice, since=TAYLOR_TRIAL - 1))
+    assert mild.choice == UNDECIDED
 
 
 def test_a_long_problem_is_not_taken_for_a_stiff_one() -> None:

@@ -68,11 +68,23 @@ def chosen(problem: Problem, given: Mapping[str, float] | None, seed: int = 0) -
     return np.array([given.get(k, v) for k, v in zip(problem.keys, base, strict=True)])
 
 
-def sample(problem: Problem, block: int, count: int, seed: int, design: Design = "latin") -> Array:
+def sample(
+    problem: Problem,
+    block: int,
+    count: int,
+    seed: int,
+    design: Design = "latin",
+    part: float = 1.0,
+) -> Array:
     """Return block number `block` of start values, shape (count, n).
 
     Each block is a design of its own, so that any number of blocks can be drawn, in any order,
     by any process.
+
+    Parameters
+    ----------
+    part
+        The part of each range that values come from, in its middle.
     """
     n = len(problem.unknowns)
     rng = np.random.default_rng([seed, block])
@@ -84,4 +96,6 @@ def sample(problem: Problem, block: int, count: int, seed: int, design: Design =
         # One value in each of `count` equal cells of every axis.
         cells = rng.permuted(np.tile(np.arange(count), (n, 1)), axis=1).T
         u = (cells + rng.random((count, n))) / count
+    if part < 1.0:
+        u = 0.5 + part * (u - 0.5)
     return np.column_stack([r.at(u[:, i]) for i, r in enumerate(ranges(problem))])

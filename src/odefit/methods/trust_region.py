@@ -175,8 +175,7 @@ def minimise(
         weight = _weights(scale, x)
         model = GaussNewtonModel(current.residuals, current.jacobian, weight, x, lower, upper)
         gradient = current.jacobian.T @ current.residuals
-        promised = model.decrease(model.step(math.inf))
-        if promised <= max(tolerances.cost * abs(current.cost), tolerances.least, 1e-300):
+        if not model.promises(max(tolerances.cost * abs(current.cost), tolerances.least, 1e-300)):
             return Minimum(x, current, True, "no further decrease is possible", count)
         if radius == 0.0:
             size = norm(weight * (x if first_step is None else first_step))
@@ -225,7 +224,7 @@ def minimise(
             elif ratio > 0.75 and length > 0.9 * radius:
                 radius = 2.5 * radius
             if new is not None and (
-                ratio > 1e-4 or _nearer(promised, current.cost, new, weight, trial, lower, upper)
+                ratio > 1e-4 or _nearer(model, current.cost, new, weight, trial, lower, upper)
             ):
                 x, current = trial, new
                 steps += 1
@@ -275,7 +274,7 @@ def bounded_step(
 
 
 def _nearer(
-    promised: float,
+    model: GaussNewtonModel,
     cost: float,
     new: Quadratic,
     weight: Array,
@@ -284,10 +283,11 @@ def _nearer(
     upper: Array,
 ) -> bool:
     """Say whether a step has come nearer to the minimum although the cost does not show it."""
-    if not (promised <= SMALL_PROMISE * abs(cost) and new.cost - cost <= SMALL_RISE * abs(cost)):
+    if new.cost - cost > SMALL_RISE * abs(cost) or model.promises(SMALL_PROMISE * abs(cost)):
         return False
-    model = GaussNewtonModel(new.residuals, new.jacobian, weight, trial, lower, upper)
-    return model.decrease(model.step(math.inf)) <= PROMISE_RATIO * promised
+    promised = model.decrease(model.step(math.inf))
+    there = GaussNewtonModel(new.residuals, new.jacobian, weight, trial, lower, upper)
+    return not there.promises(PROMISE_RATIO * promised)
 
 
 def _weights(scale: Array, x: Array) -> Array:

@@ -25,7 +25,8 @@ class EngineChoice:
         Steps that the Taylor method gets for a segment before the implicit engine is asked;
         None for as many as are as much work as a usual integration by the implicit engine.
     since
-        Number of integrations by the implicit engine since the Taylor method was last tried.
+        Number of integrations by the implicit engine since the Taylor method was last tried; it
+        begins below zero where the next trial is put off.
     """
 
     stiff: bool = False

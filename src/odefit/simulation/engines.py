@@ -65,6 +65,9 @@ TAYLOR_MARGIN = 4
 TAYLOR_TRIAL = 20
 """Integrations by the implicit engine after which the Taylor method is tried again."""
 
+LATER_TRIALS = 100
+"""The same after a trial that has failed: stiffness seldom goes away during a search."""
+
 IMPLICIT_STEPS = 100_000
 """Steps that odefit's implicit engine gets for a segment."""
 
@@ -241,8 +244,9 @@ class Engines:
             if choice.since + 1 < TAYLOR_TRIAL:
                 return found, replace(choice, since=choice.since + 1)
             trial = taylor.integrate(*problem, costs.taylor_steps(found.steps))
-            faster = isinstance(trial, SegmentSolution)
-            return found, EngineChoice(stiff=not faster)
+            if isinstance(trial, SegmentSolution):
+                return found, EngineChoice()
+            return found, EngineChoice(stiff=True, since=TAYLOR_TRIAL - LATER_TRIALS)
         first = taylor.integrate(*problem, allowed)
         if isinstance(first, SegmentSolution):
             return first, choice

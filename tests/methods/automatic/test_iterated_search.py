@@ -15,7 +15,7 @@ from odefit.methods.automatic.iterated_search import (
     bases_of,
     can_begin_at,
 )
-from odefit.methods.automatic.routes import ITERATED, SHOOTING, search_routes
+from odefit.methods.automatic.routes import HALVING, ITERATED, SHOOTING, VAIN_STARTS, search_routes
 from odefit.methods.cost_tolerance import CostTolerance, reaches
 from odefit.methods.estimate import Estimate, Route
 from odefit.methods.incremental_shooting import FINAL
@@ -178,6 +178,25 @@ def test_half_of_the_starts_begin_at_the_best_end() -> None:
     assert set(numbers) == {3, 1, 4}, "the best ends, one of each optimum"
     assert len(set(numbers)) == MAX_BASES
     assert 70 < numbers.count(3) < 130
+
+
+def test_it_gets_less_of_the_work_the_longer_it_finds_nothing(eight: Problem) -> None:
+    iterated, halving = (
+        next(r for r in search_routes(ForwardMap(eight)) if r.name == name)
+        for name in (ITERATED, HALVING)
+    )
+    ends = [end(0, 5.0)]
+    works = []
+    for number in range(1, 21):
+        planned = iterated.plan(ends, ends, TOLERANCE, 0)
+        iterated.add(end(number, 6.0), planned)
+        works.append(iterated.work / number)
+    assert works == sorted(works)
+    assert works[-1] == pytest.approx(3 * works[0] / (1 + 1 / VAIN_STARTS))
+    better = [*ends, end(21, 4.0)]
+    iterated.add(better[-1], iterated.plan(better, better, TOLERANCE, 0))
+    assert iterated.work / 21 == pytest.approx(works[0])
+    assert halving.work == 0.0
 
 
 def test_costs_of_one_flat_valley_are_one_place_to_begin_at() -> None:

@@ -17,6 +17,7 @@ from odefit.methods.automatic.successive_halving import (
 )
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate
+from odefit.problem.start_ranges import ranges
 from odefit.simulation.nodes import Nodes
 from tests.methods.automatic.test_iterated_search import end as end_at
 from tests.methods.automatic.test_iterated_search import route, rugged
@@ -47,6 +48,10 @@ def test_a_start_takes_few_evaluations(eight: Problem) -> None:
     np.testing.assert_array_equal(again.vector, starts[2].vector)
     other = ShortSearch().run(forward, 2, Control(seed=4))
     assert (other.start != starts[2].start).any()
+    begun = np.array([s.start for s in starts])
+    low, high = np.array([r.at(np.array([0.25, 0.75])) for r in ranges(eight)]).T
+    assert (begun >= low).all()
+    assert (begun <= high).all()
 
 
 def test_rungs_have_more_evaluations_and_more_patience() -> None:

@@ -43,12 +43,15 @@ SHOOTING, MATCHING, HALVING, ITERATED, MULTIPLE, TRANSCRIPTION = (
 SHARES = {
     MATCHING: 0.2,
     SHOOTING: 1.0,
-    HALVING: 3.0,
-    ITERATED: 2.0,
+    HALVING: 6.0,
+    ITERATED: 3.0,
     MULTIPLE: 0.3,
     TRANSCRIPTION: 0.1,
 }
 """The work that each route may do, relative to the others."""
+
+VAIN_STARTS = 10
+"""Number of starts of iterated local search without a better end after which its share is half."""
 
 SCREENED_POINTS = (64, 8)
 """Numbers of points of which starts of single shooting take the best, in turns. The best of many is
@@ -272,7 +275,17 @@ class HalvingRoute(SearchRoute):
 
 
 class IteratedRoute(SearchRoute):
-    """Iterated local search."""
+    """Iterated local search, which has the less of the work the longer it has found nothing."""
+
+    def __init__(self, name: str, forward: ForwardMap) -> None:
+        super().__init__(name, forward)
+        self._best: Start | None = None
+        self._vain = 0
+
+    @property
+    def work(self) -> float:
+        """The work of its starts over the share that is left of its own."""
+        return super().work * (1 + self._vain / VAIN_STARTS)
 
     def plan(
         self,
@@ -283,7 +296,12 @@ class IteratedRoute(SearchRoute):
     ) -> Planned:
         """Return a start near an earlier end."""
         index = self._next_index()
-        base = base_of(bases_of(ends, tolerance), seed, index)
+        bases = bases_of(ends, tolerance)
+        if self._best is None or not coarser(tolerance).same(bases[0], self._best):
+            self._vain = 0
+        self._best = bases[0]
+        self._vain += 1
+        base = base_of(bases, seed, index)
         return Planned(self, index, IteratedSearch(FINAL, base.vector), base)
 
 

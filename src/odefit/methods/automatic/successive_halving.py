@@ -52,6 +52,14 @@ PROMOTED = 0.25
 SCREENED = 8
 """Number of points of which a start takes the best."""
 
+MIDDLE = 0.5
+"""Part of the ranges, in their middle, from which points are taken.
+
+Bounds of rates often span ten decades or more, and most points near them are extreme: reactions
+that never happen, or that are over at once. On the published model of Brannmark et al. a start from
+the middle half ends within one unit of the best log-likelihood three times as often, and takes two
+thirds of the time; on that of Fujita et al. as often."""
+
 DESIGN = 2 * 10**7
 """Number of the design of points for the first start; see :func:`odefit.methods.starts.sample`."""
 
@@ -63,7 +71,8 @@ class ShortSearch:
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
         """Return the end of start number `index`."""
         first = RUNGS[0]
-        points = sample(forward.problem, DESIGN + index, SCREENED, control.seed)
+        number = DESIGN + index
+        points = sample(forward.problem, number, SCREENED, control.seed, part=MIDDLE)
         point, _ = lowest(VariableProjection(forward, first.eliminate), points, control)
         return first.run(forward, index, point, control)
 
