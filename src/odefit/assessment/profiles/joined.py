@@ -233,14 +233,13 @@ class Minimiser:
             tangents = Tangents(at, self._others)
             low, high = self._room(at)
             gap = float(np.abs(at.gaps).max(initial=0.0))
-            if self._stop():
-                # No step increases the merit of its point: the last one is the best.
+            stopped = self._stop()
+            if stopped or (steps - fresh >= SLOW and gap < NEAR):
                 near = (low >= -AT_BOUND) | (high <= AT_BOUND)
                 multipliers = tangents.multipliers(near)
-                return JoinedMinimum(at, tangents, near, multipliers, steps, stopped=True)
-            if steps - fresh >= SLOW and gap < NEAR:
-                near = (low >= -AT_BOUND) | (high <= AT_BOUND)
-                multipliers = tangents.multipliers(near)
+                if stopped:
+                    # No step increases the merit of its point: the last one is the best.
+                    return JoinedMinimum(at, tangents, near, multipliers, steps, stopped=True)
                 curvature = self.curvature(at, tangents, near, multipliers) or curvature
                 fresh = steps
             model = _Quadratic(at, tangents, curvature, low, high)

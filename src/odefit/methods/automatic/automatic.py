@@ -26,6 +26,7 @@ from odefit.methods.automatic.routes import (
     TRANSCRIPTION,
     Planned,
     SearchRoute,
+    Seen,
     found_by,
     search_routes,
 )
@@ -335,13 +336,14 @@ class _Run:
         epoch = self.restarts.current(self.ends)
         independent = self.families.independent(epoch)
         usable = [r for r in self.routes if self._is_open(r, evidence, independent)]
+        seen = Seen(epoch, independent, self.tolerance, self.control.seed)
         batch: list[Planned] = []
         for _ in range(size):
             free = (r for r in usable if not (r.closed or r.unknown))
             route = min(free, key=lambda r: r.work, default=None)
             if route is None:
                 break
-            batch.append(route.plan(epoch, independent, self.tolerance, self.control.seed))
+            batch.append(route.plan(seen))
         return batch
 
     def _is_open(

@@ -42,7 +42,7 @@ costs above one optimum; without it all that are begun at would be of one valley
 MAX_REDRAWN_SHARE = 0.5
 """Largest share of the unknowns that are drawn anew."""
 
-SCREENED = 16
+SCREENED = 4
 """Number of points of one kind of which the best is taken."""
 
 RISES = (0.1, 300.0)

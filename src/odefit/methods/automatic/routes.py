@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,14 +44,14 @@ SHOOTING, MATCHING, HALVING, ITERATED, MULTIPLE, TRANSCRIPTION = (
 SHARES = {
     MATCHING: 0.2,
     SHOOTING: 1.0,
-    HALVING: 6.0,
-    ITERATED: 3.0,
+    HALVING: 4.0,
+    ITERATED: 4.0,
     MULTIPLE: 0.3,
     TRANSCRIPTION: 0.1,
 }
 """The work that each route may do, relative to the others."""
 
-VAIN_STARTS = 10
+VAIN_STARTS = 20
 """Number of starts of iterated local search without a better end after which its share is half."""
 
 SCREENED_POINTS = (64, 8)
@@ -126,6 +127,27 @@ class Planned:
     rung: int = 0
 
 
+class Seen(NamedTuple):
+    """What the next start of a route may depend on.
+
+    Attributes
+    ----------
+    ends
+        The ends so far near which it may begin, in the order of their numbers.
+    independent
+        Those of independent starts.
+    tolerance
+        Which costs are equal.
+    seed
+        The seed of every random choice.
+    """
+
+    ends: Sequence[Start]
+    independent: Sequence[Start]
+    tolerance: CostTolerance
+    seed: int
+
+
 class SearchRoute:
     """A search from many starts, and what it has found.
 
@@ -173,26 +195,8 @@ class SearchRoute:
         self._screened = found.most_screened
         return found if self.name in (SHOOTING, HALVING, ITERATED) else Guarded(found)
 
-    def plan(
-        self,
-        ends: Sequence[Start],
-        independent: Sequence[Start],
-        tolerance: CostTolerance,
-        seed: int,
-    ) -> Planned:
-        """Return its next start, which depends on the seed and on all ends so far alone.
-
-        Parameters
-        ----------
-        ends
-            The ends so far near which it may begin, in the order of their numbers.
-        independent
-            Those of independent starts.
-        tolerance
-            Which costs are equal.
-        seed
-            The seed of every random choice.
-        """
+    def plan(self, seen: Seen) -> Planned:
+        """Return its next start."""
         search = self.search
         assert search is not None, "routes that are closed are not planned"
         return Planned(self, self._next_index(), search)
@@ -243,22 +247,16 @@ class HalvingRoute(SearchRoute):
         self._ladder = Ladder()
         self._begun, self._gone_on = 0, 0
 
-    def plan(
-        self,
-        ends: Sequence[Start],
-        independent: Sequence[Start],
-        tolerance: CostTolerance,
-        seed: int,
-    ) -> Planned:
+    def plan(self, seen: Seen) -> Planned:
         """Return a search that goes on, or a new one if none does.
 
         Those that go on, as along narrow valleys, get no more evaluations than new ones.
         """
         if self._gone_on > self._begun:
             return Planned(self, self._next_index(), ShortSearch())
-        compared = {s.index: s for s in (*independent, *self.starts)}
-        bases = bases_of(ends, tolerance)
-        found = self._ladder.next_of(bases, compared.values(), coarser(tolerance))
+        compared = {s.index: s for s in (*seen.independent, *self.starts)}
+        bases = bases_of(seen.ends, seen.tolerance)
+        found = self._ladder.next_of(bases, compared.values(), coarser(seen.tolerance))
         if found is None:
             return Planned(self, self._next_index(), ShortSearch())
         base, rung = found
@@ -287,21 +285,15 @@ class IteratedRoute(SearchRoute):
         """The work of its starts over the share that is left of its own."""
         return super().work * (1 + self._vain / VAIN_STARTS)
 
-    def plan(
-        self,
-        ends: Sequence[Start],
-        independent: Sequence[Start],
-        tolerance: CostTolerance,
-        seed: int,
-    ) -> Planned:
+    def plan(self, seen: Seen) -> Planned:
         """Return a start near an earlier end."""
         index = self._next_index()
-        bases = bases_of(ends, tolerance)
-        if self._best is None or not coarser(tolerance).same(bases[0], self._best):
+        bases = bases_of(seen.ends, seen.tolerance)
+        if self._best is None or not coarser(seen.tolerance).same(bases[0], self._best):
             self._vain = 0
         self._best = bases[0]
         self._vain += 1
-        base = base_of(bases, seed, index)
+        base = base_of(bases, seen.seed, index)
         return Planned(self, index, IteratedSearch(FINAL, base.vector), base)
 
 
