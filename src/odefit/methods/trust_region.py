@@ -283,7 +283,8 @@ def _nearer(
     upper: Array,
 ) -> bool:
     """Say whether a step has come nearer to the minimum although the cost does not show it."""
-    if new.cost - cost > SMALL_RISE * abs(cost) or model.promises(SMALL_PROMISE * abs(cost)):
+    near = new.cost - cost <= SMALL_RISE * abs(cost)  # false for NaN
+    if not near or model.promises(SMALL_PROMISE * abs(cost)):
         return False
     promised = model.decrease(model.step(math.inf))
     there = GaussNewtonModel(new.residuals, new.jacobian, weight, trial, lower, upper)
