@@ -110,6 +110,15 @@ def test_what_a_model_promises_is_what_its_minimum_gives(seed: int) -> None:
         assert not model.promises(share * most)
 
 
+def test_what_overflows_is_not_taken_for_a_minimum() -> None:
+    one = np.ones(1)
+    with np.errstate(all="ignore"):
+        huge = np.full((1, 1), 1e200)
+        model = GaussNewtonModel(np.full(1, 1e200), huge, one, one, -9 * one, 9 * one)
+        assert np.isnan(model.promised)
+        assert model.promises(1e300)
+
+
 def test_a_model_without_a_slope_promises_nothing() -> None:
     one = np.ones(1)
     model = GaussNewtonModel(np.zeros(1), np.ones((1, 1)), one, one, -one, 2 * one)

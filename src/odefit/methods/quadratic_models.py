@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -66,6 +67,11 @@ class BoundedModel(ABC):
     def decrease(self, d: Array) -> float:
         """Return the decrease of the model along the step `d`."""
 
+    @cached_property
+    def promised(self) -> float:
+        """The decrease of the model from the point to its minimum within the bounds."""
+        return self.decrease(self.step(math.inf))
+
     def promises(self, decrease: float) -> bool:
         """Return whether the minimum of the model within the bounds is lower by a `decrease`.
 
@@ -74,7 +80,7 @@ class BoundedModel(ABC):
         cauchy = self._cauchy_step()
         if cauchy is not None and self.decrease(cauchy) > decrease:
             return True
-        return self.decrease(self.step(math.inf)) > decrease
+        return not self.promised <= decrease  # what overflows is not known to be low
 
     def _cauchy_step(self) -> Array | None:
         """Return the step to the minimum along the gradient, cut off at the bounds.

@@ -242,8 +242,7 @@ def promised_decrease(
     """Return the decrease of the cost that its Gauss-Newton model promises within the bounds."""
     norms = column_norms(jacobian)
     weight = np.where(norms > 0, norms, 1.0)
-    model = GaussNewtonModel(residuals, jacobian, weight, x, lower, upper)
-    return model.decrease(model.step(math.inf))
+    return GaussNewtonModel(residuals, jacobian, weight, x, lower, upper).promised
 
 
 def bounded_step(
@@ -286,9 +285,8 @@ def _nearer(
     near = new.cost - cost <= SMALL_RISE * abs(cost)  # false for NaN
     if not near or model.promises(SMALL_PROMISE * abs(cost)):
         return False
-    promised = model.decrease(model.step(math.inf))
     there = GaussNewtonModel(new.residuals, new.jacobian, weight, trial, lower, upper)
-    return not there.promises(PROMISE_RATIO * promised)
+    return not there.promises(PROMISE_RATIO * model.promised)
 
 
 def _weights(scale: Array, x: Array) -> Array:

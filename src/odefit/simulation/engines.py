@@ -66,7 +66,8 @@ TAYLOR_TRIAL = 20
 """Integrations by the implicit engine after which the Taylor method is tried again."""
 
 LATER_TRIALS = 100
-"""The same after a trial that has failed: stiffness seldom goes away during a search."""
+"""Integrations by the implicit engine after which the Taylor method is tried again where its last
+trial has failed: stiffness seldom goes away during a search."""
 
 IMPLICIT_STEPS = 100_000
 """Steps that odefit's implicit engine gets for a segment."""
