@@ -229,6 +229,21 @@ def test_a_linear_system_is_its_matrix_exponential(drawn: tuple[int, int]) -> No
 # Calls ----------------------------------------------------------------------------------------
 
 
+def test_another_accuracy_is_made_once_and_leaves_the_forward_map_as_it_was() -> None:
+    problem, at = next(iter(ZOO.values()))()
+    forward = ForwardMap(problem, "bdf", 1e-9)
+    before = evaluated(forward, at).residuals
+    coarse = forward.with_accuracy(1e-3, controlled=False)
+    assert forward.with_accuracy(1e-3, controlled=False) is coarse
+    assert forward.with_accuracy(1e-3) is not coarse
+    assert forward.with_accuracy(1e-9) is forward
+    assert coarse.arguments == (problem, "bdf", 1e-3, None, None, False)
+    other = evaluated(coarse, at).residuals
+    np.testing.assert_array_equal(other, evaluated(ForwardMap(*coarse.arguments), at).residuals)
+    np.testing.assert_array_equal(evaluated(forward, at).residuals, before)
+    assert (other != before).any()
+
+
 def test_a_batch_is_many_evaluations() -> None:
     problem, vector = NOISE["estimated"]()
     vectors = np.array([vector, 1.1 * vector, np.full(len(vector), -1.0)])

@@ -63,7 +63,8 @@ MAX_RETRIES = 3
 
 SEARCH_TOLERANCE = 1e-5
 """Tolerance of the stiff engine during the search: about three times as fast as its default, with
-the same local optima. The best one is improved at full accuracy afterwards."""
+the same local optima. Sensitivities follow the steps of the states without error control of their
+own. The best optimum is improved at full accuracy afterwards."""
 
 NOISE_SHARE = 1e-2
 """Tolerance of the stiff engine during the search over the relative noise, if that is less: errors
@@ -150,7 +151,8 @@ class MultiStart:
 
     def forward(self, problem: Problem, steps: int | None = None) -> ForwardMap:
         """Return the forward map for the search; see :class:`ForwardMap` on `steps`."""
-        return ForwardMap(problem, self.method.engine, search_tolerance(problem), steps=steps)
+        engine, tolerance = self.method.engine, search_tolerance(problem)
+        return ForwardMap(problem, engine, tolerance, steps=steps, controlled=False)
 
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
         """Return the end of start number `index`.

@@ -202,11 +202,14 @@ class _Groups:
     @property
     def coupled(self) -> bool:
         """Whether factors weigh rows that share a column, or act together with a unit."""
-        if (self.owners < 0).all():
+        owned = self.owners >= 0
+        if not owned.any():
             return False
-        used = [np.unique(self.owners[column != 0]) for column in self.columns.T]
-        beside_units = bool(((self.units >= 0) & (self.owners >= 0)).any())
-        return beside_units or any(len(owners) > 1 for owners in used)
+        if bool(((self.units >= 0) & owned).any()):
+            return True
+        # By the product with the rows of each factor: which factors have rows with a column.
+        own = self.owners == np.arange(-1, self.owners.max() + 1)[:, None]
+        return bool((np.count_nonzero(own @ (self.columns != 0), axis=0) > 1).any())
 
     def weights(self, factors: Array) -> Array:
         """Return what the rows are to be multiplied by, shape (rows,)."""

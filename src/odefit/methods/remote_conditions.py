@@ -57,8 +57,7 @@ class RemoteConditions:
 
     def __init__(self, forward: ForwardMap, workers: Workers) -> None:
         self._workers = workers
-        engines = forward.engines
-        begin = partial(ForwardMap, forward.problem, engines.setting, engines.tolerance)
+        begin = partial(ForwardMap, *forward.arguments)
         self._work = Work(begin, _integrate)
         self._calls = 0
         self._pays = False

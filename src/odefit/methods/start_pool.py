@@ -77,8 +77,7 @@ def run_starts(
 
 def _model(forward: ForwardMap) -> partial[ForwardMap]:
     """Return what makes the same forward map elsewhere."""
-    engines = forward.engines
-    return partial(ForwardMap, forward.problem, engines.setting, engines.tolerance, forward.nodes)
+    return partial(ForwardMap, *forward.arguments)
 
 
 def _run(search: Search, forward: ForwardMap, task: tuple[int, int, float | None]) -> Start:

@@ -101,10 +101,11 @@ def magnitudes(states: Array) -> Array:
     """
     size = np.abs(states)
     largest = size.max(initial=0.0)
-    if largest == 0.0 or not np.isfinite(largest):
+    if not 0.0 < largest < math.inf:
         return np.ones(len(states))
-    smallest = size[size > 0].min()
-    return np.asarray(np.maximum(np.where(size > 0, size, smallest), 1e-6 * largest))
+    if not size.all():
+        size[size == 0.0] = size[size > 0.0].min()
+    return np.asarray(np.maximum(size, 1e-6 * largest))
 
 
 class Engine(Protocol):

@@ -12,7 +12,7 @@ its arguments alone, never on time, so that results are the same on any machine.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from odefit.problem.errors import InputError
 from odefit.problem.vector_field import SensitivityPattern, StoppedField, VectorField
@@ -121,6 +121,8 @@ class Engines:
     steps
         Steps that odefit's implicit engine gets for a segment, beside those that many outputs
         need; None for :data:`IMPLICIT_STEPS`.
+    controlled
+        Whether odefit's implicit engine holds the errors of sensitivities to the tolerance, too.
 
     Raises
     ------
@@ -133,19 +135,28 @@ class Engines:
         setting: EngineName = "auto",
         tolerance: float | None = None,
         steps: int | None = None,
+        controlled: bool = True,
     ) -> None:
         if setting in PACKAGES:
             _require(PACKAGES[setting], f"engine='{setting}' cannot be used")
         self.setting = setting
         self.tolerance = tolerance
         self.steps = steps
+        self.controlled = controlled
         self.taylor_tolerance = TAYLOR_TOLERANCE
         self.implicit_tolerance = tolerance or IMPLICIT_TOLERANCE
         self.local_tolerance = tolerance or LL_TOLERANCE
-        self._engines: dict[tuple[str, SensitivityPattern], Engine] = {}
+        self._accuracy = tolerance, controlled  # of all engines but the Taylor method
+        self._engines: dict[Any, Engine] = {}
         self._step_costs: dict[int, StepCosts] = {}
         self._batch_integrators: dict[SensitivityPattern, BatchIntegrator] = {}
         self._stopped: dict[float, tuple[StoppedField, Engines]] = {}
+
+    def with_accuracy(self, tolerance: float, controlled: bool) -> Engines:
+        """Return engines with another accuracy of the implicit ones; what is compiled is shared."""
+        other = Engines(self.setting, tolerance, self.steps, controlled)
+        other._engines, other._step_costs = self._engines, self._step_costs
+        return other
 
     def preferred(self, choice: EngineChoice = UNDECIDED) -> EngineName:
         """Return the name of the engine that is tried first."""
@@ -234,16 +245,16 @@ class Engines:
         costs = self._costs(field, pattern.directions)
         if import_problem("heyoka") or costs.too_large_for_taylor:
             return self._implicit(field, pattern, *problem), EngineChoice(stiff=True)
+        found = self._implicit(field, pattern, *problem) if choice.stiff else None
+        if isinstance(found, SegmentSolution) and choice.since + 1 < TAYLOR_TRIAL:
+            return found, EngineChoice(True, choice.taylor_steps, choice.since + 1)
         taylor = self._engine("heyoka", field, pattern)
         dense = USUAL_STEPS_PER_OUTPUT * len(segment.times)
         usual = costs.taylor_steps(max(USUAL_IMPLICIT_STEPS, dense))
         allowed = choice.taylor_steps or usual
-        if choice.stiff:
-            found = self._implicit(field, pattern, *problem)
+        if found is not None:
             if isinstance(found, EngineFailure):
                 return _either(taylor.integrate(*problem, allowed), found), choice
-            if choice.since + 1 < TAYLOR_TRIAL:
-                return found, replace(choice, since=choice.since + 1)
             trial = taylor.integrate(*problem, costs.taylor_steps(found.steps))
             if isinstance(trial, SegmentSolution):
                 return found, EngineChoice()
@@ -310,7 +321,7 @@ class Engines:
     def stopped(self, field: VectorField, time: float) -> tuple[StoppedField, Engines]:
         """Return `field` with the time stopped at `time`, and the engines for that."""
         if time not in self._stopped:
-            engines = Engines(self.setting, self.tolerance, self.steps)
+            engines = Engines(self.setting, self.tolerance, self.steps, self.controlled)
             self._stopped[time] = StoppedField.at(field, time), engines
         return self._stopped[time]
 
@@ -367,7 +378,7 @@ class Engines:
         return self._step_costs[directions]
 
     def _engine(self, name: EngineName, field: VectorField, pattern: SensitivityPattern) -> Engine:
-        key = (name, pattern)
+        key = (name, pattern) if name == "heyoka" else (name, pattern, self._accuracy)
         if key not in self._engines:
             made: Engine
             if name == "heyoka":
@@ -378,7 +389,7 @@ class Engines:
                 _require("casadi", "this model needs an implicit integrator")
                 from odefit.simulation.bdf.engine import BdfEngine
 
-                made = BdfEngine(field, pattern, self.implicit_tolerance)
+                made = BdfEngine(field, pattern, self.implicit_tolerance, self.controlled)
             elif name == "casadi":
                 _require("casadi", "this model needs an implicit integrator")
                 from odefit.simulation.casadi_engine import CasadiEngine

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 
@@ -63,6 +64,10 @@ class ForwardMap:
         Steps that odefit's implicit engine gets between two events, beside those that many outputs
         need; None for as many as nearly any trajectory needs. A search need not wait for
         trajectories that take far longer than others.
+    controlled
+        Whether odefit's implicit engine holds the errors of sensitivities to the tolerance, too.
+        Where it does not, it takes half the steps or two thirds, and derivatives have errors some
+        ten times as large, which a search can do with.
 
     Raises
     ------
@@ -87,15 +92,17 @@ class ForwardMap:
         tolerance: float | None = None,
         nodes: Nodes | None = None,
         steps: int | None = None,
+        controlled: bool = True,
     ) -> None:
         self.problem = problem
         self.nodes = nodes
         self.field = VectorField.of(problem.model, problem.conditions)
-        self.engines = Engines(engine, tolerance, steps)
+        self.engines = Engines(engine, tolerance, steps, controlled)
         self._residuals = ResidualArrays(problem, self.field)
         self._priors = PriorResiduals(problem)
         self._noise_index = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
         self._noise_names = names_in_noise(problem)
+        self._of_other_accuracy: dict[tuple[float, bool], ForwardMap] = {}
         measured = [
             (series, problem.noise.get(name, Noise()))
             for condition in problem.conditions
@@ -109,6 +116,35 @@ class ForwardMap:
         self.given_noise = any(series.sds is not None or noise.known for series, noise in measured)
         self.gaussian = self._residuals.gaussian
 
+    @property
+    def arguments(self) -> tuple[Problem, EngineName, float | None, Nodes | None, int | None, bool]:
+        """What makes the same forward map in another process."""
+        engines = self.engines
+        setting, tolerance = engines.setting, engines.tolerance
+        return self.problem, setting, tolerance, self.nodes, engines.steps, engines.controlled
+
+    def with_accuracy(self, tolerance: float, controlled: bool = True) -> ForwardMap:
+        """Return the forward map with another accuracy of the implicit engines.
+
+        It is kept: all who ask for it use the same. What the accuracy does not touch is shared.
+
+        Parameters
+        ----------
+        tolerance, controlled
+            As :class:`ForwardMap` takes them.
+        """
+        key = tolerance, controlled
+        if key == (self.engines.tolerance, self.engines.controlled):
+            return self
+        if key not in self._of_other_accuracy:
+            other = copy(self)
+            for name in ("_conditions", "_without_sensitivities", "_through_nodes", "_adjoint"):
+                vars(other).pop(name, None)  # computed with the engines, and kept
+            other.engines = self.engines.with_accuracy(tolerance, controlled)
+            other._of_other_accuracy = {}
+            self._of_other_accuracy[key] = other
+        return self._of_other_accuracy[key]
+
     def of(self, problem: Problem) -> ForwardMap:
         """Return the forward map of the same model with other data, which shares what is compiled.
 
@@ -118,7 +154,7 @@ class ForwardMap:
             A problem of the same model and unknowns, with as many conditions: only their times and
             measurements may differ.
         """
-        other = ForwardMap(problem, self.engines.setting, self.engines.tolerance)
+        other = ForwardMap(problem, *self.arguments[1:3])
         other.field, other.engines = self.field, self.engines
         return other
 

@@ -119,7 +119,7 @@ class _Scalar:
         if self.index is not None:
             jacobian[:, self.index] += partial
             return
-        by_row = np.broadcast_to(partial, len(jacobian))
+        by_row = at_rows(partial, len(jacobian))
         jacobian[self.rows, self.columns] += by_row[self.rows]
         every = np.arange(self._n)
         for rows, binding in self._expressions:
@@ -271,7 +271,7 @@ class RowValues:
         """Return value and Jacobian, shapes (R,) and (R, n); without derivatives None for that."""
         count = len(self._rows.rows)
         if not self._derivatives:
-            return np.broadcast_to(gradient.value(self._values), count), None
+            return at_rows(gradient.value(self._values), count), None
         value, partials = gradient(self._values)
         jacobian = np.zeros((count, len(self._vector)))
         columns = [name for name in partials if name in self._rows.states]
@@ -290,7 +290,7 @@ class RowValues:
                 jacobian[:, self._rows.columns] += own
             else:
                 self._rows.scalars[name].add_to(jacobian, partial, self._vector)
-        return np.broadcast_to(value, count), jacobian
+        return at_rows(value, count), jacobian
 
     def _along_states(self, names: Sequence[str], partials: Mapping[str, Any]) -> Array:
         """Return what the Jacobian has from the states, shape (R, m)."""
@@ -307,6 +307,12 @@ class RowValues:
         if np.isfinite(by_name).all():
             return np.asarray(np.einsum("rs,rsm->rm", by_name, taken))
         return np.asarray(keeping_zero(by_name[:, :, None], taken).sum(axis=1))
+
+
+def at_rows(value: Any, count: int) -> Array:
+    """Return a number, or values at all rows, as an array of the shape (count,)."""
+    # NumPy's own function takes ten times as long as nothing, which is mostly to be done.
+    return value if np.shape(value) == (count,) else np.broadcast_to(value, count)
 
 
 def keeping_zero(factor: Array, derivatives: Array) -> Array:

@@ -43,7 +43,8 @@ def found(eight: Problem) -> Estimate:
 def test_a_start_takes_few_evaluations(eight: Problem) -> None:
     forward = ForwardMap(eight)
     starts = [ShortSearch().run(forward, k, Control(seed=3)) for k in range(4)]
-    assert all(s.evaluations <= RUNGS[0].evaluations for s in starts)
+    # One more takes the cost at the end with the accuracy of the other searches.
+    assert all(s.evaluations <= RUNGS[0].evaluations + 1 for s in starts)
     assert len({s.start.tobytes() for s in starts}) == 4
     again = ShortSearch().run(forward, 2, Control(seed=3))
     np.testing.assert_array_equal(again.vector, starts[2].vector)
@@ -62,18 +63,18 @@ def test_rungs_have_more_evaluations_and_more_patience() -> None:
 
 class TestLadder:
     def test_the_best_of_a_rung_go_on_once_each(self) -> None:
-        ends = [end(k, 10.0 - k) for k in range(8)]
+        ends = [end(k, 10.0 - k) for k in range(6)]
         ladder = Ladder()
         assert PROMOTED * len(ends) == 2
-        assert ladder.next_of([], ends, TOLERANCE) == (ends[7], 1)
-        assert ladder.next_of([], ends, TOLERANCE) == (ends[6], 1)
+        assert ladder.next_of([], ends, TOLERANCE) == (ends[5], 1)
+        assert ladder.next_of([], ends, TOLERANCE) == (ends[4], 1)
         assert ladder.next_of([], ends, TOLERANCE) is None
 
     def test_ends_are_compared_with_those_of_their_rung(self) -> None:
         ladder = Ladder()
         first, second = (
-            [end(k, 1.0 + k) for k in range(4)],
-            [end(4 + k, 11.0 + k) for k in range(4)],
+            [end(k, 1.0 + k) for k in range(3)],
+            [end(3 + k, 11.0 + k) for k in range(3)],
         )
         for e in second:
             ladder.put(e, 1)

@@ -82,6 +82,26 @@ def test_sensitivities_of_a_stiff_linear_chain_are_exact(n: int) -> None:
             assert np.allclose(row[:, j], exact, rtol=2e-6, atol=1e-9 / k[j])
 
 
+def test_without_error_control_of_their_own_sensitivities_follow_the_steps_of_the_states() -> None:
+    n, tolerance = 12, 1e-6
+    problem, k = chain(n), rates(n)
+    controlled = ForwardMap(problem, "bdf", tolerance)
+    alone = ForwardMap(problem, "bdf", tolerance, controlled=False)
+    exact, found = integrated(ForwardMap(problem, "bdf", 1e-11), k), integrated(alone, k)
+    assert np.allclose(found.states, exact.states, rtol=1e-4, atol=1e-9)
+    scale = np.abs(exact.sensitivities).max(axis=(0, 1))
+    error = np.abs(found.sensitivities - exact.sensitivities).max(axis=(0, 1)) / scale
+    assert 0.0 < error.max() < 1e-3
+    engines = [
+        BdfEngine(f.field, SensitivityPattern(n, frozenset((i, i) for i in range(n))), tolerance, c)
+        for f, c in ((controlled, True), (alone, False))
+    ]
+    states = np.eye(n)[0]
+    start = InitialState(states, k, np.zeros((n, n)), np.diag(k), np.zeros(0))
+    steps, fewer = (solution(e.integrate(segment(1e3), start, 10_000)).steps for e in engines)
+    assert fewer < 0.8 * steps
+
+
 def robertson() -> Problem:
     ode = {
         "a": "-k1*a + k3*b*c",

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from odefit.methods.automatic.coarse_beginning import coarse, run_from_coarse
 from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance, reaches
 from odefit.methods.estimate import Start
@@ -79,10 +80,10 @@ class IteratedSearch:
 
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
         """Return the end of start number `index`."""
-        projection = VariableProjection(forward, self.method.eliminate)
+        projection = VariableProjection(coarse(forward), self.method.eliminate)
         points = self.points(projection, index, control.seed)
         point, _ = lowest(projection, points, control)
-        return self.method.run(forward, index, point, control)
+        return run_from_coarse(self.method, forward, index, point, control)
 
     def points(self, projection: VariableProjection, index: int, seed: int) -> Array:
         """Return the points of which start number `index` takes the best, shape (count, n)."""

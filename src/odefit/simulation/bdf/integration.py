@@ -35,6 +35,7 @@ from odefit.simulation.bdf.sensitivities import (
     rounding,
     sensitivity_step,
     sensitivity_weights,
+    subtract,
 )
 
 Flag = npt.NDArray[np.uint8]
@@ -167,7 +168,10 @@ def newton(
 def next_order(
     order: int, error: float, d: Array, ds: Array, weights: Array, weights_s: Array, sums: Array
 ) -> tuple[int, float]:
-    """Return the order for the next steps, and the factor by which they can be longer."""
+    """Return the order for the next steps, and the factor by which they can be longer.
+
+    Differences `ds` are those of the sensitivities whose errors count, none if theirs do not.
+    """
     best = (SAFETY[1] ** (order + 1) * max(error, 1e-12)) ** (-1.0 / (order + 1))
     chosen = order
     for shift in (-1, 1):
@@ -197,6 +201,7 @@ def integrate(
     terms: ScalarTerms,
     atol: Array,
     rtol: float,
+    controlled: bool,
     max_steps: int,
     ended: Flag,
     recording: bool,
@@ -223,6 +228,8 @@ def integrate(
         What the sensitivities of scalars add.
     atol, rtol
         Absolute tolerances, shape (n,), and the relative one.
+    controlled
+        Whether the errors of the sensitivities are held to the tolerances, too.
     max_steps
         Number of steps that may be tried.
     ended
@@ -358,7 +365,7 @@ def integrate(
             factorised = c if factorise(e, c, jacobian, lu) else 0.0
             if factorised == 0.0:
                 error = np.inf
-            rounded = rounding(eq, c, derivatives, rtol)
+            rounded = rounding(eq, c, derivatives, rtol) if controlled else 0.0
             for tile in range(tiles):
                 if not error <= 1.0:
                     break
@@ -376,6 +383,9 @@ def integrate(
                     predicted_s,
                     new[tile],
                 )
+                if not controlled:
+                    subtract(predicted_s, new[tile])
+                    continue
                 sensitivity_weights(
                     new[tile],
                     predicted_s,
@@ -407,7 +417,8 @@ def integrate(
         add_difference(d, correction, order)
         for tile in range(tiles):
             add_difference(ds[tile], corrections[tile], order)
-            note_largest(ds[tile, 0], largest_s[tile])
+            if controlled:
+                note_largest(ds[tile, 0], largest_s[tile])
         while times[row] <= t:
             interpolation(order, t, h, times[row], shares)
             combine(d, shares, first, out[row])
@@ -418,7 +429,8 @@ def integrate(
                 return FINISHED, t, tried, h, record[: tried if recording else 0]
         waiting -= 1
         if waiting <= 0:
-            chosen, longer = next_order(order, error, d, ds, weights, weights_s, sums)
+            counting = ds if controlled else ds[:0]
+            chosen, longer = next_order(order, error, d, counting, weights, weights_s, sums)
             waiting = 2
             if chosen != order or longer > 1.2 or longer < 0.9:
                 order = chosen

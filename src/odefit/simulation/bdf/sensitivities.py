@@ -171,7 +171,14 @@ def sensitivity_weights(
         for q in range(width):
             error = min(unit * shares[q], MAX_ROUNDING * rtol * largest[i, q])
             weights[i, q] = 1.0 / (smallest + rtol * abs(new[i, q]) + error)
-        for q in range(width):
+    subtract(predicted, new)
+
+
+@compiled
+def subtract(predicted: Array, new: Array) -> None:
+    """Let new sensitivities, shape (n, w), become their difference from what was predicted."""
+    for i in range(new.shape[0]):
+        for q in range(new.shape[1]):
             new[i, q] -= predicted[i, q]
 
 

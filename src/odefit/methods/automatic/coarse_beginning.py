@@ -1,0 +1,57 @@
+"""Local searches that begin with a coarse integration and end with that of the other searches.
+
+Far from an optimum residuals are large, and what a step gains is far above the errors of a coarse
+integration: on the published models of Brannmark et al., Elowitz and Leibler, and Fujita et al. as
+many searches come to low costs, and an evaluation takes half the time to four fifths.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from odefit.methods.control import Control
+from odefit.methods.estimate import Start, Status
+from odefit.methods.single_shooting import SingleShooting
+from odefit.problem.arrays import Array
+from odefit.simulation import ForwardMap
+
+COARSER = 10.0
+"""Tolerance of the implicit engines with which a search begins over that of the other searches."""
+
+
+def coarse(forward: ForwardMap) -> ForwardMap:
+    """Return the forward map with which searches begin."""
+    return forward.with_accuracy(COARSER * forward.engines.implicit_tolerance, controlled=False)
+
+
+def run_from_coarse(
+    method: SingleShooting, forward: ForwardMap, index: int, start: Array, control: Control
+) -> Start:
+    """Return the end of a start that begins with a coarse integration.
+
+    Where it has converged it goes on with that of `forward`; otherwise its end is evaluated with
+    it, so that its cost can be compared.
+
+    Parameters
+    ----------
+    method
+        The local search.
+    forward, index, start, control
+        As :meth:`SingleShooting.run` takes them.
+    """
+    begun = method.run(coarse(forward), index, start, control)
+    if begun.status is Status.FAILED:
+        return begun
+    goes_on = begun.status is Status.CONVERGED
+    ending = method if goes_on else replace(method, evaluations=1)
+    end = ending.run(forward, index, begun.vector, control)
+    if not (goes_on or end.status is Status.FAILED):
+        end = replace(end, status=begun.status, message=begun.message)
+    return replace(
+        end,
+        start=begun.start,
+        evaluations=begun.evaluations + end.evaluations,
+        seconds=begun.seconds + end.seconds,
+        failures=dict(Counter(begun.failures) + Counter(end.failures)),
+    )
