@@ -50,7 +50,7 @@ LAST = len(RUNGS) - 1
 TOLERANCE = 1e-7
 """Tolerance of the implicit engines on the last rung."""
 
-PROMOTED = 1 / 3
+PROMOTED = 0.33
 """Share of the ends on a rung, the best of them, that go on."""
 
 SCREENED = 4
