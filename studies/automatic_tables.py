@@ -132,17 +132,19 @@ def published_methods(judged: pd.DataFrame) -> pd.DataFrame:
 def methods(judged: pd.DataFrame) -> pd.DataFrame:
     """Return success and seconds of every method, on the data that all methods were given.
 
-    A method to which a problem does not apply is not right there; the column says how often.
+    Dense series are told apart by their noise. A method to which a problem does not apply is not right there; the column says how often.
     """
     import pandas as pd
 
     shared = _shared(judged)
     rows = []
-    for (part, method), group in shared.groupby(["part", "method"], sort=False):
+    by = ["part", "noise", "method"]
+    for (part, noise, method), group in shared.groupby(by, sort=False, dropna=False):
         applies = group["status"] != "not applicable"
         rows.append(
             {
                 "part": part,
+                "noise": noise,
                 "method": method,
                 "fits": len(group),
                 "right": int(group["right"].sum()),
@@ -153,11 +155,13 @@ def methods(judged: pd.DataFrame) -> pd.DataFrame:
                 "median where right": group["seconds"][group["right"]].median(),
             }
         )
-    columns = ["part", "method", "fits", "right", "share", "applies to"]
+    columns = [*by, "fits", "right", "share", "applies to"]
     columns += ["median seconds", "median processor", "median where right"]
     found = pd.DataFrame(rows, columns=columns)
     order = {name: i for i, name in enumerate((*PARTS, *METHODS))}
-    return found.sort_values(["part", "method"], key=lambda c: c.map(order), kind="stable")
+    return found.sort_values(
+        by, key=lambda c: c if c.name == "noise" else c.map(order), kind="stable"
+    )
 
 
 def _shared(judged: pd.DataFrame) -> pd.DataFrame:
@@ -175,7 +179,8 @@ def speed(judged: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     rows = []
-    for part, group in _shared(judged).groupby("part", sort=True):
+    by = ["part", "noise"]
+    for (part, noise), group in _shared(judged).groupby(by, sort=True, dropna=False):
         own, other = [], []
         for _, case in group.groupby(CASE, dropna=False):
             right = case[case["right"]]
@@ -186,8 +191,8 @@ def speed(judged: pd.DataFrame) -> pd.DataFrame:
                 other.append(peers.min())
         if own:
             ours, theirs = float(pd.Series(own).median()), float(pd.Series(other).median())
-            rows.append((part, len(own), ours, theirs, theirs / ours))
-    columns = ["part", "data sets", "median processor", "faster right peer", "ratio"]
+            rows.append((part, noise, len(own), ours, theirs, theirs / ours))
+    columns = [*by, "data sets", "median processor", "faster right peer", "ratio"]
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -202,6 +202,7 @@ def test_the_ratio_of_seconds_is_that_to_the_faster_program_that_is_right() -> N
     assert table.to_dict("records") == [
         {
             "part": "dense",
+            "noise": 1e-2,
             "data sets": 1,
             "median processor": 0.5,
             "faster right peer": 5.0,
@@ -210,6 +211,21 @@ def test_the_ratio_of_seconds_is_that_to_the_faster_program_that_is_right() -> N
     ]
     compared = methods(runs(records)).set_index("method")
     assert compared["right"].to_dict() == {DEFAULT: 1, "copasi": 1, "scipy": 0}
+
+
+def test_methods_are_compared_at_each_noise_apart() -> None:
+    records = [
+        record(fit(method, noise=noise, draw=0), objective, status="done", known=1000.0)
+        for noise, objective in ((1e-4, 1000.0), (0.01, 9e5))
+        for method in (DEFAULT, "scipy")
+    ]
+    table = methods(runs(records))
+    assert table[["noise", "method", "right"]].to_numpy().tolist() == [
+        [1e-4, DEFAULT, 1],
+        [1e-4, "scipy", 1],
+        [0.01, DEFAULT, 0],
+        [0.01, "scipy", 0],
+    ]
 
 
 def test_published_problems_have_a_row_for_each_method_that_applies() -> None:

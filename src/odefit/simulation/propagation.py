@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from odefit.problem.algebras import DUAL, Dual
+from odefit.problem.algebras import NUMPY, Dual
 from odefit.problem.arrays import Array
 from odefit.problem.binding import Binding, Bound, Computed, scalar_value, unknowns_of
 from odefit.problem.condition import Condition, LocatedEvent
@@ -254,9 +254,11 @@ class Propagation:
     def explain(self, failure: EngineFailure, vector: Array, now: Values, segment: Segment) -> str:
         """Return the reason, with the state at fault where the segment's start shows it."""
         if not self.field.algebraic:
-            rhs = self.field.rhs(self._named_values(segment.start, vector, now), DUAL)
+            named = self._named_values(segment.start, vector, now)
+            values = {name: np.float64(value.value) for name, value in named.items()}
+            rhs = self.field.rhs(values, NUMPY)  # without derivatives: searches often fail
             for name, value in zip(self.field.states, rhs, strict=True):
-                if not np.isfinite(value.value):
+                if not np.isfinite(value):
                     return f"the right-hand side of {name} is not finite at t = {segment.start:g}"
         return failure.reason
 
