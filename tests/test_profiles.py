@@ -103,8 +103,11 @@ def test_the_report_has_a_section_where_the_result_has_profiles(
     result: odefit.Result, profiles: odefit.Profiles, tmp_path: Path
 ) -> None:
     page = tmp_path / "report.html"
-    result.report(page)
-    assert "Profile likelihood" not in page.read_text(encoding="utf-8")
+    plain = tmp_path / "report.md"
+    result.report(plain)
+    assert "Profile likelihood" not in plain.read_text(encoding="utf-8")
+    result.with_profiles(profiles).report(plain)
+    assert "Profile likelihood" in plain.read_text(encoding="utf-8")
     result.with_profiles(profiles).report(page)
     text = page.read_text(encoding="utf-8")
     assert '<section id="profiles"' in text

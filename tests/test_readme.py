@@ -107,8 +107,8 @@ def test_problem_files_of_all_pages_load(tmp_path: Path) -> None:
                 assert problem.name == block.tables.get("name", problem.name)
 
 
-FIRST_PAGES = ("README.md", "docs/index.md", "docs/tutorial.md", "docs/problem-file.md")
-"""What a newcomer reads; what the other pages do is tried with the slow tests."""
+FIRST_PAGES = ("README.md", "docs/index.md", "docs/problem-file.md")
+"""What a newcomer reads first; what the other pages do is tried with the slow tests."""
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,9 @@ def fitted(problem: Problem) -> Array:
 
 
 @pytest.mark.parametrize("kind", ["parametric", "residual"])
-@pytest.mark.parametrize("noise", [{}, {"x": {"sd": "estimate"}}])
+@pytest.mark.parametrize(
+    "noise", [{}, pytest.param({"x": {"sd": "estimate"}}, marks=pytest.mark.slow)]
+)
 def test_a_line_scatters_as_linear_regression_says(
     kind: BootstrapKind, noise: dict[str, Any]
 ) -> None:
@@ -128,7 +130,7 @@ def test_noise_of_every_kind_is_drawn_again() -> None:
         )
         result = odefit.fit(problem, SingleShooting(), jobs=1)
         assert result.uncertainty is not None
-        found = result.bootstrap(300, jobs=1)
+        found = result.bootstrap(100, jobs=1)
         assert found.failed == 0
         spread = np.sqrt(np.diag(found.covariance))
         assert spread == pytest.approx(result.uncertainty.standard_errors, rel=0.3)

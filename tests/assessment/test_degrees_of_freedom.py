@@ -136,6 +136,7 @@ def decay(generator: np.random.Generator) -> Problem:
     )
 
 
+@pytest.mark.slow
 def test_six_points_of_a_decay_are_covered_as_often_as_the_level_says() -> None:
     """The issue's case: with the maximum of the likelihood and normal quantiles it was 78 %."""
     generator = np.random.default_rng(1)

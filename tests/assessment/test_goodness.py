@@ -234,6 +234,7 @@ def called_bad(problems: Sequence[Problem], vector: Array, steps: int) -> float:
     return bad / len(problems)
 
 
+@pytest.mark.slow
 def test_right_models_are_seldom_called_bad() -> None:
     """A twentieth, but for chance; the study in studies/goodness_of_fit.py has thousands."""
     generator = np.random.default_rng(6)

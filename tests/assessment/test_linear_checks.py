@@ -64,7 +64,7 @@ def assessed(problem: Problem, evaluations: int = 0) -> Uncertainty:
     return with_curvature(*at, found, evaluations, lambda: False)
 
 
-@pytest.mark.parametrize("scale", [None, "log10"])
+@pytest.mark.parametrize("scale", [None, pytest.param("log10", marks=pytest.mark.slow)])
 def test_what_is_determined_only_with_an_unknown_at_its_bound_has_no_interval(
     scale: str | None,
 ) -> None:

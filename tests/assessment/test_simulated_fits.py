@@ -98,6 +98,7 @@ def test_the_scale_of_laplace_noise_has_an_interval_that_holds_for_few_values() 
     assert assessed(problem).intervals[1] == pytest.approx(ends, rel=0.08)
 
 
+@pytest.mark.slow
 def test_large_samples_have_the_usual_limits() -> None:
     """Of Student's loss, whose density has no kink."""
     forward, vector, evaluation = solved(mean_of(600, sd="estimate", loss="student"))

@@ -62,7 +62,13 @@ def fitted(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, 
     ("options", "scope", "solver", "first"),
     [
         (BRANCH, "in continuous time", "branch and bound over boxes, with all", "local search"),
-        (MESH, "discretised (Legendre", "branch and bound over boxes, with all", "local search"),
+        pytest.param(
+            MESH,
+            "discretised (Legendre",
+            "branch and bound over boxes, with all",
+            "local search",
+            marks=pytest.mark.slow,
+        ),
         (
             OUTER,
             "discretised (Legendre collocation, 2 elements x 3 points",
@@ -79,7 +85,7 @@ def test_the_certificate_is_printed_and_its_log_written(
     solver: str,
     first: str,
 ) -> None:
-    status, out, _ = fitted(f"closed.toml {options} --json r.json --report r.html", capsys)
+    status, out, _ = fitted(f"closed.toml {options} --json r.json --report r.md", capsys)
     assert status == 0
     assert scope in out
     assert f"computed by {solver}" in out
@@ -87,7 +93,7 @@ def test_the_certificate_is_printed_and_its_log_written(
     assert found["closed"]
     assert found["lower"] <= found["upper"]
     assert found["history"][0]["stage"] == first
-    assert f"computed by {solver}" in (bounded / "r.html").read_text(encoding="utf-8")
+    assert f"computed by {solver}" in (bounded / "r.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("options", [MESH, OUTER])

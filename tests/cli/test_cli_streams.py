@@ -18,7 +18,13 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("odefit 0.")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["fit", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        *(pytest.param(a, marks=pytest.mark.slow) for a in (["fit", "--help"], ["--version"])),
+    ],
+)
 def test_help_needs_nothing_heavy(arguments: list[str]) -> None:
     code = (
         "import sys\nfrom odefit.cli import main\n"
@@ -33,15 +39,15 @@ def test_help_needs_nothing_heavy(arguments: list[str]) -> None:
 
 def test_results_go_to_standard_output_and_all_else_to_standard_error(folder: Path) -> None:
     ran = subprocess.run(
-        [*COMMAND, "fit", "decay.toml", "--report", "r.html", "--starts", "1"],
+        [*COMMAND, "fit", "decay.toml", "--report", "r.md", "--starts", "1"],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
     assert ran.returncode == 0
-    assert ran.stderr == "report: r.html\n"
-    assert "report: r.html" not in ran.stdout
+    assert ran.stderr == "report: r.md\n"
+    assert "report: r.md" not in ran.stdout
     assert "\x1b" not in ran.stdout  # no colours where there is no terminal
 
 

@@ -103,6 +103,7 @@ def test_solutions_are_inside(
             assert (np.abs(true - polynomial) <= found.remainder[:, b] + 1e-13).all(), (b, point)
 
 
+@pytest.mark.slow
 def test_it_knows_what_steps_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rates up to one, twenty hours apart: no number of short steps gets there."""
     problem = library.load("alpha-pinene")

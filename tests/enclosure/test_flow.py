@@ -30,7 +30,9 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("degree", range(4))
+@pytest.mark.parametrize(
+    "degree", [1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 3))]
+)
 def test_exact_solutions_are_inside(case: str, degree: int) -> None:
     problem, vector, solution, widest = CASES[case]
     enclosure = Enclosure(problem, degree)

@@ -10,6 +10,7 @@ import odefit
 distributed = pytest.importorskip("distributed")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 def test_a_cluster_gives_the_same_result_as_this_process() -> None:
     """The executor of a Dask client serves like any other, and the answer does not depend on it."""

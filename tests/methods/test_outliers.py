@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,12 @@ def growth(seed: int, noise: dict[str, Any], *, outliers: bool = True, drop: boo
     )
 
 
-@pytest.mark.parametrize("seed", range(2))
+@cache
+def fit_without_outliers(seed: int) -> odefit.Result:
+    return odefit.fit(growth(seed, {"sd": 0.05}, drop=True))
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "noise",
     [
@@ -48,7 +54,7 @@ def test_a_loss_names_the_outliers_and_fits_as_if_they_were_not_there(
     seed: int, noise: dict[str, Any]
 ) -> None:
     result = odefit.fit(growth(seed, noise))
-    without = odefit.fit(growth(seed, {"sd": 0.05}, drop=True))
+    without = fit_without_outliers(seed)
     assert result.status.value == "converged"
     assert [o.time for o in result.outliers] == pytest.approx(TIMES[WRONG])
     assert [np.sign(o.distance) for o in result.outliers] == [-1.0, 1.0, -1.0]
@@ -59,7 +65,7 @@ def test_a_loss_names_the_outliers_and_fits_as_if_they_were_not_there(
     assert any("3 outliers count little" in w for w in result.warnings)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
 def test_a_plain_fit_ends_soon_and_says_which_values_look_like_outliers(seed: int) -> None:
     result = odefit.fit(growth(seed, {"sd": 0.05}))
     assert result.status.value == "converged"
@@ -113,7 +119,12 @@ def with_gross_outliers(name: str, *, drop: bool = False, **noise: Any) -> odefi
     )
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
+every_system = pytest.mark.parametrize(
+    "name", ["infected", pytest.param("oscillating", marks=pytest.mark.slow)]
+)
+
+
+@every_system
 def test_a_plain_fit_of_free_initial_values_ends_soon_though_there_are_outliers(name: str) -> None:
     problem = with_gross_outliers(name)
     result = odefit.fit(problem)
@@ -122,7 +133,7 @@ def test_a_plain_fit_of_free_initial_values_ends_soon_though_there_are_outliers(
     assert [o.time for o in result.outliers] == pytest.approx(problem.conditions[0].times[WRONG])
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
+@every_system
 @pytest.mark.parametrize("loss", ["student", "huber"])
 def test_with_a_loss_the_estimates_are_those_without_the_outliers(name: str, loss: str) -> None:
     """Within two standard errors of the fit in which these three values are missing."""

@@ -225,6 +225,7 @@ MultiStart(starts=400, screening=2).solve(
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
 def test_a_killed_process_loses_nothing_that_was_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -110,7 +110,9 @@ def test_known_inputs_have_their_last_value() -> None:
     assert problem.data()["u"].tolist() == [1.0, 2.0, 5.0, 5.0]
 
 
-@pytest.mark.parametrize("finite", [[0.0, 0.5, 1.0, 2.0, 4.0], []])
+@pytest.mark.parametrize(
+    "finite", [pytest.param([0.0, 0.5, 1.0, 2.0, 4.0], marks=pytest.mark.slow), []]
+)
 def test_a_fit_shows_and_keeps_its_answer(tmp_path: Path, finite: list[float]) -> None:
     """All that users see of a fit can be made: table, figures, report, result file."""
     pytest.importorskip("matplotlib")

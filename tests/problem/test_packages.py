@@ -30,7 +30,8 @@ def test_the_command_line_fits_without_tables_and_figures(tmp_path: Path) -> Non
     found = tmp_path / "result.json"
     code = (
         "from odefit.cli import main\n"
-        f"sys.exit(main(['fit', {HARMONIC!r}, '--json', {str(found)!r}, '--jobs', '1']))"
+        f"arguments = ['fit', {HARMONIC!r}, '--json', {str(found)!r}, '--jobs', '1']\n"
+        "sys.exit(main([*arguments, '--starts', '2']))"
     )
     run = without(*PURPOSES, code=code)
     assert run.returncode == 0, run.stderr
@@ -53,7 +54,7 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_fit(tmp_path: Pat
 def test_tables_and_figures_are_refused_with_the_remedy() -> None:
     code = f"""
 problem = odefit.load({HARMONIC!r})
-result = odefit.fit(problem)
+result = odefit.fit(problem, odefit.MultiStart(starts=1), jobs=1)
 makers = [
     lambda: result.parameters, lambda: result.simulate([1.0]), problem.data,
     lambda: odefit.identifiability(problem).table,
@@ -77,7 +78,7 @@ for make in makers:
 def test_without_loky_there_is_one_process_and_more_are_refused() -> None:
     code = f"""
 problem = odefit.load({HARMONIC!r})
-print(odefit.fit(problem).status.value)
+print(odefit.fit(problem, odefit.MultiStart(starts=1)).status.value)
 try:
     odefit.fit(problem, jobs=2)
 except odefit.InputError as error:
@@ -90,6 +91,7 @@ except odefit.InputError as error:
     assert "several processes need the package loky" in second
 
 
+@pytest.mark.slow
 def test_the_library_is_loaded_without_pandas() -> None:
     """All of it: other data sets, samples and noise."""
     code = (

@@ -55,7 +55,15 @@ def chromium(profile: Path, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "width"), [*((name, 390) for name in RESULTS), ("troubled", 320), ("troubled", 1200)]
+    ("name", "width"),
+    [
+        # The longest words on the narrowest screen; a browser takes seconds to start.
+        ("troubled", 320),
+        *(
+            pytest.param(name, width, marks=pytest.mark.slow)
+            for name, width in [*((name, 390) for name in RESULTS), ("troubled", 1200)]
+        ),
+    ],
 )
 def test_the_page_does_not_scroll_sideways(name: str, width: int, tmp_path: Path) -> None:
     result = RESULTS[name]()
@@ -71,6 +79,7 @@ def test_the_page_does_not_scroll_sideways(name: str, width: int, tmp_path: Path
     assert clipped == ""
 
 
+@pytest.mark.slow
 def test_the_report_prints(tmp_path: Path) -> None:
     report = tmp_path / "report.html"
     report.write_text(report_html(examples.alpha_pinene()), encoding="utf-8")

@@ -143,6 +143,7 @@ def test_the_markdown_report_holds_the_table_and_the_findings(
         assert words in text
 
 
+@pytest.mark.slow
 def test_the_html_report_and_the_result_file_are_written_as_before(
     result: Result, tmp_path: Path
 ) -> None:

@@ -235,7 +235,7 @@ def test_the_information_of_censored_values_counts_both_outcomes() -> None:
         )
         return weight * np.outer(score, score)
 
-    y = np.linspace(low, high, 4001)
+    y = np.linspace(low, high, 401)
     inside = integrate.simpson(
         [outer(lambda m, w, v=v: stats.norm.logpdf(v, m, w), stats.norm.pdf(v, f, s)) for v in y],
         x=y,

@@ -51,6 +51,7 @@ def test_and_says_so_with_the_remedy(
     assert "pip install heyoka" in text
 
 
+@pytest.mark.slow
 def test_the_result_says_so_too_and_is_that_of_a_forced_casadi() -> None:
     code = (
         "p = odefit.library.load('alpha-pinene')\n"
@@ -102,6 +103,7 @@ def test_without_casadi_what_is_smooth_is_fitted_and_what_has_kinks_is_refused()
     assert "pip install casadi" in refused
 
 
+@pytest.mark.slow
 def test_without_casadi_a_stiff_problem_says_what_is_missing() -> None:
     code = STIFF_OR_NOT + (
         "import numpy as np\n"
@@ -137,6 +139,7 @@ def test_without_numba_stiff_equations_are_fitted_by_cvodes_and_the_result_says_
     assert sum("pip install numba" in warning for warning in warnings) == 1
 
 
+@pytest.mark.slow
 def test_a_package_that_is_there_and_cannot_be_imported_is_missing_once_that_was_tried() -> None:
     code = (
         "import importlib.util\n"

@@ -67,6 +67,7 @@ def test_complex_solutions_are_counted_and_not_returned() -> None:
     assert (result.possible, result.found, len(result.real)) == (3, 3, 0)
 
 
+@pytest.mark.slow
 def test_the_second_solution_of_the_library_has_the_same_outputs() -> None:
     of = library.load("rational-seir")
     reference = library.reference("rational-seir")

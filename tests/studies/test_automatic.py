@@ -251,6 +251,7 @@ def test_methods_are_those_of_the_package_and_two_programs() -> None:
     assert (DEFAULT, *OWN, *PEERS) == METHODS
 
 
+@pytest.mark.slow
 def test_a_run_makes_tables_and_the_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

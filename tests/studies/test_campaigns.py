@@ -36,6 +36,7 @@ def test_campaigns_can_be_sent_to_processes(one: Campaign) -> None:
     assert pickle.loads(pickle.dumps(one)) == one
 
 
+@pytest.mark.slow
 def test_a_list_of_campaigns_needs_nothing_heavy() -> None:
     code = (
         "import sys, studies\n"

@@ -210,6 +210,7 @@ def test_a_run_measures_both_sides_of_polishing(cache: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_nearest_of_several_solutions_counts(cache: Path) -> None:
     result = measured(run_task("rational-seir", 7, 0.0, 21, INTERVAL))
     assert result["promised"] == 2

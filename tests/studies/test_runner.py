@@ -162,6 +162,7 @@ def test_an_interrupt_of_the_writing_breaks_nothing_off(tmp_path: Path, campaign
     assert all((out / name).stat().st_size for name in endings)
 
 
+@pytest.mark.slow
 def test_a_campaign_leaves_ctrl_c_as_it_was(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
@@ -236,6 +237,7 @@ def test_a_directory_holds_one_campaign(tmp_path: Path) -> None:
         run_campaign(SLOW, tmp_path)
 
 
+@pytest.mark.slow
 def test_two_runs_do_not_share_a_directory(tmp_path: Path) -> None:
     out = tmp_path / "out"
     process = started(out)

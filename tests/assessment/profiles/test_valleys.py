@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -163,7 +164,7 @@ def vector(best: Optimum, factor: float) -> tuple[float, ...]:
 
 
 def test_an_end_in_another_valley_is_found_by_way_of_another_profile() -> None:
-    profile = profile_of_m(two_valleys(LONG))
+    profile = long_profile_of_m()
     end = two_valleys_end()
     assert profile.ends == ("limit", "limit")
     assert profile.unchecked == (False, False)
@@ -212,6 +213,7 @@ def test_only_limits_whose_comparison_is_missing_are_unchecked() -> None:
     assert unchecked(all_tasks, cut, narrow=False) == set()
 
 
+@pytest.mark.slow
 def test_a_curve_without_a_limit_is_the_lowest_of_all_valleys_as_well() -> None:
     profile = profile_of_m(two_valleys(LONG, reach=0.45))
     assert profile.ends == ("bound", "bound")
@@ -222,7 +224,7 @@ def test_a_curve_without_a_limit_is_the_lowest_of_all_valleys_as_well() -> None:
 
 
 def test_the_curve_is_right_where_it_passes_to_another_valley() -> None:
-    profile = profile_of_m(two_valleys(LONG))
+    profile = long_profile_of_m()
     curve: Any = CubicHermiteSpline(profile.values, profile.deviances, profile.slopes)
     at = np.linspace(profile.lower, profile.upper, 201)
     exact = [two_valleys_deviance(m) for m in at]
@@ -317,3 +319,8 @@ def profile_of_m(problem: Problem) -> Profile:
     guesses = np.array([u.parameter.guess for u in problem.unknowns])
     vector = POLISH.run(forward, 0, guesses, Control()).vector
     return profile_all(problem, vector, 0.95, Control(jobs=1), keys=["k", "m"]).profiles[1]
+
+
+@cache
+def long_profile_of_m() -> Profile:
+    return profile_of_m(two_valleys(LONG))

@@ -41,7 +41,13 @@ def test_the_log_likelihood_is_that_of_the_reference(name: str) -> None:
     assert found.log_likelihood == pytest.approx(REFERENCES[name], abs=allowed)
 
 
-@pytest.mark.parametrize("name", REFERENCES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=pytest.mark.slow if n == "Brannmark_JBC2010" else ())
+        for n in REFERENCES
+    ],
+)
 def test_the_gradient_is_that_of_differences(name: str) -> None:
     """Away from the nominal values, which are optima, and where switches meet measurements."""
     found, forward, vector = read(name)

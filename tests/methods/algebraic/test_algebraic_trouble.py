@@ -128,6 +128,7 @@ def test_no_smoother_is_no_choice() -> None:
 # Odd data ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_gap_costs_accuracy_and_polishing_gives_it_back() -> None:
     """A third of the interval without measurements."""
     times = np.concatenate([TIMES[:11], TIMES[21:]])
@@ -142,6 +143,7 @@ def test_rows_that_are_not_measured_are_skipped() -> None:
     assert worst(problem, best(solved(problem)).vector, PREY_TRUTH) < 1e-8
 
 
+@pytest.mark.slow
 def test_replicates_are_averaged() -> None:
     """Two measurements at every time, as far above the truth as below."""
     times = np.sort(np.concatenate([TIMES, TIMES]))
@@ -153,6 +155,7 @@ def test_replicates_are_averaged() -> None:
     assert best(estimate).objective == pytest.approx(62 * 1e-6, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_constant_outputs_are_fitted_by_a_search_and_said_to_be_no_solution() -> None:
     """Prey at rest shows a = b w, and no more."""
     estimate = solved(prey(values=np.full(31, 0.5)))
@@ -197,6 +200,7 @@ def test_what_the_search_finds_is_beside_what_the_equations_gave() -> None:
     assert any(s.status is Status.CONVERGED for s in starts)
 
 
+@pytest.mark.slow
 def test_data_of_another_model_are_not_called_explained() -> None:
     """An oscillation is no decay."""
     values = 2.0 + np.sin(3.0 * TIMES)

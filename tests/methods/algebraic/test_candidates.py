@@ -30,7 +30,12 @@ def truth_of(name: str) -> tuple[Problem, Array]:
 
 
 @pytest.mark.parametrize(
-    "name", ["rational-seir", "rational-biohydrogenation", "rational-fitzhugh-nagumo"]
+    "name",
+    [
+        "rational-seir",
+        pytest.param("rational-biohydrogenation", marks=pytest.mark.slow),
+        "rational-fitzhugh-nagumo",
+    ],
 )
 @pytest.mark.parametrize("time", [-0.5, 0.1, 0.5])
 def test_a_vector_comes_back_from_its_solution(name: str, time: float) -> None:
@@ -167,7 +172,13 @@ def test_simultaneous_assignments_are_undone_together() -> None:
 # Indistinguishable solutions --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "count"), [("rational-seir", 2), ("rational-lotka-volterra", 1)])
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        pytest.param("rational-seir", 2, marks=pytest.mark.slow),
+        ("rational-lotka-volterra", 1),
+    ],
+)
 def test_from_one_solution_all_are_found(name: str, count: int) -> None:
     """Without any data: the derivatives are the model's own."""
     problem, vector = truth_of(name)

@@ -95,7 +95,9 @@ def test_the_prey_alone_over_many_periods(noise: str) -> None:
     assert len(result.solutions) == 1, "starts that reach the answer are no solutions of their own"
 
 
-@pytest.mark.parametrize(("other", "polynomials"), [(3.0, False), (8.0, True)])
+@pytest.mark.parametrize(
+    ("other", "polynomials"), [pytest.param(3.0, False, marks=pytest.mark.slow), (8.0, True)]
+)
 def test_polynomials_are_solved_where_most_starts_disagree(other: float, polynomials: bool) -> None:
     """The noise is twice what is said, so that every answer is in doubt; `other` is an optimum too.
 

@@ -74,6 +74,7 @@ def test_an_optimum_that_random_starts_seldom_reach_is_found(found: Estimate) ->
     assert route(found, SHOOTING).hits <= route(found, SHOOTING).starts / 2
 
 
+@pytest.mark.slow
 def test_ends_that_return_are_no_evidence(eight: Problem) -> None:
     """A start counts once, with all searches from its end."""
     found = Automatic(starts=60).solve(eight, Control(jobs=1, seed=1))
@@ -86,6 +87,7 @@ def test_ends_that_return_are_no_evidence(eight: Problem) -> None:
     assert counted <= independent
 
 
+@pytest.mark.slow
 def test_the_number_of_workers_does_not_matter(eight: Problem, found: Estimate) -> None:
     with ProcessPoolExecutor(2) as executor:
         control = Control(seed=1, executor=executor)

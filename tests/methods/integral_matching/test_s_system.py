@@ -52,17 +52,22 @@ def coefficients(problem: Problem, states: int, **options: float) -> Array:
     return match.vector[:count].reshape(states, states)
 
 
-def test_400_terms_are_linear_and_each_acts_in_its_equation() -> None:
-    problem, _ = s_system(20, 0.0)
-    assert len(problem.unknowns) == 400 + 7 * 20
-    assert len(linear_unknowns(problem)) == 540
+sizes = pytest.mark.parametrize("states", [6, pytest.param(20, marks=pytest.mark.slow)])
+
+
+@sizes
+def test_all_terms_are_linear_and_each_acts_in_its_equation(states: int) -> None:
+    problem, _ = s_system(states, 0.0)
+    assert len(problem.unknowns) == states**2 + 7 * states
+    assert len(linear_unknowns(problem)) == states**2 + 7 * states
     assert not interactions(problem)[1].any()
-    assert (interactions(problem)[0][0].sum(axis=1) == 21).all()
+    assert (interactions(problem)[0][0].sum(axis=1) == states + 1).all()
 
 
-def test_exact_data_give_all_400_coefficients() -> None:
-    problem, truth = s_system(20, 0.0)
-    assert np.abs(coefficients(problem, 20) - truth).max() < 1e-3
+@sizes
+def test_exact_data_give_all_coefficients(states: int) -> None:
+    problem, truth = s_system(states, 0.0)
+    assert np.abs(coefficients(problem, states) - truth).max() < 1e-3
 
 
 @pytest.mark.slow

@@ -38,7 +38,13 @@ STATES = {
 }
 
 
-@pytest.mark.parametrize("name", STATES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=pytest.mark.slow if n in {"saturated", "predator"} else ())
+        for n in STATES
+    ],
+)
 def test_the_bounds_meet_and_grow(name: str) -> None:
     own = problem(name, noise=0.05)
     estimate = solved(own, tolerance=0.02, bounds=STATES[name])
@@ -54,7 +60,7 @@ def test_the_bounds_meet_and_grow(name: str) -> None:
     assert "2 elements x 2 points" in c.scope
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_no_objective_on_a_grid_is_below_the_bound(seed: int) -> None:
     """One parameter: the discretised trajectory is known in closed form."""
     own = problem("decay", noise=0.3, seed=seed)
@@ -101,6 +107,7 @@ def test_the_cut_of_the_paper_and_its_groups_of_elements() -> None:
     assert c.lower <= free.upper
 
 
+@pytest.mark.slow
 def test_a_cut_that_nothing_reaches_is_the_bound() -> None:
     own = problem("decay", noise=0.3)
     best = certificate(solved(own, tolerance=0.01)).upper

@@ -51,7 +51,9 @@ def test_another_program_finds_what_our_ipopt_finds(slope: str, formulation: For
 
 
 @pyomo
-@pytest.mark.parametrize("name", ["harmonic", "seasonal-lotka-volterra"])
+@pytest.mark.parametrize(
+    "name", ["harmonic", pytest.param("seasonal-lotka-volterra", marks=pytest.mark.slow)]
+)
 def test_another_program_agrees_on_a_library_problem(name: str) -> None:
     problem, reference = library.load(name), library.reference(name)
     d = Discretisation(problem, SCHEMES["trapezoid"], UniformMesh(30))

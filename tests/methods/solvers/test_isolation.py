@@ -81,6 +81,7 @@ def test_a_solver_that_dies_while_it_is_watched_is_asked_once_more_unwatched() -
     assert found.lower_bound == 0.25
 
 
+@pytest.mark.slow
 def test_a_crash_before_any_report_leaves_no_point_and_no_bound() -> None:
     found = solve_isolated(Trouble("abort", reports=False), decay(), Limits(5))
     assert (found.values, found.unknowns, found.lower_bound) == (None, None, None)
@@ -106,6 +107,7 @@ def test_an_interrupt_ends_the_process_and_keeps_the_best_point() -> None:
     assert best_reported(found)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_process_and_keeps_the_best_point() -> None:
     def report(best: float, bound: float) -> None:
         if bound == 0.375:

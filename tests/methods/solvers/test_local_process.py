@@ -130,7 +130,7 @@ def test_the_last_iterate_of_a_solver_that_hangs_is_the_answer(
 ) -> None:
     reported = tmp_path / "reported"
     hangs = Trouble("hang", file=reported, scope="local")
-    found = solve_locally(hangs, decay(), Limits(stop=reported.exists), grace=1.0)
+    found = solve_locally(hangs, decay(), Limits(stop=reported.exists), grace=0.3)
     assert found.outcome is Outcome.LIMIT
     assert found.values is not None
     assert (found.values == 0.5).all()
@@ -201,6 +201,7 @@ def test_problems_that_nobody_uses_any_more_are_forgotten() -> None:
         assert len(kept.known) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_a_process_ends_with_its_thread() -> None:
     numbers = []
@@ -223,6 +224,7 @@ def moments() -> Iterator[None]:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_nothing_is_left_running_after_a_script(tmp_path: Path) -> None:
     script = tmp_path / "script.py"

@@ -211,7 +211,7 @@ def test_the_jacobian_is_sparse() -> None:
         ("alpha-pinene", Baseline()),
         ("alpha-pinene", ExtraTol(1e-3)),
         ("alpha-pinene", SoftCons(10.0)),
-        ("hiv-proteinase", SoftCons(10.0)),
+        pytest.param("hiv-proteinase", SoftCons(10.0), marks=pytest.mark.slow),
     ],
 )
 def test_a_scaled_program_is_the_same_program(name: str, formulation: Formulation) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -54,6 +55,11 @@ ONE: dict[str, Any] = {"starts": 1, "screening": 1}
 
 def fitted(problem: Problem, **options: Any) -> Result:
     return odefit.fit(problem, Transcription(**options), seed=1, jobs=1)
+
+
+@cache
+def best_decay() -> Array:
+    return odefit.fit(decay()).best.vector
 
 
 def unpolished(problem: Problem, **options: Any) -> Result:
@@ -112,15 +118,17 @@ def test_a_chaotic_problem_is_solved_by_the_discretised_problem_alone() -> None:
 @pytest.mark.parametrize(("scheme", "rel"), [(s, 0.05 if s == "euler" else 1e-3) for s in SCHEMES])
 def test_every_scheme_finds_the_answer_on_a_fine_mesh(scheme: str, rel: float) -> None:
     result = unpolished(decay(), scheme=scheme, mesh=80, **ONE)
-    assert result.best.vector == pytest.approx(odefit.fit(decay()).best.vector, rel=rel)
+    assert result.best.vector == pytest.approx(best_decay(), rel=rel)
     assert result.method.startswith(f"Transcription({SCHEMES[scheme].name}, Baseline, ")
 
 
 @pytest.mark.parametrize("formulation", [ExtraTol(1e-6), SoftCons(1e4)])
-@pytest.mark.parametrize("mesh", [DataMesh(40), AdaptiveMesh(1e-3)])
+@pytest.mark.parametrize(
+    "mesh", [DataMesh(40), pytest.param(AdaptiveMesh(1e-3), marks=pytest.mark.slow)]
+)
 def test_other_formulations_and_meshes_find_the_answer(formulation: Any, mesh: Any) -> None:
     result = unpolished(decay(), formulation=formulation, mesh=mesh, **ONE)
-    assert result.best.vector == pytest.approx(odefit.fit(decay()).best.vector, rel=1e-3)
+    assert result.best.vector == pytest.approx(best_decay(), rel=1e-3)
 
 
 @pytest.mark.parametrize("scheme", ["trapezoid", "euler"])
@@ -190,7 +198,7 @@ def test_algebraic_equations_are_part_of_the_discretised_problem() -> None:
     assert unpolished(problem, **ONE).best.vector == pytest.approx([8.0], rel=1e-6)
 
 
-@pytest.mark.parametrize("fit", [fitted, unpolished])
+@pytest.mark.parametrize("fit", [pytest.param(fitted, marks=pytest.mark.slow), unpolished])
 def test_an_estimated_standard_deviation_is_that_of_the_residuals(fit: Any) -> None:
     result = fit(scattered(), starts=2)
     assert result.best.vector == pytest.approx(
@@ -326,7 +334,7 @@ def test_an_interruption_gives_the_best_so_far() -> None:
     assert found.agreement is None
 
 
-@pytest.mark.parametrize("shooting", [False, True])
+@pytest.mark.parametrize("shooting", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_solver_s_crash_is_the_reason_of_its_start_and_the_others_go_on(
     shooting: bool, tmp_path: Path
 ) -> None:
@@ -424,6 +432,7 @@ def test_a_global_solver_s_bounds_enclose_the_minimum_of_the_discretised_problem
     assert result.status is Status.CONVERGED
 
 
+@pytest.mark.slow
 @needs("pyscipopt")
 def test_noiseless_data_are_certified_though_their_minimum_is_zero() -> None:
     problem, truth = reference_of("harmonic")
@@ -472,10 +481,11 @@ def test_an_interruption_before_the_global_solver_is_at_work_gives_the_best_so_f
     found = interrupted_after(1, method, decay())
     assert found.status is Status.INTERRUPTED
     assert found.best is not None
-    assert found.best.vector == pytest.approx(odefit.fit(decay()).best.vector, rel=0.05)
+    assert found.best.vector == pytest.approx(best_decay(), rel=0.05)
     assert found.certificate is None
 
 
+@pytest.mark.slow
 @needs("pyscipopt")
 def test_a_discretised_problem_that_is_proved_infeasible_is_a_failure() -> None:
     """x = 1/(1 - k t) has a pole within the data; the steps of the trapezoid cannot pass it."""
