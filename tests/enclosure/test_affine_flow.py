@@ -145,6 +145,7 @@ def test_events(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (apart <= found.remainder + by_steps.remainder).all()
 
 
+@pytest.mark.slow
 def test_one_box_does_not_depend_on_the_others() -> None:
     """But for the length of the steps, which the fastest box decides."""
     problem, vector, _ = exchange()

@@ -215,6 +215,7 @@ def test_states_before_a_lost_one_stay() -> None:
     assert found.remainder[3:].max() < 1e-2
 
 
+@pytest.mark.slow
 def test_a_lost_state_spoils_no_bound() -> None:
     """The first two of a chain, whatever becomes of the third."""
     problem = observed(

@@ -167,7 +167,9 @@ WIDTHS = [0.0, 1e-12, 1e-6, 1e-3, 0.1, 0.5, 1.0, 4.0]
 """Of the argument, relative to its middle where that is not small."""
 
 
-@pytest.mark.parametrize(("degree", "length"), [(3, 0), (0, 3), (2, 4)])
+@pytest.mark.parametrize(
+    ("degree", "length"), [pytest.param(3, 0, marks=pytest.mark.slow), (0, 3), (2, 4)]
+)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_true_value_is_inside(name: str, degree: int, length: int) -> None:
     """With a length of 0, at one time."""

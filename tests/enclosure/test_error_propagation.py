@@ -189,7 +189,9 @@ def test_the_inverse_is_that_of_the_polynomial() -> None:
         assert (np.abs(true) <= frame.inverse[0]).all()
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(n, marks=pytest.mark.slow if n > 5 else ()) for n in range(12)]
+)
 def test_framed_bounds_hold_over_many_steps(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 4))

@@ -57,7 +57,9 @@ def holds(found: Interval, exact: list[Fraction]) -> None:
 
 
 @pytest.mark.parametrize("operation", "+-*/")
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(n, marks=pytest.mark.slow if n > 2 else ()) for n in range(6)]
+)
 def test_points_are_inside(operation: str, seed: int) -> None:
     rng = np.random.default_rng([seed, 1])
     a, b = intervals(2 * seed), intervals(2 * seed + 1)

@@ -86,6 +86,7 @@ def test_an_exception_is_a_sentence_and_the_process_lives_on(child: Child) -> No
     assert answered(child) == Message("returned", 1)
 
 
+@pytest.mark.slow
 def test_a_refusal_is_raised_in_the_parent(child: Child) -> None:
     child.call(refuse)
     with pytest.raises(InputError) as caught:
@@ -118,6 +119,7 @@ def test_a_call_may_be_asked_to_stop_and_the_next_one_is_not(child: Child) -> No
         child.ask_to_stop()  # too late
 
 
+@pytest.mark.slow
 def test_a_process_may_end_by_itself_when_it_has_nothing_to_do() -> None:
     idle = Child(idle=0.001)
     assert answered(idle) == Message("died", "the process ended by itself with status 0")

@@ -66,7 +66,9 @@ def test_where_the_hessian_is_indefinite_the_step_is_the_best_within_its_length(
     assert model.decrease(step) >= best * (1 - 1e-6)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(n, marks=pytest.mark.slow if n > 3 else ()) for n in range(12)]
+)
 def test_bounds_and_radius_are_kept_and_the_model_falls(seed: int) -> None:
     gradient, hessian = indefinite(seed, 6)
     model = second_order(gradient, hessian, -0.2, 0.3)

@@ -45,7 +45,10 @@ def cost(k: float) -> float:
     return float(0.5 * np.sum((np.exp(-k * times) - np.exp(-0.5 * times)) ** 2))
 
 
-@pytest.mark.parametrize("moment", [1, 2, 3, 5, 8, 13, 21, 34])
+@pytest.mark.parametrize(
+    "moment",
+    [*(1, 3, 8, 21), *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 5, 13, 34))],
+)
 @pytest.mark.parametrize("name", ["lotka-volterra-p", "fitzhugh-nagumo-v", "rikitake"])
 def test_multiple_shooting_returns_the_best_so_far_whenever_it_is_interrupted(
     name: str, moment: int

@@ -208,7 +208,7 @@ def test_links_and_dots_in_a_path_are_followed(tmp_path: Path) -> None:
     assert issues.errors == []
 
 
-@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("gaps", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_hundred_thousand_rows_are_read_in_seconds(tmp_path: Path, gaps: bool) -> None:
     rows = [f"{i * 0.01:.2f},{'' if gaps and i % 3 else i / 7},{i}" for i in range(100_000)]
     content = "t,y,w\n" + "\n".join(rows)

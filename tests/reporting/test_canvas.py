@@ -56,7 +56,7 @@ def test_a_width_that_nobody_can_read_is_refused() -> None:
         RESULT.plot_starts(width="1 cm")
 
 
-@pytest.mark.parametrize("width", ["single", "double"])
+@pytest.mark.parametrize("width", ["single", pytest.param("double", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PLOTS)
 def test_in_a_column_all_text_is_whole_apart_and_not_too_small(name: str, width: str) -> None:
     figure = PLOTS[name](RESULT, width=width)

@@ -230,6 +230,7 @@ def test_cells_between_two_unknowns_show_their_correlation() -> None:
     assert shown[2, 3] == ".62"
 
 
+@pytest.mark.slow
 def test_a_drawing_for_the_page_has_no_colours_or_ids_of_its_own() -> None:
     drawn = drawing(fit.plot_fit(RESULTS["alpha-pinene"]), "one", "A <title>")
     assert 'id="one-' in drawn.content

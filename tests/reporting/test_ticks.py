@@ -47,7 +47,10 @@ def test_labels_are_written_as_a_reader_would() -> None:
     assert [label(v) for v in (1e-5, 2e7)] == ["$10^{-5}$", r"$2\times10^{7}$"]
 
 
-@pytest.mark.parametrize("width", [1.3, 1.8, 3.1])
+@pytest.mark.parametrize(
+    "width",
+    [1.3, pytest.param(1.8, marks=pytest.mark.slow), pytest.param(3.1, marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize(
     ("low", "high"), [(1e-9, 2.4e-9), (3e-3, 5e-3), (0.5, 40.0), (2e4, 9e7), (1e-14, 1e9)]
 )

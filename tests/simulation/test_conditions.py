@@ -364,7 +364,7 @@ UNITS: dict[str, Callable[[], Problem]] = {
 }
 
 
-@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("size", [1, 2, pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", UNITS)
 def test_units_integrated_elsewhere_give_the_same_to_the_last_digit(name: str, size: int) -> None:
     whole = UNITS[name]()

@@ -38,7 +38,7 @@ def distance(found: Array, expected: Array) -> float:
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("n", [2, 3, 5, 9])
+@pytest.mark.parametrize("n", [2, 3, 5, pytest.param(9, marks=pytest.mark.slow)])
 def test_exponentials_are_exact_to_rounding(n: int, norm: float) -> None:
     """Rounding errors of scaling and squaring grow with n times the norm (Higham 2005)."""
     matrices = stack(4, n, norm)

@@ -136,7 +136,7 @@ def hill(times: Array) -> Problem:
 
 
 @pytest.mark.parametrize("engine", ["auto", "bdf", "casadi"])
-@pytest.mark.parametrize("n", [1.7, 2.0, 3.3])
+@pytest.mark.parametrize("n", [1.7, 2.0, pytest.param(3.3, marks=pytest.mark.slow)])
 def test_a_hill_exponent_is_estimated_from_an_empty_start(engine: EngineName, n: float) -> None:
     """x^n has the slope x^n log(x) in n, which is 0 at x = 0, not 0 * inf."""
     times = np.array([0.0, 0.5, 1.0, 3.0])

@@ -302,7 +302,15 @@ def test_problems_with_every_feature_agree_with_the_other_engines(name: str) -> 
     assert found.jacobian == pytest.approx(expected.jacobian, rel=1e-4, abs=1e-4)
 
 
-@pytest.mark.parametrize("name", ["fitzhugh-nagumo", "crauste-p", "hiv-p", "alpha-pinene"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("fitzhugh-nagumo", marks=pytest.mark.slow),
+        "crauste-p",
+        "hiv-p",
+        "alpha-pinene",
+    ],
+)
 def test_library_problems_agree_with_the_taylor_method(name: str) -> None:
     problem = library.load(name)
     known = library.reference(name)

@@ -55,6 +55,7 @@ def by_the_taylor_method(problem: Problem, vector: Array, start: float, end: flo
     return np.sort(logarithms / (end - start))[::-1]
 
 
+@pytest.mark.slow
 def test_growth_over_a_finite_time_is_that_of_the_variational_equations() -> None:
     """Roessler's equations, before chaos makes another trajectory of rounding errors."""
     ode = {"x": "-y - z", "y": "x + a*y", "z": "0.2 + z*(x - 5.7)"}

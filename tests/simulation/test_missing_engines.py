@@ -74,7 +74,12 @@ def test_with_both_packages_nothing_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "package"), [("heyoka", "heyoka"), ("casadi", "casadi"), ("bdf", "numba")]
+    ("engine", "package"),
+    [
+        ("heyoka", "heyoka"),
+        pytest.param("casadi", "casadi", marks=pytest.mark.slow),
+        ("bdf", "numba"),
+    ],
 )
 def test_an_engine_that_is_asked_for_and_missing_is_refused(engine: str, package: str) -> None:
     code = (

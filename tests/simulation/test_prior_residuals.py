@@ -67,7 +67,10 @@ def test_the_gradient_of_the_cost_is_that_of_the_negative_log_posterior(name: st
 
 
 @pytest.mark.parametrize("on", ["linear", "log10"])
-@pytest.mark.parametrize("name", FIELDS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow if i % 2 else ()) for i, n in enumerate(FIELDS)],
+)
 def test_fits_end_where_the_posterior_density_is_largest(name: str, on: Any) -> None:
     scale = {"lower": 0.01, "upper": 9.0, "scale": "log10"} if on != "linear" else {"lower": 0.0}
     problem = problem_with({"distribution": name, **FIELDS[name], "on": on}, **scale)

@@ -102,7 +102,14 @@ LARGE = {"hiv-proteinase"}
 """SymPy takes long."""
 
 
-@pytest.mark.parametrize("name", sorted(n for n in library.names() if n not in LARGE))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=pytest.mark.slow if n in {"fitzhugh-nagumo-v", "gma"} else ())
+        for n in sorted(library.names())
+        if n not in LARGE
+    ],
+)
 def test_second_derivatives_of_the_library_are_those_of_sympy(name: str) -> None:
     checked(library.load(name))
 

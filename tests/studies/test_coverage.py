@@ -30,7 +30,15 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, str]) -> None
         tasks(options)
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            n, marks=pytest.mark.slow if n in {"enzyme", "lotka-volterra", "exponentials"} else ()
+        )
+        for n in KNOWN
+    ],
+)
 def test_data_are_the_truth_with_the_noise_that_is_told(name: str) -> None:
     known = KNOWN[name]
     exact = known.exact()
@@ -50,6 +58,7 @@ def test_data_are_the_truth_with_the_noise_that_is_told(name: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_batch_counts_what_is_right() -> None:
     (task,) = tasks({"sets": "2", "problems": "decay"})
     result = run(task)

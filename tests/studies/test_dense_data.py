@@ -69,6 +69,7 @@ def test_draws_differ() -> None:
     assert not set(first) & set(second)
 
 
+@pytest.mark.slow
 def test_a_system_at_rest_is_no_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dense_data, "LIVELY", 1e3)
     with pytest.raises(InputError, match="pendulum: none of 100 draws"):

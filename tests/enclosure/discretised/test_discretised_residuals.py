@@ -151,7 +151,7 @@ def test_events_and_inputs(scheme: str, interpolation: str) -> None:
     assert np.isfinite(found[2].remainder).all()
 
 
-@pytest.mark.parametrize("degree", [0, 1, 3])
+@pytest.mark.parametrize("degree", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 3))])
 def test_every_degree(degree: int) -> None:
     problem, vector = eventful()
     widths = [0.0, 1e-3, 0.05]
@@ -162,7 +162,7 @@ def test_every_degree(degree: int) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "experiments with their own values",
+        pytest.param("experiments with their own values", marks=pytest.mark.slow),
         "replicates gaps and unsorted rows",
         "doses and switches",
         "linear algebra",

@@ -66,6 +66,7 @@ def test_a_jump_of_a_state_is_free() -> None:
     assert found == pytest.approx(sum(parts), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_hiv_proteinase() -> None:
     """Continuity between elements counts: without it, the floor was 0.018359."""
     problem = library.load("hiv-proteinase")

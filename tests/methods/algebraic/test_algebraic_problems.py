@@ -78,6 +78,7 @@ def test_a_known_initial_value_may_be_what_determines_a_parameter() -> None:
     assert "held" not in estimate.message
 
 
+@pytest.mark.slow
 def test_a_known_zero_at_which_the_first_derivatives_vanish_is_no_obstacle() -> None:
     """x(0) = 0 is known: y'(0) shows k z0 alone."""
     model = Model(ode={"x": "k*z^2 - j*x", "z": "j*x - m*z"}, observables={"y": "s*x"})
@@ -232,12 +233,12 @@ def test_the_time_itself_may_be_in_the_equations() -> None:
     ("rhs", "truth"),
     [
         ("-k*log(1 + x)", {"k": 0.3}),
-        ("-k*sqrt(x) + j", {"k": 0.3, "j": 0.8}),
+        pytest.param("-k*sqrt(x) + j", {"k": 0.3, "j": 0.8}, marks=pytest.mark.slow),
         ("-k*x + j*sin(2*t)", {"k": 0.3, "j": 0.8}),
         ("-k*exp(-x)", {"k": 0.3}),
-        ("-k*exp(-j/x)", {"k": 0.3, "j": 0.7}),
+        pytest.param("-k*exp(-j/x)", {"k": 0.3, "j": 0.7}, marks=pytest.mark.slow),
         ("-k*x^n", {"k": 0.3, "n": 1.7}),
-        ("-k*tanh(j*x)", {"k": 0.3, "j": 0.7}),
+        pytest.param("-k*tanh(j*x)", {"k": 0.3, "j": 0.7}, marks=pytest.mark.slow),
     ],
 )
 def test_a_model_that_is_not_rational_is_lifted(rhs: str, truth: dict[str, float]) -> None:

@@ -250,7 +250,9 @@ class Interrupting:
             self.control.interrupted.set()
 
 
-@pytest.mark.parametrize("word", ["preparing", "solving", "other solutions"])
+@pytest.mark.parametrize(
+    "word", [pytest.param("preparing", marks=pytest.mark.slow), "solving", "other solutions"]
+)
 def test_an_interrupted_fit_returns_what_it_has(word: str) -> None:
     solved(toy())  # all that is kept on disk
     interrupting = Interrupting(word)

@@ -15,7 +15,7 @@ HOUR, MICRO = 3600.0, 1e-6
     ("time", "value"),
     [
         pytest.param(HOUR, MICRO, marks=pytest.mark.slow),
-        (1 / HOUR, 1 / MICRO),
+        pytest.param(1 / HOUR, 1 / MICRO, marks=pytest.mark.slow),
         (1e6, 1e9),
     ],
 )

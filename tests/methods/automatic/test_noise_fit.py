@@ -124,7 +124,7 @@ class TestSlowPattern:
             ratio = squares[:k].mean() / squares[100:].mean()
             assert chi2.sf(part, k) == pytest.approx(f.sf(ratio, k, 100), rel=1e-9)
 
-    @pytest.mark.parametrize("series", [1, 2, 8])
+    @pytest.mark.parametrize("series", [1, 2, pytest.param(8, marks=pytest.mark.slow)])
     @pytest.mark.parametrize("variance", [1.0, None])
     def test_noise_seldom_has_one(self, series: int, variance: float | None) -> None:
         """The probability is right for one series and for many, to the factor of Bonferroni."""

@@ -86,7 +86,9 @@ def test_data_without_noise_are_closed_at_once() -> None:
     assert result.message == "the bounds have met after 0 boxes"
 
 
-@pytest.mark.parametrize("name", ["harmonic", "lotka-volterra-f"])
+@pytest.mark.parametrize(
+    "name", ["harmonic", pytest.param("lotka-volterra-f", marks=pytest.mark.slow)]
+)
 def test_library_problems_without_noise(name: str) -> None:
     problem = library.load(name)
     method = BranchAndBound(starts=3, bounds="propose")
@@ -124,7 +126,7 @@ def test_bounds_come_together_from_both_sides() -> None:
 
 def test_the_same_seed_gives_the_same_answer() -> None:
     def solved() -> Any:
-        found = BranchAndBound(starts=2).solve(bounded(), Control(3))
+        found = BranchAndBound(starts=2, gap=0.05).solve(bounded(), Control(3))
         assert found.certificate is not None
         return found, replace(found.certificate, history=())
 
@@ -135,7 +137,10 @@ def test_the_same_seed_gives_the_same_answer() -> None:
 
 
 def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
-    for method in (BranchAndBound(starts=2), BranchAndBound("radau", 4, starts=1)):
+    for method in (
+        BranchAndBound(starts=1, gap=0.1),
+        BranchAndBound("radau", 4, starts=1, gap=0.1),
+    ):
         method.solve(one(), Control(1))
     assert capfd.readouterr() == ("", "")
 
@@ -146,7 +151,7 @@ def endless(**more: Any) -> BranchAndBound:
 
 
 def test_out_of_time_is_said() -> None:
-    result = fit(bounded(), endless(), seed=1, time_limit=0.5)
+    result = fit(bounded(), endless(), seed=1, time_limit=0.3)
     assert result.status is Status.TIME_LIMIT
     assert result.message.startswith("the bounds have not met after")
     bounds, local = result.assessment.bounds, result.assessment.local
@@ -158,7 +163,7 @@ def test_out_of_time_is_said() -> None:
 
 
 def test_its_own_limit_holds_where_the_fit_has_none() -> None:
-    assert fit(bounded(), endless(seconds=0.5), seed=1).status is Status.TIME_LIMIT
+    assert fit(bounded(), endless(seconds=0.2), seed=1).status is Status.TIME_LIMIT
 
 
 def test_interrupted_in_the_tree_the_bound_is_kept() -> None:
@@ -245,7 +250,7 @@ def test_several_experiments_priors_and_unknown_initial_values() -> None:
         experiments=[odefit.Experiment("a", data), odefit.Experiment("b", other, t0=0.0)],
         noise={"x": {"sd": 0.05}},
     )
-    result = fit(problem, BranchAndBound(starts=3), seed=1)
+    result = fit(problem, BranchAndBound(starts=1), seed=1)
     bounds = result.assessment.bounds
     assert bounds is not None
     assert bounds.closed
@@ -351,6 +356,7 @@ def test_missing_bounds_are_proposed_and_accepted_when_told_so() -> None:
     assert "s from 0 to" in bounds.sentence
 
 
+@pytest.mark.slow
 def test_a_pole_in_the_box_leaves_the_bounds_apart() -> None:
     problem = Problem(
         Model(ode={"x": "-x/k^2"}),

@@ -21,6 +21,7 @@ def errors(problem: Problem, samples: int = 60, seed: int = 0) -> MatchErrors:
     return METHOD.standard_errors(problem, METHOD.match(problem), samples=samples, seed=seed)
 
 
+@pytest.mark.slow
 def test_they_are_the_scatter_of_matches_of_new_data() -> None:
     """60 data sets with a noise of 0.02, beside the errors that one of them has."""
     matches = np.array([METHOD.match(noisy(0.02, seed)).vector for seed in range(60)])

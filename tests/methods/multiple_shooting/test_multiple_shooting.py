@@ -57,7 +57,10 @@ def fitted(problem: Problem, **options: Any) -> Result:
 PUBLISHED = ("bock", "henon-heiles", "rikitake", "fitzhugh-nagumo-v", "sir", "lotka-volterra-f")
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow if n == "rikitake" else ()) for n in PUBLISHED],
+)
 def test_exact_data_give_the_exact_values_from_one_start(name: str) -> None:
     result = fitted(library.load(name))
     assert result.status is Status.CONVERGED
@@ -94,7 +97,9 @@ def test_the_answer_is_that_of_single_shooting(name: str) -> None:
     assert result.uncertainty.standard_errors == pytest.approx(errors, rel=1e-2)
 
 
-@pytest.mark.parametrize("nodes", [1, 2, 5, 1000, [0.3, 3.33, 7.0]])
+@pytest.mark.parametrize(
+    "nodes", [1, 5, [0.3, 3.33, 7.0], *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 1000))]
+)
 @pytest.mark.parametrize("states", ["relaxed", "data", "simulation"])
 def test_the_answer_does_not_hang_on_nodes_and_where_they_begin(nodes: Any, states: str) -> None:
     result = fitted(exchange(), nodes=nodes, states=states)
@@ -148,7 +153,7 @@ def test_the_voltage_alone_tells_all_from_twenty_far_starts() -> None:
     assert objectives == pytest.approx([0.7305536065] * 20, rel=1e-7)
 
 
-@pytest.mark.parametrize("mu", [60.0, 120.0])
+@pytest.mark.parametrize("mu", [pytest.param(60.0, marks=pytest.mark.slow), 120.0])
 def test_what_grows_beyond_all_precision_is_an_answer_on_nodes(mu: float) -> None:
     result = fitted(bock(mu))
     assert result.status is Status.CONVERGED
@@ -233,6 +238,7 @@ def test_where_a_single_integration_follows_there_are_no_nodes() -> None:
     assert result.assessment.continuity is None
 
 
+@pytest.mark.slow
 def test_sensitivities_that_differ_by_rounding_alone_are_not_relied_on() -> None:
     """After twenty Lyapunov times the trajectory still follows, what it is worth does not."""
     result = fitted(lorenz(24.0, step=0.1))

@@ -243,7 +243,11 @@ def test_secants_and_tangents(f: Univariate) -> None:
     assert excess(rows.matrix, rows.lower, rows.upper, t.points) <= 1.0
 
 
-@pytest.mark.parametrize("f", CASES, ids=label)
+@pytest.mark.parametrize(
+    "f",
+    [pytest.param(f, marks=pytest.mark.slow if i % 3 else ()) for i, f in enumerate(CASES)],
+    ids=label,
+)
 def test_piecewise_secants_and_tangents(f: Univariate) -> None:
     t = univariate(f, seed=1, terms=FEWER)
     partition = uniform_partition(t.low, t.high, range(FEWER), 3)

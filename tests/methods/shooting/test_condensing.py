@@ -203,7 +203,14 @@ def saddle(intervals: int, factor: float, seed: int = 1) -> System:
     return system
 
 
-@pytest.mark.parametrize(("intervals", "factor"), [(11, 5e3), (8, 1e5), (13, 1e3), (5, 1e8)])
+@pytest.mark.parametrize(
+    ("intervals", "factor"),
+    [
+        (8, 1e5),
+        (5, 1e8),
+        *(pytest.param(*p, marks=pytest.mark.slow) for p in ((11, 5e3), (13, 1e3))),
+    ],
+)
 def test_growth_by_forty_powers_of_ten_costs_no_digits(intervals: int, factor: float) -> None:
     """The product of the Wronskians has nothing of the decaying direction left."""
     system = saddle(intervals, factor)

@@ -296,6 +296,7 @@ def test_the_unstable_example_of_bock_is_solved_at_any_growth() -> None:
         assert end.at.point.coordinates == pytest.approx([np.pi], rel=1e-10)
 
 
+@pytest.mark.slow
 def test_steps_that_are_hardly_any_end_it() -> None:
     """The prey alone does not tell the scale of the predators: steps along it are cut short."""
     t = np.linspace(0.0, 80.0, 201)

@@ -86,7 +86,18 @@ def cuts_of(problem: Problem) -> list[Array]:
     return found
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            n,
+            marks=pytest.mark.slow
+            if n in {"alpha-pinene", "lotka-volterra", "sir", "decay"}
+            else (),
+        )
+        for n in PROBLEMS
+    ],
+)
 def test_covariance_and_optimality_are_those_of_the_single_integration(name: str) -> None:
     problem = PROBLEMS[name]()
     result = odefit.fit(problem, odefit.MultiStart(starts=3), jobs=1)
@@ -194,7 +205,7 @@ def test_nodes_that_cannot_be_integrated_are_a_failure() -> None:
     assert isinstance(found, Failure)
 
 
-@pytest.mark.parametrize("mu", [20.0, 60.0, 120.0])
+@pytest.mark.parametrize("mu", [20.0, pytest.param(60.0, marks=pytest.mark.slow), 120.0])
 def test_errors_far_below_rounding_are_no_reason_to_doubt_the_optimum(mu: float) -> None:
     """Bock's p is fixed to 1e-20 by the data: any rounding is a thousand standard errors."""
     problem = bock(mu, noise=0.05)

@@ -88,6 +88,7 @@ def test_a_crash_before_any_report_leaves_no_point_and_no_bound() -> None:
     assert not found.success
 
 
+@pytest.mark.slow
 def test_a_refusal_is_raised_here_with_all_its_messages() -> None:
     with pytest.raises(InputError) as caught:
         solve_isolated(Trouble("refuse"), decay(), Limits(5))

@@ -122,6 +122,7 @@ def search(problem: Problem, **control: Any) -> tuple[Any, Any]:
     return mesh_search(local, forward, d, Control(seed=1, jobs=1, **control))
 
 
+@pytest.mark.slow
 def test_a_search_finds_the_best_on_the_mesh_and_on_true_trajectories() -> None:
     answer, true = search(library.load("alpha-pinene"))
     assert answer.success

@@ -65,7 +65,15 @@ def counted(square: SquareSystem, structural: bool, seed: int = 0) -> ExactCount
 
 
 @pytest.mark.parametrize(
-    ("name", "seed"), [*((name, 0) for name in LIBRARY), ("seir", 1), ("biohydrogenation", 1)]
+    ("name", "seed"),
+    [
+        *(
+            pytest.param(name, 0, marks=pytest.mark.slow if name == "crauste" else ())
+            for name in LIBRARY
+        ),
+        ("seir", 1),
+        ("biohydrogenation", 1),
+    ],
 )
 def test_models_of_the_library(name: str, seed: int) -> None:
     square = library_square(name)

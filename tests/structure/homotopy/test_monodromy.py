@@ -32,7 +32,9 @@ def test_all_solutions_are_found_and_indistinguishable_ones_are_counted(name: st
     assert count_indistinguishable(square, found) == indistinguishable
 
 
-@pytest.mark.parametrize("name", ["harmonic", "lotka-volterra", "seir"])
+@pytest.mark.parametrize(
+    "name", ["harmonic", pytest.param("lotka-volterra", marks=pytest.mark.slow), "seir"]
+)
 def test_indistinguishable_solutions_are_as_many_without_all_solutions(name: str) -> None:
     square = SquareSystem(DifferentiatedSystem(library.load(f"rational-{name}"), free_states=True))
     point, parameters = square.generic_point(np.random.default_rng(1))
