@@ -33,7 +33,14 @@ def result() -> Result:
     return odefit.fit(decay(), "single-shooting", jobs=1)
 
 
-@pytest.mark.parametrize("name", [m for m in METHODS if m != "outer-approximation"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(m, marks=pytest.mark.slow if m == "branch-and-bound" else ())
+        for m in METHODS
+        if m != "outer-approximation"
+    ],
+)
 def test_every_method_goes_on_from_a_result(name: str, result: Result) -> None:
     problem = decay()
     options: dict[str, Any] = {"starts": 1} if "starts" in METHODS[name].options else {}

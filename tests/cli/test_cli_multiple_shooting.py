@@ -31,14 +31,14 @@ def test_an_answer_on_nodes_is_written_simulated_and_reported(
 ) -> None:
     """Bock's unstable example, which no single integration follows."""
     bock = str(odefit.library.path("bock"))
-    options = "--method multiple-shooting --starts 1 --json r.json --report r.html"
+    options = "--method multiple-shooting --starts 1 --json r.json --report r.md"
     assert run("fit", bock, *options.split()) == 0
     assert "Continuity" in capsys.readouterr().out
     found = json.loads((folder / "r.json").read_text(encoding="utf-8"))
     assert found["parameters"]["p"] == pytest.approx(np.pi)
     assert found["assessment"]["continuity"]["fine"] is True
     assert len(found["solutions"][0]["nodes"]["times"][0]) > 1
-    assert "where it is continuous" in (folder / "r.html").read_text(encoding="utf-8")
+    assert "where it is continuous" in (folder / "r.md").read_text(encoding="utf-8")
     assert run("simulate", bock, "--result", "r.json", "--times", "0:1:101") == 0
     table = pd.read_csv(StringIO(capsys.readouterr().out))
     exact = np.sin(np.pi * table["t"].to_numpy())

@@ -17,7 +17,7 @@ TRANSCRIPTION = "fit decay.toml --method transcription --scheme trapezoid --star
 def test_a_discretised_fit_says_how_far_mesh_and_truth_are_apart(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = f"{TRANSCRIPTION} --mesh 100 --json r.json --report r.html"
+    options = f"{TRANSCRIPTION} --mesh 100 --json r.json --report r.md"
     assert run(*options.split()) == 0
     assert "Transcription(trapezoid, Baseline, Ipopt)" in capsys.readouterr().out
     found = json.loads((folder / "r.json").read_text(encoding="utf-8"))
@@ -27,7 +27,7 @@ def test_a_discretised_fit_says_how_far_mesh_and_truth_are_apart(
     assert (mesh["scheme"], mesh["steps"]) == ("trapezoid", 100)
     assert 0 < mesh["error"] < 1e-3
     assert 0 < mesh["shift"] < 1e-2
-    page = (folder / "r.html").read_text(encoding="utf-8")
+    page = (folder / "r.md").read_text(encoding="utf-8")
     assert "differ from the integrated ones by" in page
 
 

@@ -309,6 +309,7 @@ def test_an_observable_with_a_pole_in_the_box() -> None:
     assert np.isinf(found.remainder[1]).all()
 
 
+@pytest.mark.slow
 def test_what_is_too_far_off_is_not_computed() -> None:
     problem, vector = library.load("alpha-pinene"), reference("alpha-pinene")
     enclosure = Enclosure(problem)

@@ -42,7 +42,7 @@ def test_exact_solutions_are_inside(case: str, degree: int) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("order", [1, 20])
+@pytest.mark.parametrize("order", [1, pytest.param(20, marks=pytest.mark.slow)])
 def test_at_every_order_in_time(case: str, order: int) -> None:
     problem, vector, solution, _ = CASES[case]
     holds(problem, Enclosure(problem, 2, order), *box(vector, 0.05), solution, count=2)
@@ -189,6 +189,7 @@ def test_a_hundred_rotations_of_a_point() -> None:
     assert found.remainder.max() < 1e-9
 
 
+@pytest.mark.slow
 def test_boxes_have_steps_of_their_own() -> None:
     """What a box gets does not depend on the boxes that come with it."""
     problem, vector, *_ = CASES["a quotient"]

@@ -284,6 +284,7 @@ def test_a_user_s_executor_stays_open() -> None:
         assert executor.submit(lambda: 7).result() == 7
 
 
+@pytest.mark.slow
 def test_threads_leave_standard_output_where_it_was(capsys: pytest.CaptureFixture[str]) -> None:
     """The stiff engine diverts what its library prints, in all threads at once."""
     import sys

@@ -70,7 +70,10 @@ KINDS: dict[str, tuple[Callable[[Path | None], Any], int]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(k, marks=pytest.mark.slow if k == "branch and bound" else ()) for k in KINDS],
+)
 def test_kills_do_not_change_the_result(tmp_path: Path, kind: str) -> None:
     work, writes = KINDS[kind]
     path = tmp_path / "kept"

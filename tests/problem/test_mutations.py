@@ -250,25 +250,40 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("mutations")
 
 
-CHECKS = settings(
-    max_examples=COUNT,
-    deadline=datetime.timedelta(seconds=5),
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-
-
-@CHECKS
-@given(
-    st.one_of(
-        st.tuples(mutated(FULL), *map(st.just, FULL_DATA.values())),
-        st.tuples(mutated(DECAY), mutated(FULL_DATA["one.csv"]), mutated("t,x\n0,1\n1,2\n")),
-        st.tuples(st.just(FULL), mutated(FULL_DATA["one.csv"]), mutated(FULL_DATA["two.csv"])),
-        st.tuples(mutated(FULL), mutated(FULL_DATA["one.csv"]), st.just(FULL_DATA["two.csv"])),
+def checks(count: int) -> settings:
+    return settings(
+        max_examples=count,
+        deadline=datetime.timedelta(seconds=5),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
+
+
+SOME, MANY = checks(min(60, COUNT)), checks(COUNT)
+
+FILES = st.one_of(
+    st.tuples(mutated(FULL), *map(st.just, FULL_DATA.values())),
+    st.tuples(mutated(DECAY), mutated(FULL_DATA["one.csv"]), mutated("t,x\n0,1\n1,2\n")),
+    st.tuples(st.just(FULL), mutated(FULL_DATA["one.csv"]), mutated(FULL_DATA["two.csv"])),
+    st.tuples(mutated(FULL), mutated(FULL_DATA["one.csv"]), st.just(FULL_DATA["two.csv"])),
 )
+
+
+@SOME
+@given(FILES)
 def test_a_mutated_file_is_a_problem_or_an_input_error(
     place: Path, texts: tuple[str, str, str]
 ) -> None:
+    loaded_or_refused(place, texts)
+
+
+@pytest.mark.slow
+@MANY
+@given(FILES)
+def test_so_are_many_mutated_files(place: Path, texts: tuple[str, str, str]) -> None:
+    loaded_or_refused(place, texts)
+
+
+def loaded_or_refused(place: Path, texts: tuple[str, str, str]) -> None:
     for name, text in zip(("full.toml", "one.csv", "two.csv"), texts, strict=True):
         (place / name).write_text(text, encoding="utf-8", errors="replace", newline="")
     (place / "data.csv").write_text(texts[2], encoding="utf-8", errors="replace", newline="")
@@ -302,9 +317,20 @@ TREES = (
 )
 
 
-@CHECKS
+@SOME
 @given(st.one_of(*map(mutated_tree, TREES)))
 def test_a_mutated_structure_is_a_problem_or_an_input_error(place: Path, tree: Any) -> None:
+    made_or_refused(place, tree)
+
+
+@pytest.mark.slow
+@MANY
+@given(st.one_of(*map(mutated_tree, TREES)))
+def test_so_are_many_mutated_structures(place: Path, tree: Any) -> None:
+    made_or_refused(place, tree)
+
+
+def made_or_refused(place: Path, tree: Any) -> None:
     (place / "data.csv").write_text("t,x\n0,1\n1,2\n")
     try:
         problem = problem_from_mapping(tree, place)

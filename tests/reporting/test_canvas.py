@@ -105,6 +105,7 @@ def test_two_places_at_once_and_things_that_are_none_are_refused() -> None:
         RESULT.plot_fit(ax=[1.0])  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_saved_figure_has_embedded_fonts_and_texts_that_are_text() -> None:
     figure = RESULT.plot_fit(observables=["y3"], width="single")
     pdf, svg = io.BytesIO(), io.BytesIO()

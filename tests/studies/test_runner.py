@@ -96,6 +96,7 @@ def test_results_and_tables_do_not_depend_on_the_number_of_processes(tmp_path: P
     assert "| cube 5 | 125 |" in (tmp_path / "one" / "values.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_worker_serves_many_tasks(tmp_path: Path, log: Path) -> None:
     run_campaign(PLAIN, tmp_path / "out", jobs=1)
     assert len({pid for _, pid in runs(log)}) == 1

@@ -224,6 +224,7 @@ def test_a_radius_changes_nothing_about_boxes_that_it_does_not_refute(build: Any
         assert (refuted >= radius**2 * (1 - 1e-12)).all()
 
 
+@pytest.mark.slow
 def test_one_box_does_not_depend_on_the_others() -> None:
     problem, vector = eventful()
     enclosure = DiscretisedEnclosure(problem, SCHEMES["legendre"], UniformMesh(6))

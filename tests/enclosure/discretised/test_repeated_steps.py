@@ -155,6 +155,7 @@ def test_as_tight_as_step_by_step(
     assert other.remainder.sum() <= 1.5 * one.remainder.sum()
 
 
+@pytest.mark.slow
 def test_events_switch_the_motion(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each segment has its own steps; what is read off between mesh points is solved for."""
     times = [0.0, 1.0, 1.503, 2.0, 4.0]

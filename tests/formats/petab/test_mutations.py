@@ -25,7 +25,10 @@ def problems() -> list[Original]:
     return [original for version in ("v1", "v2") for original in originals(SUITE / version)]
 
 
-def test_nothing_passes_unnoticed_and_nothing_ends_in_a_traceback(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [min(40, COUNT), pytest.param(COUNT, marks=pytest.mark.slow)])
+def test_nothing_passes_unnoticed_and_nothing_ends_in_a_traceback(
+    count: int, tmp_path: Path
+) -> None:
     first: dict[int, Fingerprint] = {}
     given = []
     for original in problems():
@@ -35,7 +38,7 @@ def test_nothing_passes_unnoticed_and_nothing_ends_in_a_traceback(tmp_path: Path
     assert len(given) >= 50
     faults = []
     verdicts = set()
-    for original, mutation in mutations(given, COUNT, seed=7):
+    for original, mutation in mutations(given, count, seed=7):
         found = outcome(mutation, original.main, first[id(original)], tmp_path)
         verdicts.add(found.verdict)
         if found.verdict == "fault":

@@ -49,7 +49,15 @@ def test_problems_with_all_features_are_read_back_as_they_were(name: str, tmp_pa
     assert_equal(problem, read_petab(write_petab(problem, tmp_path)).problem, vector)
 
 
-@pytest.mark.parametrize("name", odefit.library.names())
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            n, marks=pytest.mark.slow if n.startswith("rational-") or n == "rikitake" else ()
+        )
+        for n in odefit.library.names()
+    ],
+)
 def test_library_problems_are_read_back_as_they_were(name: str, tmp_path: Path) -> None:
     problem = odefit.library.load(name)
     back = odefit.load(odefit.save(problem, tmp_path / "written.yaml"))

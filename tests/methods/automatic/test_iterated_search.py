@@ -96,6 +96,7 @@ def test_the_number_of_workers_does_not_matter(eight: Problem, found: Estimate) 
     assert [r.hits for r in with_two.routes] == [r.hits for r in found.routes]
 
 
+@pytest.mark.slow
 def test_a_resumed_search_gives_the_same_answer(
     eight: Problem, found: Estimate, tmp_path: Path
 ) -> None:

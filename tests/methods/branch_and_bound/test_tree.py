@@ -37,6 +37,7 @@ def test_what_can_be_reached_is_never_refuted() -> None:
     assert tree.lower_bound == pytest.approx(BEST, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_boxes_cover_what_is_not_refuted() -> None:
     """At any time, every point that is good enough is in a box that waits."""
     rng = np.random.default_rng(0)

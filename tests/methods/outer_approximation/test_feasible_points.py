@@ -226,7 +226,7 @@ def test_mccormick(made: Callable[[int], Terms], seed: int) -> None:
 
 
 @pytest.mark.parametrize("made", [products, fractions])
-@pytest.mark.parametrize("count", [2, 5])
+@pytest.mark.parametrize("count", [2, pytest.param(5, marks=pytest.mark.slow)])
 def test_piecewise_mccormick(made: Callable[[int], Terms], count: int) -> None:
     """(31)-(37), either factor divided."""
     t = made(count)

@@ -42,6 +42,7 @@ def test_the_answer_does_not_depend_on_where_intervals_are_integrated(executor: 
     assert there.starts[0].message == here.starts[0].message
 
 
+@pytest.mark.slow
 def test_a_failure_elsewhere_is_told_as_here(executor: Executor) -> None:
     problem = Problem(
         Model(ode={"x": "k*abs(x)*x"}),

@@ -74,6 +74,7 @@ def test_a_solver_that_crashes_fails_with_a_reason_and_its_best_point(
     assert words in found.message
 
 
+@pytest.mark.slow
 def test_a_solver_that_dies_while_it_is_watched_is_asked_once_more_unwatched() -> None:
     found = solve_isolated(Shy(), decay(), Limits(30))
     assert found.outcome is Outcome.SOLVED

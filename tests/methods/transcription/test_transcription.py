@@ -464,6 +464,7 @@ def test_bounds_are_kept_when_time_is_over() -> None:
     assert bounds.upper <= min(s.objective for s in local.starts) * (1 + 1e-4)
 
 
+@pytest.mark.slow
 @needs("pyscipopt")
 def test_a_relaxed_formulation_is_part_of_what_a_bound_is_said_of() -> None:
     problem = instances.decay(steps=2).discretisation.problem

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 
 from odefit.problem import InputError, load, problem_from_mapping
-from tests.problem.test_mutations import CHECKS, COUNT, mutated, mutated_tree, readable, usable
+from tests.problem.test_mutations import COUNT, checks, mutated, mutated_tree, readable, usable
 
-FEWER = settings(CHECKS, max_examples=COUNT // 2)
+FEWER = checks(COUNT // 2)
 
 TEXT = """\
 format = 1

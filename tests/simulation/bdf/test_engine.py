@@ -120,7 +120,7 @@ def test_robertsons_problem_is_solved_as_by_an_implicit_runge_kutta_method() -> 
 
     times = [0.4, 40.0, 4e5]
     expected = solve_ivp(
-        rhs, (0.0, 4e5), [1.0, 0.0, 0.0], "Radau", times, rtol=1e-11, atol=1e-16
+        rhs, (0.0, 4e5), [1.0, 0.0, 0.0], "Radau", times, rtol=1e-9, atol=1e-14
     ).y.T
     found = integrated(ForwardMap(robertson(), "bdf"), np.array([0.04, 3e7, 1e4]))
     assert np.allclose(found.states, expected, rtol=1e-6)

@@ -66,6 +66,7 @@ def test_all_roots_of_a_polynomial_are_found(degree: int) -> None:
     assert matched(found, np.roots(end))
 
 
+@pytest.mark.slow
 def test_no_path_jumps_in_sixty_random_cases() -> None:
     """If a path jumped to another, two of them would end at one root."""
     rng = np.random.default_rng(0)
