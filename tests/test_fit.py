@@ -39,7 +39,7 @@ TWELVE = (
 """The noiseless ones of the twelve of local-and-global-solvers."""
 
 
-SLOW = {"crauste-f", "fitzhugh-nagumo", "hiv-p"}
+SLOW = {"crauste-f", "crauste-p", "fitzhugh-nagumo", "hiv-p"}
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_the_noiseless_problems_are_solved(name: str) -> None:
     assert result.assessment.local.optimal
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
 def test_alpha_pinene_of_1945_is_fitted(seed: int) -> None:
     """p in [0, 1], no guess, no scale: 19.872 at the reference of FACTS.md."""
     result = odefit.fit(odefit.library.load("alpha-pinene"), seed=seed)
@@ -489,7 +489,7 @@ class Ends:
         return Estimate(starts, Status.CONVERGED, "given")
 
 
-@pytest.mark.parametrize("polish", [True, False])
+@pytest.mark.parametrize("polish", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_where_the_best_end_cannot_be_integrated_the_next_is_the_answer(polish: bool) -> None:
     """x = 1/(1 - k t) has no value at t = 4 for k = 0.3."""
     method = Ends((((0.3,), 1e-9), ((0.29,), 1e-8), ((0.1,), 1e-7)))
@@ -636,6 +636,7 @@ def test_one_solution_is_said_to_be_the_only_one() -> None:
     assert "Certificate" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("ample_time")
 def test_the_estimates_do_not_depend_on_the_time_for_the_equations(
     monkeypatch: pytest.MonkeyPatch,

@@ -253,6 +253,7 @@ def slowly(_: odefit.Progress) -> None:
     time.sleep(1.0)
 
 
+@pytest.mark.slow
 def test_long_work_on_a_result_has_a_memory_limit() -> None:
     """This process holds more than 100 MB long before."""
     profiles = ALPHA_PINENE.profile(jobs=1, memory="100MB", progress=slowly)

@@ -20,7 +20,7 @@ def fitted(problem: Problem) -> Array:
     return odefit.fit(problem, SingleShooting(), jobs=1).best.vector
 
 
-@pytest.mark.parametrize("kind", ["parametric", "residual"])
+@pytest.mark.parametrize("kind", ["parametric", pytest.param("residual", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "noise", [{}, pytest.param({"x": {"sd": "estimate"}}, marks=pytest.mark.slow)]
 )
@@ -112,28 +112,31 @@ def test_residuals_that_have_a_mean_do_not_move_the_estimates() -> None:
     assert abs(row["bias"]) < 0.3 * row["std_error"]
 
 
-def test_noise_of_every_kind_is_drawn_again() -> None:
+@pytest.mark.parametrize(
+    "noise",
+    [
+        pytest.param({"relative": 0.1}, marks=pytest.mark.slow),
+        pytest.param({"sd": 0.1, "transform": "log10"}, marks=pytest.mark.slow),
+        {"sd": "0.05 + 0.1*x"},
+    ],
+)
+def test_noise_of_every_kind_is_drawn_again(noise: dict[str, Any]) -> None:
     """Priors too: without the scatter of their means the intervals would be too narrow."""
     times = np.linspace(0.0, 2.0, 8)
     values = 2 * np.exp(-times) * (1 + 0.05 * np.cos(7 * times))
-    for noise in (
-        {"relative": 0.1},
-        {"sd": 0.1, "transform": "log10"},
-        {"sd": "0.05 + 0.1*x"},
-    ):
-        problem = Problem(
-            Model(ode={"x": "-k*x"}),
-            {"t": times, "x": values},
-            {"k": {"lower": 0.01, "upper": 5.0, "prior": {"mean": 1.0, "sd": 0.1}}},
-            {"x": {"lower": 0.01, "upper": 9.0}},
-            noise={"x": noise},
-        )
-        result = odefit.fit(problem, SingleShooting(), jobs=1)
-        assert result.uncertainty is not None
-        found = result.bootstrap(100, jobs=1)
-        assert found.failed == 0
-        spread = np.sqrt(np.diag(found.covariance))
-        assert spread == pytest.approx(result.uncertainty.standard_errors, rel=0.3)
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        {"t": times, "x": values},
+        {"k": {"lower": 0.01, "upper": 5.0, "prior": {"mean": 1.0, "sd": 0.1}}},
+        {"x": {"lower": 0.01, "upper": 9.0}},
+        noise={"x": noise},
+    )
+    result = odefit.fit(problem, SingleShooting(), jobs=1)
+    assert result.uncertainty is not None
+    found = result.bootstrap(100, jobs=1)
+    assert found.failed == 0
+    spread = np.sqrt(np.diag(found.covariance))
+    assert spread == pytest.approx(result.uncertainty.standard_errors, rel=0.3)
 
 
 @pytest.mark.parametrize(

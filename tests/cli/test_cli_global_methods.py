@@ -96,7 +96,7 @@ def test_the_certificate_is_printed_and_its_log_written(
     assert f"computed by {solver}" in (bounded / "r.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("options", [MESH, OUTER])
+@pytest.mark.parametrize("options", [pytest.param(MESH, marks=pytest.mark.slow), OUTER])
 def test_missing_bounds_are_unusable_input_until_they_are_accepted(
     capsys: pytest.CaptureFixture[str], options: str
 ) -> None:

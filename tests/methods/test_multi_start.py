@@ -102,7 +102,7 @@ class Backwards(Executor):
         return future
 
 
-@pytest.mark.parametrize(("count", "hits"), [(6, 3), (18, 2)])
+@pytest.mark.parametrize(("count", "hits"), [pytest.param(6, 3, marks=pytest.mark.slow), (18, 2)])
 def test_the_order_in_which_starts_finish_does_not_matter(
     count: int, hits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,7 +46,7 @@ def fit_without_outliers(seed: int) -> odefit.Result:
     "noise",
     [
         {"sd": 0.05, "loss": "student"},
-        {"sd": "estimate", "loss": "student"},
+        pytest.param({"sd": "estimate", "loss": "student"}, marks=pytest.mark.slow),
         {"sd": 0.05, "loss": "huber"},
     ],
 )
@@ -153,6 +153,7 @@ def test_where_the_noise_is_not_known_the_option_is_named_as_well(noise: dict[st
     assert any('x = { sd = "estimate", loss = "student" } in [noise]' in w for w in result.warnings)
 
 
+@pytest.mark.slow
 def test_a_search_whose_starts_never_converge_ends_when_outliers_explain_that() -> None:
     """Michaelis-Menten kinetics: the best plain fit is at the edge, where starts crawl."""
     random = np.random.default_rng(0)

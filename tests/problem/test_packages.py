@@ -75,6 +75,7 @@ for make in makers:
     assert len(lines) == 11
 
 
+@pytest.mark.slow
 def test_without_loky_there_is_one_process_and_more_are_refused() -> None:
     code = f"""
 problem = odefit.load({HARMONIC!r})

@@ -118,6 +118,7 @@ def test_the_pdf_report_has_the_words_of_the_others(result: Result, tmp_path: Pa
     assert not any(page.images for page in reader.pages)  # figures are vectors
 
 
+@pytest.mark.slow
 def test_the_pdf_of_a_fit_without_an_answer_says_so(result: Result, tmp_path: Path) -> None:
     nothing = replace(result, solutions=(), uncertainty=None, profiles=None, goodness=None)
     nothing.report(tmp_path / "none.pdf")

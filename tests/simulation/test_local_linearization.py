@@ -93,6 +93,7 @@ def test_states_have_their_order_and_sensitivities_one_less(order: Order) -> Non
     assert orders[-1] == pytest.approx([order, order - 1], abs=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 def test_two_coupled_states_have_the_same_orders(order: Order) -> None:
     """FitzHugh-Nagumo with a forcing, against the Taylor method at 1e-13."""
@@ -169,6 +170,7 @@ def test_errors_fall_with_the_tolerance(order: Order) -> None:
     assert errors[-1] < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_unit_of_time_changes_no_step(order: Order) -> None:
     """A year, or its seconds: the same steps lead to the same states."""

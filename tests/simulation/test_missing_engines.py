@@ -120,6 +120,7 @@ def test_without_casadi_a_stiff_problem_says_what_is_missing() -> None:
     assert "pip install casadi" in run.stdout
 
 
+@pytest.mark.slow
 def test_without_any_engine_a_fit_is_refused() -> None:
     code = STIFF_OR_NOT + (
         "try:\n    odefit.fit(decay('-k*x'))\nexcept InputError as error:\n    print(error)"

@@ -66,7 +66,7 @@ def test_the_gradient_of_the_cost_is_that_of_the_negative_log_posterior(name: st
         )
 
 
-@pytest.mark.parametrize("on", ["linear", "log10"])
+@pytest.mark.parametrize("on", ["linear", pytest.param("log10", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "name",
     [pytest.param(n, marks=pytest.mark.slow if i % 2 else ()) for i, n in enumerate(FIELDS)],

@@ -34,7 +34,10 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, str]) -> None
     "name",
     [
         pytest.param(
-            n, marks=pytest.mark.slow if n in {"enzyme", "lotka-volterra", "exponentials"} else ()
+            n,
+            marks=pytest.mark.slow
+            if n in {"enzyme", "lotka-volterra", "exponentials", "logistic"}
+            else (),
         )
         for n in KNOWN
     ],

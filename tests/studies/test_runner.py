@@ -267,6 +267,7 @@ def test_numbers_below_one_are_refused(tmp_path: Path, limits: dict[str, Any]) -
         run_campaign(PLAIN, tmp_path, **limits)
 
 
+@pytest.mark.slow
 def test_this_process_keeps_its_environment(tmp_path: Path) -> None:
     before = dict(os.environ)
     run_campaign(PLAIN, tmp_path, jobs=1, limit=1)

@@ -173,7 +173,7 @@ def test_an_end_in_another_valley_is_found_by_way_of_another_profile() -> None:
     assert profile.upper == pytest.approx(end, abs=0.001 * end)
 
 
-@pytest.mark.parametrize("complete", [3, 4])
+@pytest.mark.parametrize("complete", [3, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_limit_that_time_left_unchecked_says_so(complete: int) -> None:
     """Time ends after the lower side of m, or after both, before the valley of k = -1 is tried."""
     problem = two_valleys(LONG)

@@ -77,7 +77,10 @@ def test_the_case_has_its_likelihood_and_simulations(case: str) -> None:
     assert squares == pytest.approx(solution["chi2"], abs=solution["tol_chi2"])
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(c, marks=pytest.mark.slow if i % 3 else ()) for i, c in enumerate(CASES)],
+)
 def test_the_gradient_of_the_case_is_that_of_differences(case: str) -> None:
     found, _ = read(case)
     lower, upper = found.problem.lower, found.problem.upper

@@ -259,6 +259,7 @@ def test_a_model_that_is_not_rational_is_lifted(rhs: str, truth: dict[str, float
     assert close
 
 
+@pytest.mark.slow
 def test_a_frequency_of_unknown_sign_has_two_solutions() -> None:
     """j sin(w t) = (-j) sin(-w t)."""
     model = Model(ode={"x": "-k*x + j*sin(w*t)"}, observables={"y": "x"})
@@ -331,6 +332,7 @@ def test_an_answer_outside_the_bounds_is_looked_for_from_their_edge() -> None:
 # Seeds ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_result() -> None:
     """To the last bit, from the cache or not."""
     one_, other = (solved(prey(), polish=False) for _ in range(2))

@@ -136,6 +136,7 @@ def test_a_gap_costs_accuracy_and_polishing_gives_it_back() -> None:
     assert worst(prey(times), best(estimate).vector, PREY_TRUTH) < 1e-8
 
 
+@pytest.mark.slow
 def test_rows_that_are_not_measured_are_skipped() -> None:
     values = integrated(prey_rhs, [1.2, 0.4])[0]
     values[11:15] = np.nan
@@ -251,7 +252,11 @@ class Interrupting:
 
 
 @pytest.mark.parametrize(
-    "word", [pytest.param("preparing", marks=pytest.mark.slow), "solving", "other solutions"]
+    "word",
+    [
+        *(pytest.param(w, marks=pytest.mark.slow) for w in ("preparing", "solving")),
+        "other solutions",
+    ],
 )
 def test_an_interrupted_fit_returns_what_it_has(word: str) -> None:
     solved(toy())  # all that is kept on disk

@@ -146,6 +146,7 @@ def test_the_two_solutions_of_seir_exchange_rates() -> None:
     assert one.vector[[i, j]] == pytest.approx(other.vector[[j, i]], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_what_the_outputs_do_not_determine_is_held_and_named() -> None:
     """x7 of biohydrogenation acts on nothing that is measured."""
     preparation = prepare(problem_of("biohydrogenation"))

@@ -227,6 +227,7 @@ def test_bounds_that_are_not_the_problem_s_own_are_told() -> None:
     assert "s from" not in bounds.sentence
 
 
+@pytest.mark.slow
 def test_an_answer_beyond_the_box_is_not_said_to_be_the_best() -> None:
     """The last improvement on the trajectories knows the problem's own bounds alone."""
     result = fit(bounded(), BranchAndBound(bounds={"k": (1.0, 2.0)}, starts=2), seed=1)
@@ -395,6 +396,7 @@ def _failing(progress: Progress) -> None:
         raise RuntimeError("from the caller")
 
 
+@pytest.mark.slow
 def test_a_local_answer_that_cannot_be_enclosed_is_an_upper_bound_that_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

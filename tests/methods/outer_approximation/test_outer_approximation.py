@@ -217,6 +217,7 @@ def test_proposals_keep_logarithms_of_states_away_from_zero() -> None:
     assert "x2 in [0.05, " in c.scope  # starts at 0.5, and is never lower
 
 
+@pytest.mark.slow
 def test_proposals_keep_deviations_above_zero() -> None:
     """A likelihood needs a positive standard deviation."""
     times = np.linspace(0.0, 2.0, 9)

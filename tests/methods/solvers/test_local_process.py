@@ -125,6 +125,7 @@ def test_a_solver_that_does_not_stop_at_its_limit_is_ended(process: int) -> None
     assert not lives(process)
 
 
+@pytest.mark.slow
 def test_the_last_iterate_of_a_solver_that_hangs_is_the_answer(
     tmp_path: Path, process: int
 ) -> None:
@@ -192,6 +193,7 @@ def test_where_no_process_can_be_started_the_solver_runs_here(
     assert_same(answers[0], Ipopt().solve(instance, Limits()))
 
 
+@pytest.mark.slow
 def test_problems_that_nobody_uses_any_more_are_forgotten() -> None:
     solve_locally(Ipopt(), decay(start=True), Limits())
     kept = local_process._mine.kept

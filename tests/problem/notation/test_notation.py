@@ -12,7 +12,7 @@ from hypothesis import event, given
 from odefit.problem import InputError, load, problem_from_mapping
 from tests.problem.test_mutations import COUNT, checks, mutated, mutated_tree, readable, usable
 
-FEWER = checks(COUNT // 2)
+SOME, MANY = checks(min(30, COUNT // 2)), checks(COUNT // 2)
 
 TEXT = """\
 format = 1
@@ -96,19 +96,38 @@ def test_all_notations_together_are_plain_equations() -> None:
     usable(problem)
 
 
-@FEWER
+@SOME
 @given(mutated(TEXT))
 def test_a_mutated_file_with_notations_is_a_problem_or_an_input_error(
     tmp_path_factory: pytest.TempPathFactory, text: str
 ) -> None:
-    place = tmp_path_factory.getbasetemp()
+    _loaded_or_refused(tmp_path_factory.getbasetemp(), text)
+
+
+@pytest.mark.slow
+@MANY
+@given(mutated(TEXT))
+def test_so_are_many_mutated_files_with_notations(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    _loaded_or_refused(tmp_path_factory.getbasetemp(), text)
+
+
+def _loaded_or_refused(place: Path, text: str) -> None:
     (place / "notation.toml").write_text(text, encoding="utf-8", errors="replace", newline="")
     _accepted_or_refused(place / "notation.toml")
 
 
-@FEWER
+@SOME
 @given(mutated_tree(tomllib.loads(TEXT)))
 def test_a_mutated_structure_with_notations_is_a_problem_or_an_input_error(tree: Any) -> None:
+    _accepted_or_refused(tree)
+
+
+@pytest.mark.slow
+@MANY
+@given(mutated_tree(tomllib.loads(TEXT)))
+def test_so_are_many_mutated_structures_with_notations(tree: Any) -> None:
     _accepted_or_refused(tree)
 
 
