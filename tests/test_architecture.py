@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import importlib
 import inspect
 import pkgutil
@@ -95,6 +96,15 @@ def sources() -> dict[str, Path]:
 @cache
 def tree(module: str) -> ast.Module:
     return ast.parse(sources()[module].read_text(encoding="utf-8"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def trees_are_no_garbage() -> Iterator[None]:
+    """Their million objects would be looked through again and again while they are read."""
+    gc.disable()
+    yield
+    tree.cache_clear()
+    gc.enable()
 
 
 def named(module: str) -> Iterator[tuple[str, int]]:

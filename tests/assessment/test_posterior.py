@@ -97,6 +97,7 @@ def test_the_table_has_mean_spread_and_equal_tails_of_the_samples_of_all_chains(
     assert np.asarray(found["ci_high"]) == pytest.approx([0.95, 2.5], abs=0.03)
 
 
+@pytest.mark.slow
 def test_a_time_limit_keeps_the_samples_so_far() -> None:
     problem = line()
     found = sample_posterior(problem, fitted(problem), 10**6, 1, 100, time_limit=1.5, jobs=1)

@@ -39,6 +39,7 @@ def test_unusable_input_is_status_two_with_one_message_for_each_mistake(folder: 
     assert not (folder / "r.json").exists()
 
 
+@pytest.mark.slow
 def test_a_wrong_option_is_status_two(folder: Path) -> None:
     status, out, err = ran(folder, "fit", "decay.toml", "--sead", "3")
     assert (status, out) == (2, "")

@@ -54,7 +54,10 @@ class Evaluations:
 
 
 @pytest.mark.parametrize("moment", [2, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 7))])
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(m, marks=pytest.mark.slow if m == "algebraic" else ()) for m in METHODS],
+)
 def test_a_fit_that_is_ended_after_a_few_evaluations_has_an_answer(
     name: str, moment: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,6 +101,7 @@ def test_starts_and_progress_show_the_likelihood_too() -> None:
     assert drawn == pytest.approx(finite)
 
 
+@pytest.mark.slow
 def test_terminal_report_and_repr_name_the_likelihood() -> None:
     result, _ = estimated()
     shown = f"{result.value_of(result.best):.4g}"

@@ -134,7 +134,7 @@ def test_a_plain_fit_of_free_initial_values_ends_soon_though_there_are_outliers(
 
 
 @every_system
-@pytest.mark.parametrize("loss", ["student", "huber"])
+@pytest.mark.parametrize("loss", ["student", pytest.param("huber", marks=pytest.mark.slow)])
 def test_with_a_loss_the_estimates_are_those_without_the_outliers(name: str, loss: str) -> None:
     """Within two standard errors of the fit in which these three values are missing."""
     problem = with_gross_outliers(name, loss=loss)

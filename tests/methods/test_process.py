@@ -134,6 +134,7 @@ def test_memory_may_be_limited() -> None:
     limited.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
 def test_what_a_process_started_ends_with_it(child: Child) -> None:
     child.call(nested)

@@ -170,6 +170,7 @@ def errors(result: odefit.Result) -> list[float]:
     return result.parameters["std_error"].dropna().tolist()
 
 
+@pytest.mark.slow
 def test_a_fit_is_the_same_with_and_without() -> None:
     problem = a_scale_that_groups_share()
     with_it = odefit.fit(problem, jobs=1)

@@ -75,7 +75,7 @@ def grown(t: Array, k: float, x: float) -> tuple[Array, Array]:
     return y, np.stack([y * y * e * tau, y * y * np.exp(-k * tau) / x**2], axis=-1)
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_states_have_their_order_and_sensitivities_one_less(order: Order) -> None:
     times = np.array([1.0, 2.0])
     states, sensitivities = grown(times, 1.3, 0.2)
@@ -154,7 +154,7 @@ def test_large_steps_of_a_stiff_linear_field_do_not_oscillate(order: Order) -> N
     assert np.abs(found.sensitivities).max() < 1e-12
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_errors_fall_with_the_tolerance(order: Order) -> None:
     times = [0.5, 1.0, 2.0]
     states, sensitivities = grown(np.array(times), 1.3, 0.2)

@@ -359,6 +359,7 @@ def test_a_condition_of_an_unknown_threshold_has_the_right_derivatives() -> None
     check_derivatives(problem, [0.7, 1.1, 0.9])
 
 
+@pytest.mark.slow
 def test_a_spiking_neuron_is_reset_before_its_potential_grows_without_bound() -> None:
     """Izhikevich 2003: the solution that is not reset ends within a millisecond of the spike."""
     times = np.linspace(0.0, 200.0, 41)

@@ -78,7 +78,7 @@ def test_with_both_packages_nothing_is_said() -> None:
     [
         ("heyoka", "heyoka"),
         pytest.param("casadi", "casadi", marks=pytest.mark.slow),
-        ("bdf", "numba"),
+        pytest.param("bdf", "numba", marks=pytest.mark.slow),
     ],
 )
 def test_an_engine_that_is_asked_for_and_missing_is_refused(engine: str, package: str) -> None:

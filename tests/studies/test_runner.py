@@ -184,9 +184,9 @@ def test_an_ignored_ctrl_c_stays_ignored(handler: signal.Handlers) -> None:
 
 
 def test_a_complete_campaign_runs_nothing_again(tmp_path: Path, log: Path) -> None:
-    run_campaign(PLAIN, tmp_path / "out", jobs=2)
+    run_campaign(PLAIN, tmp_path / "out", jobs=1)
     count = len(runs(log))
-    run_campaign(PLAIN, tmp_path / "out", jobs=2)
+    run_campaign(PLAIN, tmp_path / "out", jobs=1)
     assert len(runs(log)) == count == len(plain_tasks())
 
 
@@ -232,6 +232,7 @@ def test_a_limit_counts_what_is_stored(tmp_path: Path, log: Path) -> None:
     assert len(runs(log)) == 6
 
 
+@pytest.mark.slow
 def test_a_directory_holds_one_campaign(tmp_path: Path) -> None:
     run_campaign(PLAIN, tmp_path, jobs=1, limit=1)
     with pytest.raises(InputError, match="holds results of 'plain'"):

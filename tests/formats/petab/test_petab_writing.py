@@ -53,7 +53,10 @@ def test_problems_with_all_features_are_read_back_as_they_were(name: str, tmp_pa
     "name",
     [
         pytest.param(
-            n, marks=pytest.mark.slow if n.startswith("rational-") or n == "rikitake" else ()
+            n,
+            marks=pytest.mark.slow
+            if n.startswith("rational-") or n in {"rikitake", "hiv-proteinase"}
+            else (),
         )
         for n in odefit.library.names()
     ],

@@ -186,6 +186,7 @@ def foreign() -> Estimate:
     return solved(problem)
 
 
+@pytest.mark.slow
 def test_data_that_no_solution_fits_are_searched_from_many_starts_and_that_is_said() -> None:
     message = foreign().message
     assert "no solution of it leads to a trajectory through the data" in message

@@ -32,7 +32,7 @@ def truth_of(name: str) -> tuple[Problem, Array]:
 @pytest.mark.parametrize(
     "name",
     [
-        "rational-seir",
+        pytest.param("rational-seir", marks=pytest.mark.slow),
         pytest.param("rational-biohydrogenation", marks=pytest.mark.slow),
         "rational-fitzhugh-nagumo",
     ],

@@ -160,6 +160,7 @@ def test_nothing_is_held_where_all_is_determined(name: str) -> None:
     assert "held" not in found(name, polish=True).message
 
 
+@pytest.mark.slow
 def test_a_guess_is_what_is_held() -> None:
     original = problem_of("biohydrogenation")
     problem = Problem(

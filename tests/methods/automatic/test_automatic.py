@@ -71,7 +71,7 @@ def test_starts_are_numbered_in_the_order_of_the_search(few: Problem) -> None:
     assert sum(r.hits for r in found.routes) >= 5
 
 
-@pytest.mark.parametrize("noise", ["without", "with"])
+@pytest.mark.parametrize("noise", ["without", pytest.param("with", marks=pytest.mark.slow)])
 def test_the_prey_alone_over_many_periods(noise: str) -> None:
     """Single shooting over the whole time calls a wrong optimum converged."""
     times = np.linspace(0.0, 200.0, 801)

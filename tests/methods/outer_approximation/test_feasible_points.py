@@ -245,7 +245,7 @@ def test_secants_and_tangents(f: Univariate) -> None:
 
 @pytest.mark.parametrize(
     "f",
-    [pytest.param(f, marks=pytest.mark.slow if i % 3 else ()) for i, f in enumerate(CASES)],
+    [pytest.param(f, marks=pytest.mark.slow if i % 6 else ()) for i, f in enumerate(CASES)],
     ids=label,
 )
 def test_piecewise_secants_and_tangents(f: Univariate) -> None:

@@ -41,7 +41,9 @@ STATES = {
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(n, marks=pytest.mark.slow if n in {"saturated", "predator"} else ())
+        pytest.param(
+            n, marks=pytest.mark.slow if n in {"saturated", "predator", "harmonic"} else ()
+        )
         for n in STATES
     ],
 )
