@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -57,6 +58,17 @@ def test_the_end_of_a_search_that_is_cut_off_has_the_cost_of_the_others(stiff: P
     assert found.evaluations == 4
     assert found.cost == evaluated(forward, found.vector).cost
     assert found.cost < forward.cost(START)
+
+
+def test_a_search_that_is_stopped_keeps_its_end_though_no_integration_is_left(
+    stiff: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forward = ForwardMap(stiff, "bdf", TOLERANCE)
+    begun = replace(SEARCH.run(forward, 0, START, Control()), status=Status.TIME_LIMIT)
+    lost = replace(begun, status=Status.FAILED, cost=math.inf)
+    ends = iter([begun, lost])
+    monkeypatch.setattr(SingleShooting, "run", lambda *_: next(ends))
+    assert run_from_coarse(SEARCH, forward, 0, START, Control()) is begun
 
 
 def test_a_start_that_cannot_be_integrated_has_failed(stiff: Problem) -> None:

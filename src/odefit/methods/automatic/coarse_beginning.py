@@ -46,6 +46,8 @@ def run_from_coarse(
     goes_on = begun.status is Status.CONVERGED
     ending = method if goes_on else replace(method, evaluations=1)
     end = ending.run(forward, index, begun.vector, control)
+    if end.status is Status.FAILED and begun.status.cut_short:
+        return begun  # no time is left for another integration
     if not (goes_on or end.status is Status.FAILED):
         end = replace(end, status=begun.status, message=begun.message)
     return replace(
