@@ -132,7 +132,8 @@ def published_methods(judged: pd.DataFrame) -> pd.DataFrame:
 def methods(judged: pd.DataFrame) -> pd.DataFrame:
     """Return success and seconds of every method, on the data that all methods were given.
 
-    Dense series are told apart by their noise. A method to which a problem does not apply is not right there; the column says how often.
+    Dense series are told apart by their noise. A method to which a problem does not apply is not
+    right there; the column says how often.
     """
     import pandas as pd
 
