@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from odefit import ForwardMap, Model, Problem, library
 from odefit.simulation import Failure, Trajectory
 from odefit.simulation.engine_choice import UNDECIDED
 from odefit.simulation.engines import IMPLICIT_TOLERANCE, LATER_TRIALS, TAYLOR_TRIAL
+from odefit.simulation.heyoka_engine import HeyokaEngine
 from tests.simulation.numerics import Array, by_unknown, evaluated, integrated
 from tests.simulation.test_library_accuracy import at_reference
 
@@ -132,6 +134,24 @@ def test_a_long_problem_is_not_taken_for_a_stiff_one() -> None:
     assert forward.engines.preferred(found.choice) == "heyoka"
     assert found.states[-1, 0] == pytest.approx(np.cos(5000.0), abs=1e-8)
     assert by_unknown(found, 1)[-1, 0, 0] == pytest.approx(-5000 * np.sin(5000.0), rel=1e-8)
+
+
+@pytest.mark.parametrize(("steps", "calls"), [(None, 2), (50_000, 1)])
+def test_a_search_takes_the_implicit_engine_at_its_word_where_a_solution_grows_without_bound(
+    steps: int | None, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The Taylor method would come near the pole in ever smaller steps."""
+    model = Model(ode={"x": "w*y", "y": "-w*x", "z": "r*z^2"})
+    data = {"t": [0.0, 5000.0], "x": [1.0, 1.0]}
+    initial = {"x": 1.0, "y": 0.0, "z": 1e-3}
+    forward = ForwardMap(
+        Problem(model, data, {"w": {}, "r": {}}, initial), tolerance=1e-3, steps=steps
+    )
+    integrate = Mock(side_effect=HeyokaEngine.integrate)
+    monkeypatch.setattr(HeyokaEngine, "integrate", lambda *given: integrate(*given))
+    found = forward.evaluate(np.array([1.0, 1.0]))
+    assert isinstance(found, Failure)
+    assert integrate.call_count == calls
 
 
 def test_a_forced_engine_that_runs_out_of_steps_says_so() -> None:

@@ -280,6 +280,8 @@ class Engines:
             return second, EngineChoice(stiff=True)
         if allowed >= MAX_TAYLOR_STEPS or first.steps_ahead > MAX_TAYLOR_STEPS:
             return _either(second, first), choice
+        if self.steps is not None and isinstance(second, EngineFailure) and not second.out_of_steps:
+            return second, choice  # it grows without bound: no search waits for a second opinion
         # The segment is long rather than stiff.
         steps = int(min(MAX_TAYLOR_STEPS, TAYLOR_MARGIN * needed))
         found = _either(taylor.integrate(*problem, steps), second)
