@@ -287,6 +287,24 @@ def test_regions_that_cannot_be_evaluated_are_walked_around() -> None:
     assert found.vector == pytest.approx([1.0], rel=1e-6)
 
 
+@pytest.mark.parametrize("slope", [1e200, math.nan])
+def test_where_squares_of_derivatives_overflow_is_nowhere_to_go(slope: float) -> None:
+    """Sensitivities may grow so large although the cost is small."""
+
+    def evaluate(x: Array) -> Point:
+        if x[0] <= 0:
+            return Point(0.0, np.zeros(2), np.full((2, 2), slope))
+        r = np.array([math.log(x[0]), x[1] - 1.0])
+        return Point(0.5 * float(r @ r), r, np.diag([1 / x[0], 1.0]))
+
+    bounds = np.full(2, math.inf)
+    found = minimise(evaluate, np.array([30.0, 3.0]), -bounds, bounds, Tolerances())
+    assert found.converged
+    assert found.vector == pytest.approx([1.0, 1.0], rel=1e-6)
+    lost = minimise(evaluate, np.array([-1.0, 3.0]), -bounds, bounds, Tolerances())
+    assert lost.evaluation is None
+
+
 def test_a_wall_of_failures_is_a_place_to_stop() -> None:
     """The minimum would be at 0, but nothing below 1 can be evaluated."""
 

@@ -159,7 +159,7 @@ def minimise(
         A step that is as long as the first may be; None for one as long as the start vector.
     """
     x = np.clip(start, lower, upper)
-    current = evaluate(x)
+    current = _usable(evaluate(x))
     count = 1
     if current is None:
         return Minimum(x, None, False, "the start could not be evaluated", count)
@@ -202,7 +202,7 @@ def minimise(
             length = norm(weight * d)
             predicted = used.decrease(d)
             if curved and not (by_second or tolerances.noisy) and length > 0:
-                probe = evaluate(x + PROBE_FRACTION * d)
+                probe = _usable(evaluate(x + PROBE_FRACTION * d))
                 count += 1
                 if probe is not None:
                     bend = model.acceleration(
@@ -210,7 +210,7 @@ def minimise(
                     )
                     if 2 * norm(weight * bend) <= MAX_ACCELERATION_RATIO * length:
                         trial = within(trial + bend, lower, upper)
-            new = evaluate(trial) if length > 0 else None
+            new = _usable(evaluate(trial)) if length > 0 else None
             count += 1
             actual = current.cost - new.cost if new is not None else -math.inf
             if new is not None and math.isfinite(new.cost):
@@ -234,6 +234,13 @@ def minimise(
                 return Minimum(x, current, True, "no smaller step improves the fit", count)
         if length <= tolerances.step * norm(weight * x):
             return Minimum(x, current, True, "the steps have become negligible", count)
+
+
+def _usable(found: Quadratic | None) -> Quadratic | None:
+    """Return a cost with its model; None where the squares of its Jacobian overflow."""
+    if found is None or not math.isfinite(np.vdot(found.jacobian, found.jacobian)):
+        return None
+    return found
 
 
 def promised_decrease(
