@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from odefit.methods.decompositions import singular_value_decomposition
 from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap
@@ -276,7 +277,7 @@ def _bounded_least_squares(
     if np.count_nonzero(columns, axis=1).max(initial=0) <= 1:
         z = np.clip(-(scaled.T @ constant), bottom, top)  # the columns are orthogonal
     else:
-        u, s, vt = np.linalg.svd(scaled, full_matrices=False)
+        u, s, vt = singular_value_decomposition(scaled)
         seen = s > SINGULAR_TOLERANCE * s[0]
         z = -(vt[seen].T @ ((u[:, seen].T @ constant) / s[seen]))
         if not ((z >= bottom) & (z <= top)).all():

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from odefit.methods.decompositions import singular_value_decomposition
 from odefit.problem.arrays import Array, BoolArray
 
 MAX_ACTIVE_SET_CHANGES = 3
@@ -299,7 +300,7 @@ class _Damped:
             size = float(a[0, 0])
             self._u, self._s, self._vt = ONE, np.array([abs(size)]), ONE if size > 0 else -ONE
         else:
-            self._u, self._s, self._vt = np.linalg.svd(a, full_matrices=False)
+            self._u, self._s, self._vt = singular_value_decomposition(a)
         if len(self._s) and not self._s[-1] > 1e-15 * self._s[0]:
             keep = self._s > 1e-15 * self._s[0]
             self._u, self._s, self._vt = self._u[:, keep], self._s[keep], self._vt[keep]

@@ -26,6 +26,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from odefit.methods.decompositions import singular_value_decomposition
 from odefit.methods.observation_optimum import SINGULAR_TOLERANCE, ObservationOptimum
 from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.problem import Problem
@@ -143,5 +144,5 @@ def _eliminated(problem: Problem) -> ObservationUnknowns:
 def _orthonormal_basis(columns: Array) -> Array:
     """Return an orthonormal basis of what the columns span."""
     norms = np.linalg.norm(columns, axis=0)
-    u, s, _ = np.linalg.svd(columns / np.where(norms > 0, norms, 1.0), full_matrices=False)
+    u, s, _ = singular_value_decomposition(columns / np.where(norms > 0, norms, 1.0))
     return np.asarray(u[:, s > SINGULAR_TOLERANCE * s.max(initial=0.0)])

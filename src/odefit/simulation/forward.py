@@ -33,6 +33,7 @@ from odefit.simulation.noise import SeriesResiduals, names_in_noise, series_resi
 from odefit.simulation.observation import observe
 from odefit.simulation.prior_residuals import PriorResiduals
 from odefit.simulation.residual_arrays import ResidualArrays, ResidualSource, SeriesRows
+from odefit.simulation.residual_fault import residual_fault
 from odefit.simulation.trajectory import Trajectory
 
 ADJOINT_DIRECTIONS = 10
@@ -485,34 +486,7 @@ class ForwardMap:
                     block = series_residuals(
                         noise, series, predicted, name, condition, vector, estimated
                     )
-                yield self._fault(block, condition, name, predicted[name]) or block
-
-    def _fault(
-        self, block: SeriesResiduals, condition: Condition, name: str, predicted: Dual
-    ) -> Failure | None:
-        """Return why the residuals are unusable, if they are."""
-        rows = condition.series[name].rows
-        sd = block.sd.array(len(rows))
-        wrong = np.flatnonzero(~np.isfinite(block.residuals.array(len(rows))) | ~(sd > 0))
-        if not len(wrong):
-            partials = block.residuals.partials.values()
-            if all(np.isfinite(p).all() for p in partials):
-                return None
-            return Failure(
-                condition.name, condition.t0, f"the derivatives of '{name}' are not finite"
-            )
-        i = wrong[0]
-        time = float(condition.times[rows[i]])
-        value = predicted.array(len(condition.times))[rows[i]]
-        if not np.isfinite(value):
-            return Failure(condition.name, time, f"observable '{name}' is {value}")
-        if not sd[i] > 0:
-            return Failure(condition.name, time, f"the standard deviation of '{name}' is {sd[i]:g}")
-        if self.problem.noise.get(name, Noise()).counts:
-            reason = f"observable '{name}' is {value:g}: the mean of counts must be positive"
-        else:
-            reason = f"observable '{name}' is {value:g}: it has no logarithm"
-        return Failure(condition.name, time, reason)
+                yield residual_fault(noise, block, condition, name, predicted[name]) or block
 
 
 def _evaluate_chunk(problem: Problem, vectors: Array) -> list[Evaluation | Failure]:

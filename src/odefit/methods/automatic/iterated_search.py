@@ -20,6 +20,7 @@ import numpy as np
 from odefit.methods.automatic.coarse_beginning import coarse, run_from_coarse
 from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance, reaches
+from odefit.methods.decompositions import singular_value_decomposition
 from odefit.methods.estimate import Start
 from odefit.methods.scaling import Scaling
 from odefit.methods.screening import lowest
@@ -126,7 +127,7 @@ class IteratedSearch:
         problem = projection.forward.problem
         scaling, kept = Scaling.of(problem), projection.kept
         widths = (scaling.upper - scaling.lower)[kept]
-        _, sizes, directions = np.linalg.svd(moved, full_matrices=False)
+        _, sizes, directions = singular_value_decomposition(moved)
         coordinates = np.tile(scaling.coordinates(self.base), (SCREENED, 1))
         for row in coordinates:
             rise = math.exp(rng.uniform(*np.log(RISES)))
