@@ -170,6 +170,23 @@ def test_starts_that_fail_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [s.status for s in found.starts].count(Status.FAILED) == 2
 
 
+def test_a_start_that_breaks_off_in_its_linear_algebra_hides_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = SingleShooting.run
+
+    def fails_once(method: SingleShooting, forward: Any, index: int, *rest: Any) -> Start:
+        if index == 1:
+            raise np.linalg.LinAlgError("SVD did not converge")
+        return run(method, forward, index, *rest)
+
+    monkeypatch.setattr(SingleShooting, "run", fails_once)
+    found = MultiStart(starts=3).solve(library.load("harmonic"), Control(seed=1))
+    assert [s.status is Status.FAILED for s in found.starts] == [False, True, False]
+    assert found.starts[1].message == "the search failed: LinAlgError: SVD did not converge"
+    assert found.best is not None
+
+
 def test_if_all_starts_fail_the_reasons_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     found = scripted([np.inf], monkeypatch, starts=6)
     assert found.status is Status.FAILED

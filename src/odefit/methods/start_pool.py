@@ -67,7 +67,10 @@ def run_starts(
 
     def here(task: Task) -> Start:
         search, index, its_control = task
-        return search.run(forward, index, its_control)
+        try:
+            return search.run(forward, index, its_control)
+        except np.linalg.LinAlgError as error:  # numbers that LAPACK gives up on: others go on
+            return _lost(index, error, size)
 
     for position, outcome in dispatched(numbered(), remote, here, workers, control, total=total):
         error = outcome["error"]
@@ -89,9 +92,10 @@ def _run(search: Search, forward: ForwardMap, task: tuple[int, int, float | None
 
 
 def _lost(index: int, error: BaseException, size: int) -> Start:
-    """Return the start whose worker process has failed."""
-    name = "" if isinstance(error, WorkerLostError) else f"{type(error).__name__}: "
-    message = f"the worker process failed: {name}{error}"
+    """Return the start whose search, or whose worker process, has failed."""
+    message = f"the search failed: {type(error).__name__}: {error}"
+    if isinstance(error, WorkerLostError):
+        message = f"the worker process failed: {error}"
     # Nobody knows where it began: it is no end that a checkpoint would keep.
     began, end = np.full(0, np.nan), np.full(size, np.nan)
     return Start(index, began, end, math.inf, Status.FAILED, message, 0, 0.0, math.inf)
