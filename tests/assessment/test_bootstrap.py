@@ -133,7 +133,7 @@ def test_noise_of_every_kind_is_drawn_again(noise: dict[str, Any]) -> None:
     )
     result = odefit.fit(problem, SingleShooting(), jobs=1)
     assert result.uncertainty is not None
-    found = result.bootstrap(100, jobs=1)
+    found = result.bootstrap(300, jobs=1)
     assert found.failed == 0
     spread = np.sqrt(np.diag(found.covariance))
     assert spread == pytest.approx(result.uncertainty.standard_errors, rel=0.3)

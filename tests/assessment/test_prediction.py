@@ -103,7 +103,7 @@ def test_bands_of_samples_agree_with_linear_ones_where_the_model_is_linear() -> 
     problem = line(noise={"x": {"sd": 0.3}})
     vector = fitted(problem)
     _, _, inverse = least_squares(problem)
-    samples = np.random.default_rng(0).multivariate_normal(vector, 0.09 * inverse, 2000)
+    samples = np.random.default_rng(0).multivariate_normal(vector, 0.09 * inverse, 4000)
     forward = ForwardMap(problem)
     found = SampledBands(forward, vector, samples).bands(problem.conditions[0], AT, 0.9)
     assert isinstance(found, list)

@@ -25,7 +25,7 @@ RESULTS: dict[str, Callable[[], Result]] = {
     "troubled": examples.troubled,
     "failed": examples.failed,
     "nine experiments": lambda: examples.many(9, 1),
-    "three by two": lambda: examples.many(3, 2),
+    "four by three": lambda: examples.many(4, 3),
 }
 
 
@@ -177,10 +177,10 @@ def test_global_is_never_said_without_a_bound(page: str) -> None:
 
 
 def test_every_experiment_and_observable_has_its_panel() -> None:
-    page = page_of("three by two")
-    assert len(re.findall(r'<div class="panel">', page)) == 3 * 2 + 2
+    page = page_of("four by three")
+    assert len(re.findall(r'<div class="panel">', page)) == 4 * 3 + 3
     titles = re.findall(r"<title[^>]*>([^<]*): data and fitted model", page)
-    assert len(set(titles)) == 6
+    assert len(set(titles)) == 12
 
 
 def test_missing_numbers_have_their_reason_beside_them() -> None:

@@ -78,13 +78,13 @@ def test_fits_end_where_the_posterior_density_is_largest(name: str, on: Any) -> 
     bare = ForwardMap(problem_with(None))
 
     def negative(k: float) -> float:
-        cost = min(bare.cost(np.array([k, x])) for x in np.linspace(1.9, 2.1, 21))
+        cost = min(bare.cost(np.array([k, x])) for x in np.linspace(1.9, 2.1, 41))
         return cost - float(problem.log_prior(np.array([k, 2.0]))[0])
 
     best = result.solutions[0].vector
     middle = bare.cost(best) - float(problem.log_prior(best)[0])
     low, high = problem.lower[0], problem.upper[0]
-    grid = np.clip(best[0] + np.linspace(-0.2, 0.2, 21), max(low, 1e-6), high)
+    grid = np.clip(best[0] + np.linspace(-0.2, 0.2, 41), max(low, 1e-6), high)
     assert middle <= min(negative(float(k)) for k in grid) + 2e-4
 
 

@@ -208,7 +208,7 @@ class _Groups:
             return False
         if bool(((self.units >= 0) & owned).any()):
             return True
-        # By the product with the rows of each factor: which factors have rows with a column.
+        # Which rows belong to each factor (and to none), and so which columns each of them weighs.
         own = self.owners == np.arange(-1, self.owners.max() + 1)[:, None]
         return bool((np.count_nonzero(own @ (self.columns != 0), axis=0) > 1).any())
 

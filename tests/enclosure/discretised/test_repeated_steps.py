@@ -234,7 +234,7 @@ def test_the_difference_of_almost_equal_steps_is_accounted_for(
 
 def test_lost_boxes_leave_the_others_alone() -> None:
     problem, vector, _ = pinene()
-    enclosure = DiscretisedEnclosure(problem, SCHEMES["trapezoid"], UniformMesh(246))
+    enclosure = DiscretisedEnclosure(problem, SCHEMES["trapezoid"], UniformMesh(1230))
     lower = np.vstack([vector * 0.99, np.zeros(5)])
     upper = np.vstack([vector * 1.01, np.ones(5)])
     together, alone = enclosure(lower, upper), enclosure(lower[:1], upper[:1])

@@ -204,9 +204,10 @@ def test_bounds_survive_a_file_and_are_reported(tmp_path: Path) -> None:
     shown = " ".join(str(again).split())
     assert "continuous time" in shown
     assert "No values within the bounds of the unknowns have an objective below" in shown
-    again.report(tmp_path / "r.md")  # test_bounds_figure.py looks for the figure
-    page = (tmp_path / "r.md").read_text(encoding="utf-8")
+    again.report(tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "No values within the bounds of the unknowns have an objective below" in page
+    assert "How the bounds came together" in page
 
 
 @pytest.mark.parametrize(

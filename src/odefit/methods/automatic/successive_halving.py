@@ -168,7 +168,7 @@ class Ladder:
 
 def _finer(forward: ForwardMap) -> ForwardMap:
     """Return a forward map of at least the accuracy with which searches go on."""
-    coarse = forward.engines
-    if coarse.tolerance is None or coarse.tolerance <= TOLERANCE:
+    tolerance = forward.engines.tolerance
+    if tolerance is None or tolerance <= TOLERANCE:
         return forward
     return forward.with_accuracy(TOLERANCE)
