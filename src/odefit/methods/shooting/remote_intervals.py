@@ -10,10 +10,8 @@ import numpy as np
 
 from odefit.methods.executors.batch import remembered
 from odefit.problem.arrays import Array
-from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engine_choice import EngineChoice
-from odefit.simulation.engines import EngineName
 from odefit.simulation.intervals import IntervalMap
 from odefit.simulation.nodes import node_names
 from odefit.simulation.trajectory import Trajectory
@@ -29,8 +27,8 @@ class RemoteIntervals:
     ----------
     executor
         An executor of processes, or machines: integrators serve one thread at a time.
-    problem, engine, tolerance
-        The arguments are those of :class:`ForwardMap`.
+    forward
+        The forward map; its accuracy holds in the processes, too.
     condition
         Number of the condition.
     node_times, sizes
@@ -40,15 +38,13 @@ class RemoteIntervals:
     def __init__(
         self,
         executor: Executor,
-        problem: Problem,
-        engine: EngineName,
-        tolerance: float | None,
+        forward: ForwardMap,
         condition: int,
         node_times: Array,
         sizes: Array,
     ) -> None:
         self._executor = executor
-        self._task = pickle.dumps((problem, engine, tolerance, condition, node_times, sizes))
+        self._task = pickle.dumps((forward.arguments, condition, node_times, sizes))
 
     def __call__(
         self, intervals: Sequence[int], vector: Array, nodes: Array, choice: EngineChoice
@@ -71,8 +67,9 @@ def _integrate(
 
 
 def _compiled(task: bytes) -> IntervalMap:
-    problem, engine, tolerance, number, node_times, sizes = pickle.loads(task)
-    forward = ForwardMap(problem, engine, tolerance)
+    arguments, number, node_times, sizes = pickle.loads(task)
+    forward = ForwardMap(*arguments)
+    problem = forward.problem
     names = node_names(forward.field, problem.conditions)
     condition = problem.conditions[number]
     return IntervalMap(

@@ -39,7 +39,7 @@ from odefit.problem.problem import Problem
 from odefit.problem.state_guesses import states_from_data
 from odefit.problem.thinning import with_values_by_variation
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.engines import EngineName
+from odefit.simulation.engines import IMPLICIT_TOLERANCE, EngineName
 from odefit.simulation.nodes import Nodes, node_names
 
 States = Literal["relaxed", "data", "simulation"]
@@ -272,17 +272,8 @@ class ShootingSearch:
         A start that has not converged goes on by single shooting.
         """
         if found.status is Status.CONVERGED:
-            assert end.at is not None
-            assert end.problem is not None
-            tolerance = CostTolerance.of(forward)
-            whole = forward.evaluate(found.vector, end.at.choice)
-            zero = tolerance.zero(forward.accuracy(whole.choice))
-            highest = found.cost + max(SAME_COST * abs(found.cost), zero, tolerance.absolute)
-            if (
-                isinstance(whole, Evaluation)
-                and whole.cost <= highest
-                and _sees_as_much(whole, end.problem)
-            ):
+            whole = _followed(forward, found, end)
+            if whole is not None:
                 best = replace(found, objective=whole.objective, cost=whole.cost, nodes=None)
             else:
                 best = self._sharpened(forward.problem, found, control) if sharpen else found
@@ -386,6 +377,25 @@ def is_sparse(forward: ForwardMap, nodes: int) -> bool:
     """
     size = len(node_names(forward.field, forward.problem.conditions))
     return nodes * size > forward.problem.size
+
+
+def _followed(forward: ForwardMap, found: Start, end: IterationEnd) -> Evaluation | None:
+    """Return the single integration that follows an answer on nodes; None if there is none.
+
+    Where errors grow along the trajectory, as in chaos, the accuracy of the search may not suffice.
+    """
+    assert end.at is not None
+    assert end.problem is not None
+    tolerance = CostTolerance.of(forward)
+    for whole_map in (forward, forward.with_accuracy(IMPLICIT_TOLERANCE)):
+        whole = whole_map.evaluate(found.vector, end.at.choice)
+        if isinstance(whole, Failure):
+            continue
+        zero = tolerance.zero(whole_map.accuracy(whole.choice))
+        highest = found.cost + max(SAME_COST * abs(found.cost), zero, tolerance.absolute)
+        if whole.cost <= highest and _sees_as_much(whole, end.problem):
+            return whole
+    return None
 
 
 def _sees_as_much(whole: Evaluation, problem: LinearProblem) -> bool:

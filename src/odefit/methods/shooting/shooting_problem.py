@@ -115,10 +115,9 @@ class ShootingProblem:
             for c, times in zip(self.problem.conditions, self.node_times, strict=True)
         ]
         if executor is not None:
-            part = (self.problem, forward.engines.setting, forward.engines.tolerance)
             for number, interval_map in enumerate(self.maps):
                 interval_map.remote = RemoteIntervals(
-                    executor, *part, number, self.node_times[number], sizes
+                    executor, forward, number, self.node_times[number], sizes
                 )
         self.lengths = [len(times) for times in self.node_times]
         self.starts = np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.intp)
