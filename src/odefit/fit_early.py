@@ -17,7 +17,7 @@ from odefit.simulation.cut_off import NEVER, CutOffError, cutting_off
 RESERVED_SHARE = 0.1
 """Share of the time limit that is left for the last improvement of the answer."""
 
-RESERVED = 5.0
+RESERVED = 3.0
 """The largest number of seconds that are left for it."""
 
 T = TypeVar("T")

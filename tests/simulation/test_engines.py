@@ -11,8 +11,13 @@ import pytest
 
 from odefit import ForwardMap, Model, Problem, library
 from odefit.simulation import Failure, Trajectory
-from odefit.simulation.engine_choice import UNDECIDED
-from odefit.simulation.engines import IMPLICIT_TOLERANCE, LATER_TRIALS, TAYLOR_TRIAL
+from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.engines import (
+    DEAR_TAYLOR,
+    IMPLICIT_TOLERANCE,
+    LATER_TRIALS,
+    TAYLOR_TRIAL,
+)
 from odefit.simulation.heyoka_engine import HeyokaEngine
 from tests.simulation.numerics import Array, by_unknown, evaluated, integrated
 from tests.simulation.test_library_accuracy import at_reference
@@ -152,6 +157,32 @@ def test_a_search_takes_the_implicit_engine_at_its_word_where_a_solution_grows_w
     found = forward.evaluate(np.array([1.0, 1.0]))
     assert isinstance(found, Failure)
     assert integrate.call_count == calls
+    again = forward.evaluate(np.array([1.0, 1.0]), EngineChoice(stiff=True))
+    assert isinstance(again, Failure)
+    assert integrate.call_count == 2 * calls - 1  # where stiffness is known, none or one more
+
+
+@pytest.mark.parametrize(("tolerance", "stiff"), [(1e-4, True), (None, False)])
+def test_where_the_implicit_engine_needs_few_steps_a_dear_taylor_method_gives_way(
+    tolerance: float | None, stiff: bool
+) -> None:
+    """A coarse integration is what the implicit engine needs few steps for."""
+    forward = ForwardMap(relaxation(), tolerance=tolerance)
+    choice, found = UNDECIDED, []
+    for _ in range(DEAR_TAYLOR):
+        assert not choice.stiff
+        choice = evaluated(forward, np.array([80.0]), choice).choice
+        found.append(choice.since)
+    assert choice.stiff is stiff
+    assert found == ([*range(1, DEAR_TAYLOR), 0] if stiff else [0] * DEAR_TAYLOR)
+
+
+def test_one_cheap_integration_by_the_taylor_method_makes_dear_ones_forgotten() -> None:
+    forward = ForwardMap(relaxation(), tolerance=1e-4)
+    choice = UNDECIDED
+    for k in (80.0, 80.0, 1.0, 80.0):
+        choice = evaluated(forward, np.array([k]), choice).choice
+    assert choice == EngineChoice(since=1)
 
 
 def test_a_forced_engine_that_runs_out_of_steps_says_so() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import odefit
 from odefit import ForwardMap, library
 from odefit.problem import problem_to_mapping
 from odefit.problem.errors import InputError
@@ -166,6 +167,14 @@ def test_a_published_problem_loses_its_guesses_and_keeps_them_as_a_reference(
     bare, nominal = published(file)
     assert all(u.parameter.guess is None for u in bare.unknowns)
     np.testing.assert_array_equal(nominal, [truth[k] for k in bare.keys])
+
+
+@pytest.mark.slow
+def test_the_cascade_is_found_and_the_end_of_its_flat_valley_reached() -> None:
+    problem, _ = cascade_problem(0)
+    found = odefit.fit(problem, jobs=1)
+    assert found.status is odefit.Status.CONVERGED
+    assert found.objective < 395.5555
 
 
 def test_the_cascade_has_the_size_of_the_issue() -> None:

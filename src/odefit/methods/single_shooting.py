@@ -101,7 +101,7 @@ class SingleShooting:
             evaluations=self.evaluations,
             patience=self.patience,
             least=MIN_LIKELIHOOD_GAIN if forward.likelihood else 0.0,
-            noisy=forward.likelihood or forward.given_noise,
+            noisy=forward.likelihood,
         )
         # Far from any sensible answer, squares overflow: an infinite cost is no step forward.
         with np.errstate(all="ignore"):

@@ -12,10 +12,11 @@ Levenberg-Marquardt algorithm, 2012). Measured on the twelve transcription probl
 the evaluations on the hard ones; used from the start it would double them on the easy ones.
 Where residuals stay large, it is the second-order part of the Hessian that steps lack; from the
 same iteration on they have it where it predicts the cost better
-(:mod:`odefit.methods.second_order`). Where the noise is given or estimated, residuals are in its
-units and never small, so that this second model serves from the beginning, instead of the geodesic
-acceleration. On the published model of Fujita et al. searches that had stopped at saddles go on
-with it.
+(:mod:`odefit.methods.second_order`). Where the noise is estimated, the logarithms of its standard
+deviations are part of the cost, and residuals are in its units and never small, so that this second
+model serves from the beginning, instead of the geodesic acceleration. On the published model of
+Fujita et al. searches that had stopped at saddles go on with it. Where the noise is given, the
+acceleration is worth more: a cascade of 40 unknowns is fitted in half the time with it.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class Tolerances:
         through zero, such as log-likelihoods, need one; :data:`STALL_GAIN` then replaces the one
         per cent.
     noisy
-        Whether residuals are known not to become small, as those in units of the noise.
+        Whether residuals are known not to become small, as those in units of an estimated noise.
     """
 
     cost: float = 1e-12

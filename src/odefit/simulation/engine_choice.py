@@ -26,7 +26,8 @@ class EngineChoice:
         None for as many as are as much work as a usual integration by the implicit engine.
     since
         Number of integrations by the implicit engine since the Taylor method was last tried; it
-        begins below zero where the next trial is put off.
+        begins below zero where the next trial is put off. If the problem is not stiff so far,
+        number of the last integrations that took the Taylor method long.
     """
 
     stiff: bool = False

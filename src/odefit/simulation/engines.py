@@ -49,7 +49,10 @@ IMPLICIT_TOLERANCE = 1e-9
 """Relative tolerance of the implicit engines."""
 
 USUAL_IMPLICIT_STEPS = 1_000
-"""Steps of a usual integration by the implicit engine."""
+"""Steps of a usual integration by the implicit engine, at its default tolerance."""
+
+STEP_ORDER = 6
+"""Order of the local error in the length of a step of the implicit engine."""
 
 USUAL_STEPS_PER_OUTPUT = 5
 """Steps of a usual integration by the implicit engine between two outputs, where these are many.
@@ -61,6 +64,10 @@ MAX_TAYLOR_STEPS = 100_000
 
 TAYLOR_MARGIN = 4
 """Times the steps that were needed, which the Taylor method gets for the next segment."""
+
+DEAR_TAYLOR = 3
+"""Integrations by the Taylor method in succession that have taken more than usual ones by the
+implicit engine do, after which this one is tried: it has to be made first, which takes 0.1 s."""
 
 TAYLOR_TRIAL = 20
 """Integrations by the implicit engine after which the Taylor method is tried again."""
@@ -254,6 +261,8 @@ class Engines:
         allowed = choice.taylor_steps or usual
         if found is not None:
             if isinstance(found, EngineFailure):
+                if self._suffices(found):
+                    return found, choice
                 return _either(taylor.integrate(*problem, allowed), found), choice
             trial = taylor.integrate(*problem, costs.taylor_steps(found.steps))
             if isinstance(trial, SegmentSolution):
@@ -261,7 +270,8 @@ class Engines:
             return found, EngineChoice(stiff=True, since=TAYLOR_TRIAL - LATER_TRIALS)
         first = taylor.integrate(*problem, allowed)
         if isinstance(first, SegmentSolution):
-            return first, choice
+            cheap = costs.taylor_steps(max(self._usual_steps, dense))
+            return first, _after_taylor(choice, first.steps <= max(cheap, choice.taylor_steps or 0))
         if not first.out_of_steps and first.steps > 0:
             return first, choice  # a blow-up: the other engine would only take longer to find it
         if import_problem("casadi"):
@@ -280,12 +290,25 @@ class Engines:
             return second, EngineChoice(stiff=True)
         if allowed >= MAX_TAYLOR_STEPS or first.steps_ahead > MAX_TAYLOR_STEPS:
             return _either(second, first), choice
-        if self.steps is not None and isinstance(second, EngineFailure) and not second.out_of_steps:
-            return second, choice  # it grows without bound: no search waits for a second opinion
+        if isinstance(second, EngineFailure) and self._suffices(second):
+            return second, EngineChoice(stiff=True)
         # The segment is long rather than stiff.
         steps = int(min(MAX_TAYLOR_STEPS, TAYLOR_MARGIN * needed))
         found = _either(taylor.integrate(*problem, steps), second)
         return found, EngineChoice(taylor_steps=steps)
+
+    @property
+    def _usual_steps(self) -> int:
+        """Steps of a usual integration by the implicit engine, at its tolerance."""
+        shorter = (IMPLICIT_TOLERANCE / self.implicit_tolerance) ** (1 / STEP_ORDER)
+        return round(USUAL_IMPLICIT_STEPS * min(shorter, 1.0))
+
+    def _suffices(self, failure: EngineFailure) -> bool:
+        """Return whether a failure of the implicit engine is not looked at by the Taylor method.
+
+        A solution that grows without bound is none to either. No search waits for that.
+        """
+        return self.steps is not None and not failure.out_of_steps
 
     def implicit_solution(
         self,
@@ -405,6 +428,15 @@ class Engines:
                 )
             self._engines[key] = made
         return self._engines[key]
+
+
+def _after_taylor(choice: EngineChoice, cheap: bool) -> EngineChoice:
+    """Return the choice after an integration by the Taylor method, which was cheap or was not."""
+    if cheap:
+        return replace(choice, since=0) if choice.since else choice
+    if choice.since + 1 < DEAR_TAYLOR:
+        return replace(choice, since=choice.since + 1)
+    return EngineChoice(stiff=True)
 
 
 def _require(package: str, consequence: str) -> None:
