@@ -300,7 +300,8 @@ class Engines:
     @property
     def _usual_steps(self) -> int:
         """Steps of a usual integration by the implicit engine, at its tolerance."""
-        shorter = (IMPLICIT_TOLERANCE / self.implicit_tolerance) ** (1 / STEP_ORDER)
+        ratio = IMPLICIT_TOLERANCE / self.implicit_tolerance
+        shorter: float = ratio ** (1 / STEP_ORDER)
         return round(USUAL_IMPLICIT_STEPS * min(shorter, 1.0))
 
     def _suffices(self, failure: EngineFailure) -> bool:
