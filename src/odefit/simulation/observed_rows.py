@@ -311,8 +311,9 @@ class RowValues:
 
 def at_rows(value: Any, count: int) -> Array:
     """Return a number, or values at all rows, as an array of the shape (count,)."""
-    # NumPy's own function takes ten times as long as nothing, which is mostly to be done.
-    return value if np.shape(value) == (count,) else np.broadcast_to(value, count)
+    # Mostly nothing is to be done, and NumPy's broadcasting takes ten times as long as a copy.
+    same = isinstance(value, np.ndarray) and value.shape == (count,)
+    return value if same else np.full(count, value)
 
 
 def keeping_zero(factor: Array, derivatives: Array) -> Array:
