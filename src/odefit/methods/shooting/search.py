@@ -386,15 +386,19 @@ def _followed(forward: ForwardMap, found: Start, end: IterationEnd) -> Evaluatio
     """
     assert end.at is not None
     assert end.problem is not None
-    tolerance = CostTolerance.of(forward)
-    for whole_map in (forward, forward.with_accuracy(IMPLICIT_TOLERANCE)):
-        whole = whole_map.evaluate(found.vector, end.at.choice)
-        if isinstance(whole, Failure):
-            continue
-        zero = tolerance.zero(whole_map.accuracy(whole.choice))
-        highest = found.cost + max(SAME_COST * abs(found.cost), zero, tolerance.absolute)
-        if whole.cost <= highest and _sees_as_much(whole, end.problem):
-            return whole
+    tolerance, choice = CostTolerance.of(forward), end.at.choice
+    # Each further digit takes Local Linearization twice the steps.
+    coarse = forward.engines.setting == "local-linearization"
+    accurate = forward if coarse else forward.with_accuracy(IMPLICIT_TOLERANCE)
+    for whole_map in (forward, accurate):
+        whole = whole_map.evaluate(found.vector, choice)
+        reached = whole_map.accuracy(whole.choice)
+        if isinstance(whole, Evaluation):
+            rise = max(SAME_COST * abs(found.cost), tolerance.zero(reached), tolerance.absolute)
+            if whole.cost <= found.cost + rise and _sees_as_much(whole, end.problem):
+                return whole
+        if reached <= accurate.accuracy(whole.choice):
+            break
     return None
 
 
