@@ -9,7 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from odefit import Event, Experiment, Model, Problem
+from odefit import Algebraic, Control, Event, Experiment, Model, Problem
+from odefit.methods.algebraic.algebraic import _Run
+from odefit.methods.algebraic.message import result_message
 from odefit.problem.arrays import Array
 from tests.methods.algebraic.models import (
     LOGISTIC,
@@ -97,6 +99,16 @@ def test_without_the_known_value_the_scale_is_held_and_named() -> None:
     assert values["k"] == pytest.approx(0.3, rel=POLISHED)
     assert values["s"] * values["x"] == pytest.approx(2.0, rel=POLISHED)
     assert re.search("held, as .* determine them: ", estimate.message)
+
+
+def test_a_search_that_was_ended_before_any_time_has_held_nothing() -> None:
+    model = Model(ode={"x": "-k*x"}, observables={"y": "s*x"})
+    problem = one(model, 2.0 * np.exp(-0.3 * TIMES), "k s", {"x": {}})
+    run = _Run(Algebraic(), problem, Control(seed=0))
+    assert run.preparation.at_one_time.held
+    message = result_message(run.preparation, run.data, run.search, None, False, 0)
+    assert "held" not in message
+    assert "no solution of it leads to a trajectory" in message
 
 
 # Several experiments ----------------------------------------------------------------------------

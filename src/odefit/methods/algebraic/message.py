@@ -58,9 +58,14 @@ def result_message(
 
 
 def _held(preparation: Preparation, search: Search) -> str:
-    """Name what is held, with its time; auxiliary states are left out."""
+    """Name what is held, with its time; auxiliary states are left out.
+
+    A search that was ended before it came to any time has held nothing yet.
+    """
     one_time = preparation.at_one_time
-    named = []
+    named: list[str] = []
+    if not search.times:
+        return ""
     for name, value in zip(one_time.held, held_values(one_time), strict=True):
         text = f"{name} = {value:.6g}"
         for expansion, time in zip(one_time.system.expansions, search.times, strict=True):
