@@ -150,9 +150,14 @@ class MultiStart:
         return self._estimate(prefix if enough else list(finished.values()), tolerance, control)
 
     def forward(self, problem: Problem, steps: int | None = None) -> ForwardMap:
-        """Return the forward map for the search; see :class:`ForwardMap` on `steps`."""
+        """Return the forward map for the search; see :class:`ForwardMap` on `steps`.
+
+        Other searches than single shooting are for trajectories along which errors grow: without
+        error control of sensitivities data without noise would not be seen to be reproduced.
+        """
         engine, tolerance = self.method.engine, search_tolerance(problem)
-        return ForwardMap(problem, engine, tolerance, steps=steps, controlled=False)
+        controlled = not isinstance(self.method, SingleShooting | IncrementalShooting)
+        return ForwardMap(problem, engine, tolerance, steps=steps, controlled=controlled)
 
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
         """Return the end of start number `index`.

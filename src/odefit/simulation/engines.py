@@ -65,7 +65,7 @@ MAX_TAYLOR_STEPS = 100_000
 TAYLOR_MARGIN = 4
 """Times the steps that were needed, which the Taylor method gets for the next segment."""
 
-DEAR_TAYLOR = 3
+DEAR_TAYLOR = 5
 """Integrations by the Taylor method in succession that have taken more than usual ones by the
 implicit engine do, after which this one is tried: it has to be made first, which takes 0.1 s."""
 

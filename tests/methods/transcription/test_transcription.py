@@ -555,3 +555,12 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message
     with pytest.raises(InputError) as caught:
         Transcription(**options)
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.slow
+def test_a_chaotic_system_without_noise_is_seen_to_be_reproduced() -> None:
+    """Errors of the search's integration grow along the trajectory."""
+    found = odefit.fit(odefit.library.load("henon-heiles"), odefit.Transcription(), seed=1, jobs=1)
+    assert found.status is odefit.Status.CONVERGED
+    assert found.objective < 1e-20
+    assert len(found.starts) < 10

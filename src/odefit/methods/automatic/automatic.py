@@ -69,9 +69,8 @@ TIME_SHARE = 0.5
 
 SLOW_ROUTES, SLOW_SHARE = (MULTIPLE, TRANSCRIPTION), 0.1
 """Routes whose starts take long where trajectories are hard to follow, and the share of that time
-which one may take as long as nothing shows that the best answer is none.
-
-On the published model of Crauste et al. one start of each took a quarter of a fit of a minute."""
+which one may take as long as nothing shows that the best answer is none. On the published model of
+Crauste et al. one start of each took a quarter of a fit of a minute."""
 
 MAX_INTEGRATION_ERROR = 1e-4
 """Residuals, relative to the data, up to which the accuracy of the search may be the cause."""
