@@ -62,10 +62,10 @@ def _held(preparation: Preparation, search: Search) -> str:
 
     A search that was ended before it came to any time has held nothing yet.
     """
-    one_time = preparation.at_one_time
-    named: list[str] = []
     if not search.times:
         return ""
+    one_time = preparation.at_one_time
+    named = []
     for name, value in zip(one_time.held, held_values(one_time), strict=True):
         text = f"{name} = {value:.6g}"
         for expansion, time in zip(one_time.system.expansions, search.times, strict=True):

@@ -388,8 +388,8 @@ def _followed(forward: ForwardMap, found: Start, end: IterationEnd) -> Evaluatio
     assert end.problem is not None
     tolerance, choice = CostTolerance.of(forward), end.at.choice
     # Each further digit takes Local Linearization twice the steps.
-    coarse = forward.engines.setting == "local-linearization"
-    accurate = forward if coarse else forward.with_accuracy(IMPLICIT_TOLERANCE)
+    costly = forward.engines.setting == "local-linearization"
+    accurate = forward if costly else forward.with_accuracy(IMPLICIT_TOLERANCE)
     for whole_map in (forward, accurate):
         whole = whole_map.evaluate(found.vector, choice)
         reached = whole_map.accuracy(whole.choice)
