@@ -232,7 +232,8 @@ class _Run:
         while not enough and len(self.ends) < self._most and not self.control.should_stop():
             if self._wants_algebra():
                 records = None if self.checkpoint is None else self.checkpoint.checkpoint
-                self._add_all(self.algebraic.solve(self.control, len(self.ends), records))
+                self.ends += self.algebraic.solve(self.control, len(self.ends), records)
+                self._report()
                 enough = self._enough()
                 continue
             batch = self._plan()
@@ -293,7 +294,10 @@ class _Run:
     def _judge(self, best: Start, hits: int) -> NoiseFit:
         """Compare the best end with the noise; it is looked at once."""
         if self._judged is None or self._judged[0] is not best:
-            self._judged = (best, self.levels.fit(best))
+            fit = self.levels.fit(best)
+            if self._judged is not None and self.tolerance.same(best, self._judged[0]):
+                fit = replace(fit, outliers=self._judged[1].outliers)  # at the same optimum
+            self._judged = (best, fit)
         fit = self._judged[1]
         count = len(self.ends)
         due = count >= self._next_look and (hits > 1 or count >= MANY_STARTS)
@@ -429,10 +433,6 @@ class _Run:
         evidence = self.evidence()
         late = len(self.ends) >= ALGEBRAIC_AFTER and 2 * evidence.hits <= len(self.ends)
         return not self.algebraic.done and evidence.unexplained and late
-
-    def _add_all(self, ends: list[Start]) -> None:
-        self.ends.extend(ends)
-        self._report()
 
     def _report(self) -> None:
         if self.control.report is None:
