@@ -172,7 +172,7 @@ def test_where_the_implicit_engine_needs_few_steps_a_dear_taylor_method_gives_wa
     for _ in range(DEAR_TAYLOR):
         assert not choice.stiff
         choice = evaluated(forward, np.array([80.0]), choice).choice
-        found.append(choice.since)
+        found.append(choice.dear)
     assert choice.stiff is stiff
     assert found == ([*range(1, DEAR_TAYLOR), 0] if stiff else [0] * DEAR_TAYLOR)
 
@@ -182,7 +182,7 @@ def test_one_cheap_integration_by_the_taylor_method_makes_dear_ones_forgotten() 
     choice = UNDECIDED
     for k in (80.0, 80.0, 1.0, 80.0):
         choice = evaluated(forward, np.array([k]), choice).choice
-    assert choice == EngineChoice(since=1)
+    assert choice == EngineChoice(dear=1)
 
 
 def test_a_forced_engine_that_runs_out_of_steps_says_so() -> None:

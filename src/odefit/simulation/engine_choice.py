@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -26,13 +26,16 @@ class EngineChoice:
         None for as many as are as much work as a usual integration by the implicit engine.
     since
         Number of integrations by the implicit engine since the Taylor method was last tried; it
-        begins below zero where the next trial is put off. If the problem is not stiff so far,
-        number of the last integrations that took the Taylor method long.
+        begins below zero where the next trial is put off.
+    dear
+        Number of the last integrations that took the Taylor method long, while the problem is not
+        known to be stiff.
     """
 
     stiff: bool = False
     taylor_steps: int | None = None
     since: int = 0
+    dear: int = field(default=0, repr=False)
 
 
 UNDECIDED = EngineChoice()

@@ -249,39 +249,61 @@ class Engines:
         if self.setting == "heyoka":
             taylor = self._engine("heyoka", field, pattern)
             return taylor.integrate(*problem, MAX_TAYLOR_STEPS), choice
-        costs = self._costs(field, pattern.directions)
-        if import_problem("heyoka") or costs.too_large_for_taylor:
+        if import_problem("heyoka") or self._costs(field, pattern.directions).too_large_for_taylor:
             return self._implicit(field, pattern, *problem), EngineChoice(stiff=True)
-        found = self._implicit(field, pattern, *problem) if choice.stiff else None
+        first = self._implicit_first if choice.stiff else self._taylor_first
+        return first(field, pattern, *problem, choice)
+
+    def _implicit_first(
+        self,
+        field: VectorField,
+        pattern: SensitivityPattern,
+        segment: Segment,
+        initial: InitialState,
+        choice: EngineChoice,
+    ) -> Integrated:
+        """Integrate what was stiff so far; the Taylor method is tried where it may be no longer."""
+        found = self._implicit(field, pattern, segment, initial)
         if isinstance(found, SegmentSolution) and choice.since + 1 < TAYLOR_TRIAL:
             return found, EngineChoice(True, choice.taylor_steps, choice.since + 1)
+        costs = self._costs(field, pattern.directions)
         taylor = self._engine("heyoka", field, pattern)
-        dense = USUAL_STEPS_PER_OUTPUT * len(segment.times)
-        usual = costs.taylor_steps(max(USUAL_IMPLICIT_STEPS, dense))
-        allowed = choice.taylor_steps or usual
-        if found is not None:
-            if isinstance(found, EngineFailure):
-                if self._suffices(found):
-                    return found, choice
-                return _either(taylor.integrate(*problem, allowed), found), choice
-            trial = taylor.integrate(*problem, costs.taylor_steps(found.steps))
-            if isinstance(trial, SegmentSolution):
-                return found, EngineChoice()
-            return found, EngineChoice(stiff=True, since=TAYLOR_TRIAL - LATER_TRIALS)
-        first = taylor.integrate(*problem, allowed)
+        if isinstance(found, EngineFailure):
+            if self._suffices(found):
+                return found, choice
+            allowed = choice.taylor_steps or costs.taylor_steps(_usual(segment))
+            return _either(taylor.integrate(segment, initial, allowed), found), choice
+        trial = taylor.integrate(segment, initial, costs.taylor_steps(found.steps))
+        if isinstance(trial, SegmentSolution):
+            return found, EngineChoice()
+        return found, EngineChoice(stiff=True, since=TAYLOR_TRIAL - LATER_TRIALS)
+
+    def _taylor_first(
+        self,
+        field: VectorField,
+        pattern: SensitivityPattern,
+        segment: Segment,
+        initial: InitialState,
+        choice: EngineChoice,
+    ) -> Integrated:
+        """Integrate what is not known to be stiff; the implicit engine is asked where it may be."""
+        costs = self._costs(field, pattern.directions)
+        taylor = self._engine("heyoka", field, pattern)
+        allowed = choice.taylor_steps or costs.taylor_steps(_usual(segment))
+        first = taylor.integrate(segment, initial, allowed)
         if isinstance(first, SegmentSolution):
-            cheap = costs.taylor_steps(max(self._usual_steps, dense))
+            cheap = costs.taylor_steps(_usual(segment, self._usual_steps))
             return first, _after_taylor(choice, first.steps <= max(cheap, choice.taylor_steps or 0))
         if not first.out_of_steps and first.steps > 0:
             return first, choice  # a blow-up: the other engine would only take longer to find it
         if import_problem("casadi"):
-            last = taylor.integrate(*problem, MAX_TAYLOR_STEPS)
+            last = taylor.integrate(segment, initial, MAX_TAYLOR_STEPS)
             if isinstance(last, EngineFailure) and last.out_of_steps:
                 reason = f"{last.reason}, and without an implicit integrator stiff equations cannot"
                 reason += f" be integrated: {missing_package('casadi')}"
                 last = replace(last, reason=reason)
             return last, choice
-        second = self._implicit(field, pattern, *problem)
+        second = self._implicit(field, pattern, segment, initial)
         if not first.out_of_steps:
             # A singular start that only series mind: x^n at x = 0.
             return _either(second, first), choice
@@ -294,7 +316,7 @@ class Engines:
             return second, EngineChoice(stiff=True)
         # The segment is long rather than stiff.
         steps = int(min(MAX_TAYLOR_STEPS, TAYLOR_MARGIN * needed))
-        found = _either(taylor.integrate(*problem, steps), second)
+        found = _either(taylor.integrate(segment, initial, steps), second)
         return found, EngineChoice(taylor_steps=steps)
 
     @property
@@ -434,10 +456,15 @@ class Engines:
 def _after_taylor(choice: EngineChoice, cheap: bool) -> EngineChoice:
     """Return the choice after an integration by the Taylor method, which was cheap or was not."""
     if cheap:
-        return replace(choice, since=0) if choice.since else choice
-    if choice.since + 1 < DEAR_TAYLOR:
-        return replace(choice, since=choice.since + 1)
+        return replace(choice, dear=0) if choice.dear else choice
+    if choice.dear + 1 < DEAR_TAYLOR:
+        return replace(choice, dear=choice.dear + 1)
     return EngineChoice(stiff=True)
+
+
+def _usual(segment: Segment, steps: int = USUAL_IMPLICIT_STEPS) -> int:
+    """Return the steps of a usual integration by the implicit engine, with those for outputs."""
+    return max(steps, USUAL_STEPS_PER_OUTPUT * len(segment.times))
 
 
 def _require(package: str, consequence: str) -> None:

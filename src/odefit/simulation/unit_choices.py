@@ -39,7 +39,7 @@ def stiff_everywhere(choice: EngineChoice) -> bool:
 
 def plain(choice: EngineChoice) -> EngineChoice:
     """Return a choice without those of units."""
-    return EngineChoice(choice.stiff, choice.taylor_steps, choice.since)
+    return EngineChoice(choice.stiff, choice.taylor_steps, choice.since, choice.dear)
 
 
 def together(before: EngineChoice, units: Sequence[EngineChoice]) -> EngineChoice:
@@ -49,4 +49,5 @@ def together(before: EngineChoice, units: Sequence[EngineChoice]) -> EngineChoic
         return before
     most = 2 * sum(choice.stiff for choice in found) > len(found)
     typical = next(choice for choice in found if choice.stiff == most)
-    return UnitChoices(typical.stiff, typical.taylor_steps, typical.since, found)
+    kept = typical.stiff, typical.taylor_steps, typical.since, typical.dear
+    return UnitChoices(*kept, found)
