@@ -18,8 +18,7 @@ from odefit import (
     Progress,
     Status,
 )
-from odefit.methods.automatic.automatic import SLOW_SHARE, TIME_SHARE, share_of_time
-from odefit.methods.automatic.routes import MATCHING, MULTIPLE, SHOOTING, TRANSCRIPTION
+from odefit.methods.automatic.routes import MATCHING, MULTIPLE, SHOOTING
 from odefit.methods.checkpoint import ForeignCheckpointError
 from odefit.methods.estimate import Estimate, Route
 from odefit.simulation import Evaluation
@@ -180,14 +179,6 @@ def test_the_checkpoint_of_another_seed_is_refused(few: Problem, tmp_path: Path)
     solved(few, checkpoint=tmp_path / "c")
     with pytest.raises(ForeignCheckpointError, match="seed"):
         Automatic().solve(few, Control(seed=2, jobs=1, checkpoint=tmp_path / "c"))
-
-
-@pytest.mark.parametrize("route", [MULTIPLE, TRANSCRIPTION])
-def test_a_slow_route_takes_much_of_the_time_only_where_the_others_have_no_answer(
-    route: str,
-) -> None:
-    assert share_of_time(route, True) == share_of_time(SHOOTING, False) == TIME_SHARE
-    assert share_of_time(route, False) == SLOW_SHARE
 
 
 def test_a_search_that_is_interrupted_returns_the_best_so_far(few: Problem) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 
@@ -13,19 +13,16 @@ import numpy as np
 from odefit.methods.automatic.algebraic_route import AlgebraicRoute
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.families import Families
-from odefit.methods.automatic.iterated_search import can_begin_at
 from odefit.methods.automatic.message import message_of
 from odefit.methods.automatic.noise_fit import NoiseFit, NoiseLevels
 from odefit.methods.automatic.restarts import Restarts
+from odefit.methods.automatic.route_rules import TIME_SHARE, is_open, share_of_time
 from odefit.methods.automatic.routes import (
     HALVING,
     ITERATED,
-    MATCHING,
-    MULTIPLE,
     SHOOTING,
     TRANSCRIPTION,
     Planned,
-    SearchRoute,
     Seen,
     found_by,
     search_routes,
@@ -64,14 +61,6 @@ On the published model of Fujita et al. points that need more took most of the t
 FAILED_STARTS = 3
 """Number of starts after which, if all have failed, the search goes on without this limit."""
 
-TIME_SHARE = 0.5
-"""Share of the time that is left which one start may take."""
-
-SLOW_ROUTES, SLOW_SHARE = (MULTIPLE, TRANSCRIPTION), 0.1
-"""Routes whose starts take long where trajectories are hard to follow, and the share of that time
-which one may take as long as nothing shows that the best answer is none. On the published model of
-Crauste et al. one start of each took a quarter of a fit of a minute."""
-
 MAX_INTEGRATION_ERROR = 1e-4
 """Residuals, relative to the data, up to which the accuracy of the search may be the cause."""
 
@@ -80,28 +69,6 @@ SHARPENING = SingleShooting(evaluations=100, tolerance=1e-8, step=1e-9, patience
 
 SHARPENED = 0.99
 """Cost over that before, both at full accuracy, up to which it was."""
-
-AFTER_STARTS = {
-    MATCHING: (0, 0),
-    SHOOTING: (0, 0),
-    HALVING: (2, 2),
-    ITERATED: (4, 4),
-    MULTIPLE: (3, 12),
-    TRANSCRIPTION: (40, 100),
-}
-"""Number of independent starts after which a route is open: where the best answer is known to be
-none, and where that is not known."""
-
-OFTEN = 0.3
-"""Share of the independent starts at the best optimum from which on nothing better is looked for
-near the ends of others: random starts find it."""
-
-SELDOM = 0.1
-"""Share of them from which on successive halving is left out: whole searches do as well."""
-
-AFTER_STARTS_IF_SLOW = (60, 120)
-"""Number of starts after which multiple shooting is open where it is slow, as for few data or stiff
-equations; as in :data:`AFTER_STARTS`, where the best answer is known to be none, and where not."""
 
 OUTLIERS_AFTER, OUTLIERS_AGAIN = 5, 4
 """Number of starts without an explanation of the data after which outliers are looked for, and the
@@ -344,7 +311,7 @@ class _Run:
         # Iterated local search has eyes for the ends of its epoch alone.
         epoch = self.restarts.current(self.ends)
         independent = self.families.independent(epoch)
-        usable = [r for r in self.routes if self._is_open(r, evidence, independent)]
+        usable = [r for r in self.routes if is_open(r, evidence, independent)]
         seen = Seen(epoch, independent, self.tolerance, self.control.seed)
         batch: list[Planned] = []
         for _ in range(size):
@@ -354,35 +321,6 @@ class _Run:
                 break
             batch.append(route.plan(seen))
         return batch
-
-    def _is_open(
-        self, route: SearchRoute, evidence: Evidence, independent: Sequence[Start]
-    ) -> bool:
-        """Return whether a route may have starts, from the independent starts so far.
-
-        Parameters
-        ----------
-        route
-            The route.
-        evidence
-            What is known of all ends.
-        independent
-            The ends of the independent starts of the epoch of iterated local search.
-        """
-        after, seen, wanted = AFTER_STARTS[route.name], evidence.count, True
-        if route.name == HALVING:
-            wanted = not evidence.certain and (evidence.hits == 1 or self._rare(evidence, SELDOM))
-        elif route.name == ITERATED:
-            wanted = not evidence.certain and self._rare(evidence, OFTEN)
-            seen = sum(can_begin_at(s) for s in independent)
-        elif route.name == MULTIPLE and (evidence.fit.stiff or route.sparse):
-            after = AFTER_STARTS_IF_SLOW
-        return wanted and seen >= after[0 if evidence.unexplained else 1]
-
-    @staticmethod
-    def _rare(evidence: Evidence, share: float) -> bool:
-        """Return whether fewer than a share of the independent starts reach the best optimum."""
-        return evidence.hits < share * evidence.count
 
     def _in_order(self, batch: list[Planned]) -> Iterator[Start]:
         """Yield the ends of a batch in its order; what was stored is not computed again."""
@@ -476,19 +414,6 @@ class _Run:
             message, seconds = self.algebraic.message, self.algebraic.seconds
             routes.append(replace(found, seconds=seconds, message=message))
         return routes
-
-
-def share_of_time(route: str, unexplained: bool) -> float:
-    """Return the share of the time that is left which one start of a route may take.
-
-    Parameters
-    ----------
-    route
-        The name of the route.
-    unexplained
-        Whether the best answer so far is known to be none.
-    """
-    return SLOW_SHARE if route in SLOW_ROUTES and not unexplained else TIME_SHARE
 
 
 def _evaluate_nodes(

@@ -16,7 +16,7 @@ from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap
 
-COARSER = 10.0
+COARSER = 100.0
 """Tolerance of the implicit engines with which a search begins over that of the other searches."""
 
 

@@ -1,0 +1,110 @@
+"""Tests of when a route of the automatic method may have starts, and how long these may take."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from odefit import ForwardMap, Start, Status, library
+from odefit.methods.automatic.evidence import Evidence
+from odefit.methods.automatic.noise_fit import NoiseFit
+from odefit.methods.automatic.route_rules import (
+    AFTER_STARTS,
+    AFTER_STARTS_IF_SLOW,
+    OFTEN,
+    SELDOM,
+    SLOW_SHARE,
+    TIME_SHARE,
+    is_open,
+    share_of_time,
+)
+from odefit.methods.automatic.routes import (
+    HALVING,
+    ITERATED,
+    MATCHING,
+    MULTIPLE,
+    SHOOTING,
+    TRANSCRIPTION,
+    SearchRoute,
+    search_routes,
+)
+from odefit.simulation.nodes import Nodes
+
+UNKNOWN, WRONG = NoiseFit(None), NoiseFit(False, freedom=100.0)
+EXPLAINED = NoiseFit(True, freedom=100.0)
+
+
+@pytest.fixture(scope="module")
+def routes() -> dict[str, SearchRoute]:
+    return {r.name: r for r in search_routes(ForwardMap(library.load("harmonic")))}
+
+
+def end(index: int, nodes: Nodes | None = None) -> Start:
+    vector = np.ones(2)
+    ended = (2.0, Status.CONVERGED, "", 1, 0.0, 1.0)
+    return Start(index, vector, vector, *ended, nodes=nodes)
+
+
+def evidence(count: int, hits: int = 1, fit: NoiseFit = UNKNOWN) -> Evidence:
+    return Evidence(end(0), hits, fit, False, count, True)
+
+
+def opens_after(route: SearchRoute, fit: NoiseFit) -> int:
+    """Return the number of independent starts from which on a route is open."""
+    ends = [end(k) for k in range(200)]
+    return next(k for k in range(200) if is_open(route, evidence(k, fit=fit), ends[:k]))
+
+
+@pytest.mark.parametrize("name", [MATCHING, SHOOTING])
+def test_cheap_routes_are_open_from_the_beginning(
+    routes: dict[str, SearchRoute], name: str
+) -> None:
+    assert opens_after(routes[name], UNKNOWN) == opens_after(routes[name], WRONG) == 0
+
+
+@pytest.mark.parametrize("name", [MULTIPLE, TRANSCRIPTION])
+def test_dear_routes_are_open_sooner_where_the_data_are_not_explained(
+    routes: dict[str, SearchRoute], name: str
+) -> None:
+    found = opens_after(routes[name], WRONG), opens_after(routes[name], UNKNOWN)
+    assert found == AFTER_STARTS[name]
+    assert found[0] < found[1]
+
+
+def test_multiple_shooting_waits_where_the_equations_are_stiff(
+    routes: dict[str, SearchRoute],
+) -> None:
+    fits = [NoiseFit(explained, freedom=100.0, stiff=True) for explained in (False, None)]
+    found = tuple(opens_after(routes[MULTIPLE], fit) for fit in fits)
+    assert found == AFTER_STARTS_IF_SLOW
+
+
+@pytest.mark.parametrize(("name", "share"), [(HALVING, SELDOM), (ITERATED, OFTEN)])
+def test_other_searches_are_for_answers_that_few_starts_reach(
+    routes: dict[str, SearchRoute], name: str, share: float
+) -> None:
+    count = 50
+    ends: Sequence[Start] = [end(k) for k in range(count)]
+    reached = round(share * count)
+    assert is_open(routes[name], evidence(count, reached - 1), ends)
+    assert not is_open(routes[name], evidence(count, reached), ends)
+    assert not is_open(routes[name], evidence(count, 1, EXPLAINED), ends)
+
+
+def test_iterated_local_search_waits_for_ends_at_which_it_can_begin(
+    routes: dict[str, SearchRoute],
+) -> None:
+    """It does not begin at ends on nodes."""
+    needed = AFTER_STARTS[ITERATED][1]
+    nodes = Nodes((), ())
+    ends = [end(k, nodes if k % 2 else None) for k in range(2 * needed)]
+    assert not is_open(routes[ITERATED], evidence(2 * needed - 2), ends[:-2])
+    assert is_open(routes[ITERATED], evidence(2 * needed), ends)
+
+
+@pytest.mark.parametrize("unexplained", [False, True])
+def test_a_start_leaves_time_for_others(unexplained: bool) -> None:
+    shares = {name: share_of_time(name, unexplained) for name in AFTER_STARTS}
+    assert shares.pop(TRANSCRIPTION) == SLOW_SHARE
+    assert shares.pop(MULTIPLE) == (TIME_SHARE if unexplained else SLOW_SHARE)
+    assert set(shares.values()) == {TIME_SHARE}
