@@ -9,6 +9,7 @@ import pytest
 
 from odefit import Automatic, Control, ForwardMap, Model, Problem, Start, Status
 from odefit.methods.automatic.iterated_search import (
+    HEAD_START,
     MAX_BASES,
     IteratedSearch,
     base_of,
@@ -179,15 +180,30 @@ def test_other_starts_follow_directions_that_the_data_determine_poorly() -> None
     assert ((points >= problem.lower) & (points <= problem.upper)).all()
 
 
-def test_half_of_the_starts_begin_at_the_best_end() -> None:
+def test_better_ends_have_a_head_start_and_all_have_their_turn() -> None:
     costs = [5.0, 3.0, 3.0, 1.0, 4.0, np.inf]
     ends = [end(k, cost, value=k) for k, cost in enumerate(costs)]
     distinct = bases_of(ends, TOLERANCE)
-    bases = [base_of(distinct, 0, index) for index in range(200)]
-    numbers = [base.index for base in bases]
-    assert set(numbers) == {3, 1, 4}, "the best ends, one of each optimum"
-    assert len(set(numbers)) == MAX_BASES
-    assert 70 < numbers.count(3) < 130
+    begun: list[Start] = []
+    for _ in range(14 * HEAD_START):
+        begun.append(base_of(distinct, begun, TOLERANCE))
+    numbers = [base.index for base in begun]
+    assert numbers[: HEAD_START + 1] == [3] * (HEAD_START + 1), "the lowest cost first"
+    assert set(numbers) == {3, 1, 4, 0}, "one end of each optimum"
+    counts = [numbers.count(k) for k in (3, 1, 4, 0)]
+    assert np.diff(counts).tolist() == pytest.approx([-HEAD_START] * 3, abs=1)
+
+
+def test_what_is_tried_counts_for_all_ends_of_one_valley() -> None:
+    first, better = end(0, 1.0), end(1, 0.995, value=1.0)
+    other = end(2, 2.0, value=2.0)
+    begun = [first] * (HEAD_START + 1)
+    assert base_of(bases_of([first, better, other], TOLERANCE), begun, TOLERANCE) is other
+
+
+def test_so_many_ends_are_begun_at() -> None:
+    ends = [end(k, 1.0 + k, value=k) for k in range(2 * MAX_BASES)]
+    assert [base.index for base in bases_of(ends, TOLERANCE)] == list(range(MAX_BASES))
 
 
 def test_it_gets_less_of_the_work_the_longer_it_finds_nothing(eight: Problem) -> None:
@@ -198,19 +214,19 @@ def test_it_gets_less_of_the_work_the_longer_it_finds_nothing(eight: Problem) ->
     ends = [end(0, 5.0)]
     works = []
     for number in range(1, 21):
-        planned = iterated.plan(Seen(ends, ends, TOLERANCE, 0))
+        planned = iterated.plan(Seen(ends, ends, TOLERANCE))
         iterated.add(end(number, 6.0), planned)
         works.append(iterated.work / number)
     assert works == sorted(works)
     assert works[-1] / works[0] == pytest.approx((1 + 20 / VAIN_STARTS) / (1 + 1 / VAIN_STARTS))
     better = [*ends, end(21, 4.0)]
-    iterated.add(better[-1], iterated.plan(Seen(better, better, TOLERANCE, 0)))
+    iterated.add(better[-1], iterated.plan(Seen(better, better, TOLERANCE)))
     assert iterated.work / 21 == pytest.approx(works[0])
     assert halving.work == 0.0
 
 
 def test_costs_of_one_flat_valley_are_one_place_to_begin_at() -> None:
-    costs = [1.0, 1.02, 1.01, 1.5, 2.0]
+    costs = [1.0, 1.009, 1.005, 1.5, 2.0]
     ends = [end(k, cost, value=k) for k, cost in enumerate(costs)]
     assert [base.index for base in bases_of(ends, TOLERANCE)] == [0, 3, 4]
 

@@ -147,17 +147,17 @@ def test_the_last_rung_integrates_more_accurately() -> None:
 
 def test_a_plan_begins_new_searches_until_one_goes_on(eight: Problem) -> None:
     halving = next(r for r in search_routes(ForwardMap(eight)) if r.name == HALVING)
-    planned = halving.plan(Seen([], [], TOLERANCE, 0))
+    planned = halving.plan(Seen([], [], TOLERANCE))
     assert isinstance(planned.search, ShortSearch)
     assert planned.base is None
     stopped = end(0, 1.0)
     halving.add(stopped, planned)
-    more = halving.plan(Seen([stopped], [stopped], TOLERANCE, 0))
+    more = halving.plan(Seen([stopped], [stopped], TOLERANCE))
     assert isinstance(more.search, ContinuedSearch)
     assert (more.base, more.rung) == (stopped, 1)
     settled = end(1, 0.5, Status.CONVERGED)
     halving.add(settled, more)
-    after = halving.plan(Seen([stopped, settled], [stopped], TOLERANCE, 0))
+    after = halving.plan(Seen([stopped, settled], [stopped], TOLERANCE))
     assert (after.base, after.rung) == (settled, LAST)
 
 

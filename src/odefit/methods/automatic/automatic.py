@@ -312,7 +312,7 @@ class _Run:
         epoch = self.restarts.current(self.ends)
         independent = self.families.independent(epoch)
         usable = [r for r in self.routes if is_open(r, evidence, independent)]
-        seen = Seen(epoch, independent, self.tolerance, self.control.seed)
+        seen = Seen(epoch, independent, self.tolerance)
         batch: list[Planned] = []
         for _ in range(size):
             free = (r for r in usable if not (r.closed or r.unknown))

@@ -51,8 +51,11 @@ SHARES = {
 }
 """The work that each route may do, relative to the others."""
 
-VAIN_STARTS = 20
+VAIN_STARTS = 40
 """Number of starts of iterated local search without a better end after which its share is half."""
+
+GOING_ON = 3
+"""Number of the best distinct ends of all routes whose searches go on before all others do."""
 
 SCREENED_POINTS = (64, 8)
 """Numbers of points of which starts of single shooting take the best, in turns. The best of many is
@@ -138,14 +141,11 @@ class Seen(NamedTuple):
         Those of independent starts.
     tolerance
         Which costs are equal.
-    seed
-        The seed of every random choice.
     """
 
     ends: Sequence[Start]
     independent: Sequence[Start]
     tolerance: CostTolerance
-    seed: int
 
 
 class SearchRoute:
@@ -255,7 +255,7 @@ class HalvingRoute(SearchRoute):
         if self._gone_on > self._begun:
             return Planned(self, self._next_index(), ShortSearch())
         compared = {s.index: s for s in (*seen.independent, *self.starts)}
-        bases = bases_of(seen.ends, seen.tolerance)
+        bases = bases_of(seen.ends, seen.tolerance)[:GOING_ON]
         found = self._ladder.next_of(bases, compared.values(), coarser(seen.tolerance))
         if found is None:
             return Planned(self, self._next_index(), ShortSearch())
@@ -278,6 +278,7 @@ class IteratedRoute(SearchRoute):
     def __init__(self, name: str, forward: ForwardMap) -> None:
         super().__init__(name, forward)
         self._best: Start | None = None
+        self._begun: list[Start] = []
         self._vain = 0
 
     @property
@@ -293,7 +294,8 @@ class IteratedRoute(SearchRoute):
             self._vain = 0
         self._best = bases[0]
         self._vain += 1
-        base = base_of(bases, seen.seed, index)
+        base = base_of(bases, self._begun, seen.tolerance)
+        self._begun.append(base)
         return Planned(self, index, IteratedSearch(FINAL, base.vector), base)
 
 
