@@ -266,11 +266,11 @@ class Engines:
         found = self._implicit(field, pattern, segment, initial)
         if isinstance(found, SegmentSolution) and choice.since + 1 < TAYLOR_TRIAL:
             return found, EngineChoice(True, choice.taylor_steps, choice.since + 1)
+        if isinstance(found, EngineFailure) and self._suffices(found):
+            return found, choice
         costs = self._costs(field, pattern.directions)
         taylor = self._engine("heyoka", field, pattern)
         if isinstance(found, EngineFailure):
-            if self._suffices(found):
-                return found, choice
             allowed = choice.taylor_steps or costs.taylor_steps(_usual(segment))
             return _either(taylor.integrate(segment, initial, allowed), found), choice
         trial = taylor.integrate(segment, initial, costs.taylor_steps(found.steps))

@@ -39,7 +39,7 @@ def stiff_everywhere(choice: EngineChoice) -> bool:
 
 def plain(choice: EngineChoice) -> EngineChoice:
     """Return a choice without those of units."""
-    return EngineChoice(choice.stiff, choice.taylor_steps, choice.since, choice.dear)
+    return EngineChoice(*_own(choice))
 
 
 def together(before: EngineChoice, units: Sequence[EngineChoice]) -> EngineChoice:
@@ -49,5 +49,9 @@ def together(before: EngineChoice, units: Sequence[EngineChoice]) -> EngineChoic
         return before
     most = 2 * sum(choice.stiff for choice in found) > len(found)
     typical = next(choice for choice in found if choice.stiff == most)
-    kept = typical.stiff, typical.taylor_steps, typical.since, typical.dear
-    return UnitChoices(*kept, found)
+    return UnitChoices(*_own(typical), found)
+
+
+def _own(choice: EngineChoice) -> tuple[bool, int | None, int, int]:
+    """Return the attributes of a choice but for those of units, in their order."""
+    return choice.stiff, choice.taylor_steps, choice.since, choice.dear

@@ -34,7 +34,7 @@ MAX_BASES = 8
 """Number of the best distinct ends from which starts begin."""
 
 HEAD_START = 4
-"""Starts that begin at an end before the first begins at the next worse one.
+"""Number of starts by which an end is ahead of the next worse one, while nothing is found.
 
 On the published model of Fujita et al. a better optimum is found from some ends in one start of
 twenty and from others, as good, in none of sixty."""
