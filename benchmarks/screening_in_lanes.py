@@ -50,7 +50,7 @@ class Kernel:
     def __init__(self, name: str, lanes: int) -> None:
         from odefit.problem.vector_field import VectorField
         from odefit.simulation.engines import TAYLOR_TOLERANCE
-        from odefit.simulation.heyoka_engine import VariationalEquations
+        from odefit.simulation.heyoka_equations import VariationalEquations
         from studies.dense_data import dense_problem
 
         self.problem, _ = dense_problem(name, 1e-2, 0)

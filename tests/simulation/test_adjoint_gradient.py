@@ -12,8 +12,8 @@ from odefit import Event, Experiment, ForwardMap, Model, Problem
 from odefit.simulation import Failure
 from odefit.simulation.adjoint_gradient import AdjointGradient
 from odefit.simulation.engine_choice import UNDECIDED
-from odefit.simulation.engines import EngineName
 from odefit.simulation.evaluation import CostGradient
+from odefit.simulation.making_engines import EngineName
 from tests.simulation.bdf.test_engine import random_network
 from tests.simulation.numerics import Array, differences, evaluated
 from tests.simulation.zoo import NOISE, ZOO, Case

@@ -14,7 +14,8 @@ from odefit import Event, Experiment, ForwardMap, Model, Parameter, Problem
 from odefit.simulation import Evaluation, Failure
 from odefit.simulation.conditions import UnitOutcome
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
-from odefit.simulation.engines import EngineName, Engines
+from odefit.simulation.engines import Engines
+from odefit.simulation.making_engines import EngineName
 from odefit.simulation.unit_choices import UnitChoices
 from tests.simulation.numerics import Array, differences, evaluated
 from tests.simulation.zoo import ZOO

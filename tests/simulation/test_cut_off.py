@@ -10,7 +10,7 @@ import pytest
 import odefit
 from odefit.simulation import Failure, ForwardMap, engines
 from odefit.simulation.cut_off import NEVER, REASON, CutOff, CutOffError, cut_off, cutting_off
-from odefit.simulation.engines import EngineName
+from odefit.simulation.making_engines import EngineName
 
 ENGINES: tuple[EngineName, ...] = ("heyoka", "bdf", "casadi", "local-linearization")
 

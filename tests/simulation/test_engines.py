@@ -12,13 +12,9 @@ import pytest
 from odefit import ForwardMap, Model, Problem, library
 from odefit.simulation import Failure, Trajectory
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
-from odefit.simulation.engines import (
-    DEAR_TAYLOR,
-    IMPLICIT_TOLERANCE,
-    LATER_TRIALS,
-    TAYLOR_TRIAL,
-)
+from odefit.simulation.engines import IMPLICIT_TOLERANCE
 from odefit.simulation.heyoka_engine import HeyokaEngine
+from odefit.simulation.step_limits import DEAR_TAYLOR, LATER_TRIALS, TAYLOR_TRIAL
 from tests.simulation.numerics import Array, by_unknown, evaluated, integrated
 from tests.simulation.test_library_accuracy import at_reference
 

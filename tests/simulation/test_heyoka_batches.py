@@ -18,7 +18,8 @@ from odefit.simulation.engine import (
     SegmentSolution,
 )
 from odefit.simulation.heyoka_batches import HeyokaBatchIntegrator
-from odefit.simulation.heyoka_engine import LANES, HeyokaEngine
+from odefit.simulation.heyoka_engine import HeyokaEngine
+from odefit.simulation.heyoka_equations import LANES
 from odefit.simulation.segments import Segment
 from tests.simulation.numerics import Array
 

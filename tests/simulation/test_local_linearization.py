@@ -11,8 +11,8 @@ import pytest
 from odefit import Failure, ForwardMap, InputError, Model, Problem, library
 from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engine import BatchFailure, BatchSolution, InitialValueProblems
-from odefit.simulation.engines import EngineName
 from odefit.simulation.local_linearization import LocalLinearizationBatchIntegrator, Order, damped
+from odefit.simulation.making_engines import EngineName
 from tests.simulation.numerics import Array, by_unknown, evaluated, integrated
 from tests.simulation.zoo import ZOO
 

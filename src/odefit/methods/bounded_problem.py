@@ -26,7 +26,7 @@ from odefit.problem.option_checks import number
 from odefit.problem.problem import Problem
 from odefit.problem.start_ranges import ranges
 from odefit.simulation import ForwardMap
-from odefit.simulation.engines import EngineName
+from odefit.simulation.making_engines import EngineName
 
 GivenBounds = Mapping[str, tuple[float, float]] | Literal["propose"] | None
 """The option `bounds` of a global method: bounds by name, or proposals that are accepted."""

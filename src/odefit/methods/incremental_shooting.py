@@ -20,7 +20,7 @@ from odefit.methods.single_shooting import START_SEARCH, SingleShooting
 from odefit.problem.arrays import Array
 from odefit.problem.horizon import with_horizon
 from odefit.simulation import ForwardMap
-from odefit.simulation.engines import EngineName
+from odefit.simulation.making_engines import EngineName
 
 HORIZONS = (
     (1 / 16, 1 / 8, 1 / 4, 1 / 2),

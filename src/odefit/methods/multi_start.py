@@ -30,7 +30,7 @@ from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.errors import counted
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
-from odefit.simulation.engines import EngineName
+from odefit.simulation.making_engines import EngineName
 from odefit.simulation.noise import known_sds
 
 

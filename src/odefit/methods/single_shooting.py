@@ -22,7 +22,7 @@ from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
-from odefit.simulation.engines import EngineName
+from odefit.simulation.making_engines import EngineName
 
 MIN_LIKELIHOOD_GAIN = 1e-9
 """Gain of the log-likelihood that is too small for another step."""

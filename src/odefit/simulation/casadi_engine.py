@@ -18,6 +18,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from odefit.problem.algebras import NUMPY
 from odefit.problem.arrays import Array
 from odefit.problem.expressions import TIME
 from odefit.problem.vector_field import SensitivityPattern, VectorField
@@ -29,7 +30,18 @@ from odefit.simulation.engine import (
     SegmentSolution,
     magnitudes,
 )
-from odefit.simulation.segments import Segment, SmoothPart, input_value
+from odefit.simulation.narrow_features import NarrowFeatures
+from odefit.simulation.segments import Segment, SmoothPart, input_value, places
+
+COARSE_UNIT = 1e-6
+"""Smallest unit of a state, relative to the largest, where an integration with smaller ones
+fails."""
+
+RATES_LOOKED_AT = 4
+"""Times within each smooth part at which rates are looked at for the sizes of states from zero."""
+
+LONGEST_STEP = 0.01
+"""Longest step, relative to the time that is integrated over, where functions may be flat."""
 
 MAX_INTEGRATORS = 500
 """Number of integrators that are kept at a time: one for each set of relative output times."""
@@ -82,11 +94,21 @@ class CasadiEngine:
         The sensitivities that are wanted.
     tolerance
         Relative tolerance.
+    features
+        What an integration could step across; None if nothing can be flat. Steps are then limited
+        to a share of the time, :data:`LONGEST_STEP`.
     """
 
     name = "casadi"
 
-    def __init__(self, field: VectorField, pattern: SensitivityPattern, tolerance: float) -> None:
+    def __init__(
+        self,
+        field: VectorField,
+        pattern: SensitivityPattern,
+        tolerance: float,
+        features: NarrowFeatures | None = None,
+    ) -> None:
+        self._field, self._features = field, features
         self._n = len(field.states)
         self._a = len(field.algebraic)
         self._m = pattern.directions
@@ -152,6 +174,8 @@ class CasadiEngine:
                 "abstol": ABSOLUTE_OVER_RELATIVE * self._tolerance,
                 "max_num_steps": max_steps,
             }
+            if self._features is not None:
+                options["max_step_size"] = LONGEST_STEP
             if self._a:
                 # In the error test they make IDAS reject step after step at tight tolerances;
                 # their accuracy follows from that of the states, as g = 0 is solved anyway.
@@ -161,12 +185,43 @@ class CasadiEngine:
             self._integrators[key] = _Integrator(function, len(grid))
         return self._integrators[key]
 
+    def _largest_rates(self, segment: Segment, initial: InitialState) -> Array:
+        """Return the largest rates of the initial states at some times of a segment, shape (n,)."""
+        field = self._field
+        values: dict[str, Any] = dict(zip(field.states, initial.states, strict=True))
+        values |= dict(zip(field.algebraic, initial.algebraic, strict=True))
+        values |= dict(zip(field.scalars, initial.scalars, strict=True))
+        largest = np.zeros(self._n)
+        with np.errstate(all="ignore"):
+            for time, polynomials in places(segment, RATES_LOOKED_AT):
+                values[TIME] = np.float64(time)
+                for name, polynomial in zip(field.inputs, polynomials, strict=True):
+                    values[name] = input_value(polynomial, values[TIME])
+                rates = np.abs([float(rate) for rate in field.rhs(values, NUMPY)])
+                largest = np.fmax(largest, rates)
+        return largest
+
     def integrate(
         self, segment: Segment, initial: InitialState, max_steps: int
     ) -> SegmentSolution | EngineFailure:
         """See :class:`odefit.simulation.engine.Engine`."""
+        scale = magnitudes(
+            initial.states,
+            self._largest_rates(segment, initial),
+            float(segment.times[-1]) - segment.start,
+        )
+        found = self._in_units(scale, segment, initial, max_steps)
+        coarser = np.maximum(scale, COARSE_UNIT * scale.max(initial=0.0))
+        if isinstance(found, EngineFailure) and (coarser > scale).any():
+            # A state that is small at first may be more accurate so than there are digits.
+            return self._in_units(coarser, segment, initial, max_steps)
+        return found
+
+    def _in_units(
+        self, scale: Array, segment: Segment, initial: InitialState, max_steps: int
+    ) -> SegmentSolution | EngineFailure:
+        """Integrate with states in given units, in which their absolute tolerances are the same."""
         n, m, a = self._n, self._m, self._a
-        scale = magnitudes(initial.states)
         states = np.concatenate([initial.states / scale, (initial.sensitivities.T / scale).ravel()])
         algebraic = np.concatenate([initial.algebraic, np.zeros(a * m)])
         multipliers = [initial.scalar_sensitivities[entry] for entry in self._entries]

@@ -93,19 +93,47 @@ class EngineFailure:
     steps_ahead: float = math.inf
 
 
-def magnitudes(states: Array) -> Array:
-    """Return the unit of each state's absolute tolerance: its value, or the smallest other one.
+LOST_DIGITS = 1e4
+"""Error of the smallest state, in units of the tolerance and of its largest value, from which on
+states are integrated in units of their own: at a tolerance of 1e-12 eight digits remain."""
 
-    It is bounded below by a millionth of the largest, so that a state that starts next to zero does
-    not ask for more digits than there are.
+FEWEST_DIGITS = 1e-14
+"""Smallest unit of an absolute tolerance that is given beforehand, relative to the largest
+state."""
+
+
+def too_small(states: Array) -> bool:
+    """Return whether a state has too few digits beside an error that is absolute below one.
+
+    That is heyoka's error control: relative to the largest state, and absolute below one.
+    """
+    sizes = np.abs(states)
+    known = sizes[sizes > 0.0]
+    return bool(known.min(initial=math.inf) * LOST_DIGITS < max(1.0, known.max(initial=0.0)))
+
+
+def magnitudes(states: Array, rates: Array, ahead: float) -> Array:
+    """Return the unit of each state's absolute tolerance where it has to be given beforehand.
+
+    It is the state's value; for one that begins at zero what its rate makes of it in the time
+    `ahead`, or the smallest other one where nothing moves it.
+
+    Parameters
+    ----------
+    states, rates
+        States and their derivatives at the start, shape (n,).
+    ahead
+        The time until values are wanted.
     """
     size = np.abs(states)
+    moved = np.abs(rates) * ahead
+    size = np.where((size == 0.0) & np.isfinite(moved), moved, size)
     largest = size.max(initial=0.0)
     if not 0.0 < largest < math.inf:
         return np.ones(len(states))
     if not size.all():
         size[size == 0.0] = size[size > 0.0].min()
-    return np.asarray(np.maximum(size, 1e-6 * largest))
+    return np.asarray(np.maximum(size, FEWEST_DIGITS * largest))
 
 
 class Engine(Protocol):

@@ -11,8 +11,9 @@ its arguments alone, never on time, so that results are the same on any machine.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from odefit.problem.errors import InputError
 from odefit.problem.vector_field import SensitivityPattern, StoppedField, VectorField
@@ -25,6 +26,7 @@ from odefit.simulation.engine import (
     EngineFailure,
     InitialState,
     SegmentSolution,
+    too_small,
 )
 from odefit.simulation.engine_choice import (
     UNDECIDED,
@@ -33,11 +35,26 @@ from odefit.simulation.engine_choice import (
     is_missing,
     missing_package,
 )
+from odefit.simulation.making_engines import LL_ORDER, Accuracy, EngineName, made_engine
 from odefit.simulation.segments import Segment
 from odefit.simulation.step_costs import StepCosts
+from odefit.simulation.step_limits import (
+    CVODES_STEPS,
+    CVODES_STEPS_PER_OUTPUT,
+    DEAR_TAYLOR,
+    IMPLICIT_STEPS,
+    LATER_TRIALS,
+    MAX_TAYLOR_STEPS,
+    OPERATIONS_ALONE,
+    OUTPUTS_ALONE,
+    STEP_ORDER,
+    STEPS_FOR_OUTPUT,
+    TAYLOR_MARGIN,
+    TAYLOR_TRIAL,
+    USUAL_IMPLICIT_STEPS,
+    USUAL_STEPS_PER_OUTPUT,
+)
 from odefit.simulation.unit_choices import stiff_everywhere
-
-EngineName = Literal["auto", "heyoka", "bdf", "casadi", "local-linearization"]
 
 TAYLOR_TOLERANCE = 1e-12
 """Tolerance of the Taylor method, relative and absolute on the largest component.
@@ -48,68 +65,23 @@ a step grows by a quarter."""
 IMPLICIT_TOLERANCE = 1e-9
 """Relative tolerance of the implicit engines."""
 
-USUAL_IMPLICIT_STEPS = 1_000
-"""Steps of a usual integration by the implicit engine, at its default tolerance."""
-
-STEP_ORDER = 6
-"""Order of the local error in the length of a step of the implicit engine."""
-
-USUAL_STEPS_PER_OUTPUT = 5
-"""Steps of a usual integration by the implicit engine between two outputs, where these are many.
-
-Oscillators that are measured fifty to a hundred times a period take five to eight."""
-
-MAX_TAYLOR_STEPS = 100_000
-"""Steps that the Taylor method gets for a segment that is long rather than stiff, at most."""
-
-TAYLOR_MARGIN = 4
-"""Times the steps that were needed, which the Taylor method gets for the next segment."""
-
-DEAR_TAYLOR = 5
-"""Integrations by the Taylor method in succession that have taken more than usual ones by the
-implicit engine do, after which this one is tried: it has to be made first, which takes 0.1 s."""
-
-TAYLOR_TRIAL = 20
-"""Integrations by the implicit engine after which the Taylor method is tried again."""
-
-LATER_TRIALS = 100
-"""Integrations by the implicit engine after which the Taylor method is tried again where its last
-trial has failed: stiffness seldom goes away during a search."""
-
-IMPLICIT_STEPS = 100_000
-"""Steps that odefit's implicit engine gets for a segment."""
-
-STEPS_FOR_OUTPUT = 20
-"""Steps that it gets for each output, where it has a limit of its own."""
-
-CVODES_STEPS = 20_000
-"""Steps that CVODES and IDAS get for a segment, but at least :data:`CVODES_STEPS_PER_OUTPUT`
-between two outputs."""
-
-CVODES_STEPS_PER_OUTPUT = 5_000
-"""Steps that CVODES and IDAS always get between two outputs."""
-
 LL_TOLERANCE = 1e-6
 """Relative tolerance of the Local Linearization method.
 
 Each further digit takes twice the steps. At 1e-6 states have six to seven correct digits, and
 sensitivities four, on the library's problems (at order 2 four to five, and one)."""
 
-LL_ORDER: Literal[2, 3] = 3
-"""Order of the Local Linearization method: 2 as published, 3 with states and sensitivities
-corrected by the defect of each step. At equal error of the states the latter takes a tenth of
-the steps, and its sensitivities are usable for standard errors."""
+SHARE_OF_NOISE = 0.01
+"""Absolute tolerance over the standard deviation of the noise, at most."""
 
-OPERATIONS_ALONE = 500
-"""Operations of states and sensitivities from which on the Taylor method is also compiled for the
-states alone."""
+SMALLEST_ABSOLUTE = 1e-40
+"""Absolute tolerance over the relative one, at least: no measurement counts below that."""
 
-OUTPUTS_ALONE = 200
-"""Outputs from which on it is so for any number of operations: compiling takes as long as a few
-dozen evaluations, and an integration of the states alone a third to a tenth."""
-
-PACKAGES = {"heyoka": "heyoka", "bdf": "numba", "casadi": "casadi"}
+PACKAGES = {"heyoka": "heyoka", "bdf": "numba", "casadi": "casadi", "lsoda": "casadi"}
 """Packages that engines need; "bdf" and "casadi" both need CasADi to differentiate a model."""
+
+if TYPE_CHECKING:
+    from odefit.simulation.narrow_features import NarrowFeatures
 
 Integrated = tuple[SegmentSolution | EngineFailure, EngineChoice]
 """The outcome of an integration, and the choice of an engine for the next one."""
@@ -130,6 +102,9 @@ class Engines:
         need; None for :data:`IMPLICIT_STEPS`.
     controlled
         Whether odefit's implicit engine holds the errors of sensitivities to the tolerance, too.
+    finest
+        The smallest noise of a measurement, relative to the largest value of its series, see
+        :func:`odefit.simulation.needed_accuracy.finest_noise`.
 
     Raises
     ------
@@ -143,6 +118,7 @@ class Engines:
         tolerance: float | None = None,
         steps: int | None = None,
         controlled: bool = True,
+        finest: float = math.inf,
     ) -> None:
         if setting in PACKAGES:
             _require(PACKAGES[setting], f"engine='{setting}' cannot be used")
@@ -150,6 +126,7 @@ class Engines:
         self.tolerance = tolerance
         self.steps = steps
         self.controlled = controlled
+        self.finest = finest
         self.taylor_tolerance = TAYLOR_TOLERANCE
         self.implicit_tolerance = tolerance or IMPLICIT_TOLERANCE
         self.local_tolerance = tolerance or LL_TOLERANCE
@@ -157,12 +134,14 @@ class Engines:
         self._engines: dict[Any, Engine] = {}
         self._step_costs: dict[int, StepCosts] = {}
         self._batch_integrators: dict[SensitivityPattern, BatchIntegrator] = {}
+        self._watched: dict[VectorField, NarrowFeatures | None] = {}
         self._stopped: dict[float, tuple[StoppedField, Engines]] = {}
 
     def with_accuracy(self, tolerance: float, controlled: bool) -> Engines:
         """Return engines with another accuracy of the implicit ones; what is compiled is shared."""
-        other = Engines(self.setting, tolerance, self.steps, controlled)
+        other = Engines(self.setting, tolerance, self.steps, controlled, self.finest)
         other._engines, other._step_costs = self._engines, self._step_costs
+        other._watched = self._watched
         return other
 
     def preferred(self, choice: EngineChoice = UNDECIDED) -> EngineName:
@@ -181,7 +160,7 @@ class Engines:
     def implicit(self, field: VectorField, choice: EngineChoice = UNDECIDED) -> bool:
         """Return whether an implicit engine is tried first."""
         name = self.preferred(choice)
-        if name == "local-linearization":
+        if name in ("local-linearization", "lsoda"):
             return False
         return name != "heyoka" or self._needs_implicit(field)
 
@@ -210,12 +189,14 @@ class Engines:
     def warnings(self, field: VectorField) -> tuple[str, ...]:
         """Return sentences about engines that `field` would use and whose packages are missing."""
         found = []
-        if self.setting == "auto" and not self._needs_implicit(field) and import_problem("heyoka"):
+        if self.setting != "auto":
+            return ()
+        if not self._needs_implicit(field) and import_problem("heyoka"):
             found.append(
                 "An implicit engine has integrated in place of heyoka's Taylor method, which is "
                 f"many times faster on most problems: {missing_package('heyoka')}"
             )
-        if self.setting == "auto" and not field.algebraic and is_missing("numba"):
+        if not field.algebraic and is_missing("numba"):
             found.append(
                 "CasADi's CVODES integrates stiff equations in place of odefit's own engine, "
                 f"which is many times faster: {missing_package('numba')}"
@@ -240,9 +221,13 @@ class Engines:
         """
         if cut_off().reached:
             return EngineFailure(segment.start, REASON), choice
+        features = self._features(field)
+        if features is not None:
+            unseen = self.implicit_name(field) == "casadi" or self.setting == "lsoda"
+            segment = features.with_stops(segment, initial.scalars, centres=unseen)
         problem = segment, initial
-        if self.setting == "local-linearization":
-            engine = self._engine("local-linearization", field, pattern)
+        if self.setting in ("local-linearization", "lsoda"):
+            engine = self._engine(self.setting, field, pattern)
             return engine.integrate(*problem, MAX_TAYLOR_STEPS), choice
         if self.setting in ("bdf", "casadi") or self._needs_implicit(field):
             return self._implicit(field, pattern, *problem), choice
@@ -251,8 +236,32 @@ class Engines:
             return taylor.integrate(*problem, MAX_TAYLOR_STEPS), choice
         if import_problem("heyoka") or self._costs(field, pattern.directions).too_large_for_taylor:
             return self._implicit(field, pattern, *problem), EngineChoice(stiff=True)
+        flat = features is not None and features.acts(initial.scalars)
+        fine = self.absolute < ABSOLUTE_OVER_RELATIVE
+        if flat or fine or too_small(initial.states):
+            return self._watched_first(field, pattern, *problem, choice)
         first = self._implicit_first if choice.stiff else self._taylor_first
         return first(field, pattern, *problem, choice)
+
+    def _watched_first(
+        self,
+        field: VectorField,
+        pattern: SensitivityPattern,
+        segment: Segment,
+        initial: InitialState,
+        choice: EngineChoice,
+    ) -> Integrated:
+        """Integrate what heyoka's own error control does not suffice for.
+
+        The implicit engine looks at its defects in compiled code; the Taylor method is held to
+        the same step by step, which takes several times as long.
+        """
+        found = self._implicit(field, pattern, segment, initial)
+        if isinstance(found, SegmentSolution) or self._suffices(found):
+            return found, choice if choice.stiff else EngineChoice(stiff=True)
+        taylor = self._engine("heyoka", field, pattern)
+        allowed = choice.taylor_steps or MAX_TAYLOR_STEPS // 10
+        return _either(taylor.integrate(segment, initial, allowed), found), choice
 
     def _implicit_first(
         self,
@@ -320,6 +329,15 @@ class Engines:
         return found, EngineChoice(taylor_steps=steps)
 
     @property
+    def absolute(self) -> float:
+        """Absolute tolerance over the relative one, in units of the largest value of each state.
+
+        It is less than usual where values are measured so accurately that are so much smaller.
+        """
+        needed = SHARE_OF_NOISE * self.finest / self.implicit_tolerance
+        return min(ABSOLUTE_OVER_RELATIVE, max(needed, SMALLEST_ABSOLUTE))
+
+    @property
     def _usual_steps(self) -> int:
         """Steps of a usual integration by the implicit engine, at its tolerance."""
         ratio = IMPLICIT_TOLERANCE / self.implicit_tolerance
@@ -369,7 +387,9 @@ class Engines:
     def stopped(self, field: VectorField, time: float) -> tuple[StoppedField, Engines]:
         """Return `field` with the time stopped at `time`, and the engines for that."""
         if time not in self._stopped:
-            engines = Engines(self.setting, self.tolerance, self.steps, self.controlled)
+            engines = Engines(
+                self.setting, self.tolerance, self.steps, self.controlled, self.finest
+            )
             self._stopped[time] = StoppedField.at(field, time), engines
         return self._stopped[time]
 
@@ -381,13 +401,16 @@ class Engines:
         implicit = self.preferred(choice) in ("bdf", "casadi")
         if field.algebraic or not (field.smooth or local) or implicit:
             return None
+        if self._features(field) is not None:
+            return None  # a batch has no stops, and nothing is watched along its steps
         if pattern not in self._batch_integrators:
             made: BatchIntegrator
             if local:
                 from odefit.simulation.local_linearization import LocalLinearizationBatchIntegrator
 
+                tolerances = self.local_tolerance, ABSOLUTE_OVER_RELATIVE * self.local_tolerance
                 made = LocalLinearizationBatchIntegrator(
-                    field, pattern, *self._local_tolerances, order=LL_ORDER
+                    field, pattern, *tolerances, order=LL_ORDER
                 )
             else:
                 from odefit.simulation.heyoka_batches import HeyokaBatchIntegrator
@@ -396,9 +419,15 @@ class Engines:
             self._batch_integrators[pattern] = made
         return self._batch_integrators[pattern]
 
-    @property
-    def _local_tolerances(self) -> tuple[float, float]:
-        return self.local_tolerance, ABSOLUTE_OVER_RELATIVE * self.local_tolerance
+    def _features(self, field: VectorField) -> NarrowFeatures | None:
+        """Return what has to be watched of a field."""
+        if field not in self._watched:
+            self._watched[field] = None
+            if not import_problem("casadi"):
+                from odefit.simulation.narrow_features import NarrowFeatures
+
+                self._watched[field] = NarrowFeatures.of(field)
+        return self._watched[field]
 
     def _implicit(
         self,
@@ -428,28 +457,16 @@ class Engines:
     def _engine(self, name: EngineName, field: VectorField, pattern: SensitivityPattern) -> Engine:
         key = (name, pattern) if name == "heyoka" else (name, pattern, self._accuracy)
         if key not in self._engines:
-            made: Engine
-            if name == "heyoka":
-                from odefit.simulation.heyoka_engine import HeyokaEngine
-
-                made = HeyokaEngine(field, pattern, self.taylor_tolerance)
-            elif name == "bdf":
+            if name in ("bdf", "casadi"):
                 _require("casadi", "this model needs an implicit integrator")
-                from odefit.simulation.bdf.engine import BdfEngine
-
-                made = BdfEngine(field, pattern, self.implicit_tolerance, self.controlled)
-            elif name == "casadi":
-                _require("casadi", "this model needs an implicit integrator")
-                from odefit.simulation.casadi_engine import CasadiEngine
-
-                made = CasadiEngine(field, pattern, self.implicit_tolerance)
-            else:
-                from odefit.simulation.local_linearization import LocalLinearizationEngine
-
-                made = LocalLinearizationEngine(
-                    field, pattern, *self._local_tolerances, order=LL_ORDER
-                )
-            self._engines[key] = made
+            accuracy = Accuracy(
+                self.taylor_tolerance,
+                self.implicit_tolerance,
+                self.local_tolerance,
+                self.absolute,
+                self.controlled,
+            )
+            self._engines[key] = made_engine(name, field, pattern, accuracy, self._features(field))
         return self._engines[key]
 
 

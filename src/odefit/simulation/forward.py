@@ -24,10 +24,12 @@ from odefit.simulation.best_seen import best_seen
 from odefit.simulation.conditions import ConditionsMap, Elsewhere, UnitOutcome
 from odefit.simulation.cut_off import CutOffError, cut_off
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
-from odefit.simulation.engines import EngineName, Engines
+from odefit.simulation.engines import Engines
 from odefit.simulation.evaluation import CostGradient, Evaluation
 from odefit.simulation.failure import Failure
 from odefit.simulation.intervals import PiecewiseMap
+from odefit.simulation.making_engines import EngineName
+from odefit.simulation.needed_accuracy import finest_noise
 from odefit.simulation.nodes import Nodes, node_names
 from odefit.simulation.noise import SeriesResiduals, names_in_noise, series_residuals
 from odefit.simulation.observation import observe
@@ -98,7 +100,7 @@ class ForwardMap:
         self.problem = problem
         self.nodes = nodes
         self.field = VectorField.of(problem.model, problem.conditions)
-        self.engines = Engines(engine, tolerance, steps, controlled)
+        self.engines = Engines(engine, tolerance, steps, controlled, finest_noise(problem))
         self._residuals = ResidualArrays(problem, self.field)
         self._priors = PriorResiduals(problem)
         self._noise_index = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}

@@ -21,7 +21,7 @@ from odefit.simulation.engine import (
     EngineFailure,
     InitialValueProblems,
 )
-from odefit.simulation.heyoka_engine import (
+from odefit.simulation.heyoka_equations import (
     LANES,
     VariationalEquations,
     failure_of,
@@ -63,7 +63,9 @@ class HeyokaBatchIntegrator:
         steps = np.empty(count, dtype=np.intp)
         pars, first = self._equations.pars, self._equations.first_multiplier
         pars[:p] = problems.scalars[:, None]
-        pars[first:] = problems.scalar_sensitivities[self._entries][:, None]
+        pars[first : self._equations.first_scale] = problems.scalar_sensitivities[self._entries][
+            :, None
+        ]
         polynomials = problems.polynomials.reshape(count, -1)
         initial = np.empty((self._equations.size, LANES))
         # (direction, state), one column after the other.

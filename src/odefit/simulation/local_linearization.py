@@ -17,6 +17,7 @@ step at a time together, in NumPy.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Literal
@@ -34,6 +35,7 @@ from odefit.simulation.engine import (
     InitialState,
     InitialValueProblems,
     SegmentSolution,
+    magnitudes,
 )
 from odefit.simulation.exponentials import phi_product
 from odefit.simulation.linearization import (
@@ -86,6 +88,8 @@ class _Active:
         The largest absolute value of the states at the start.
     polynomials
         Inputs, as in :class:`InitialValueProblems`.
+    longest
+        The longest steps that may be taken.
     """
 
     index: IntArray
@@ -100,6 +104,7 @@ class _Active:
     size: Array
     largest: Array
     polynomials: Array
+    longest: Array
 
     def keep(self, chosen: BoolArray) -> None:
         for f in fields(self):
@@ -123,6 +128,9 @@ class LocalLinearizationBatchIntegrator:
         2 as published, or 3: see the module.
     step
         Length of fixed steps without error control, to measure orders; None for adaptive steps.
+    longest
+        Longest adaptive step, relative to the time of a problem: where functions may be flat, what
+        a longer one would step across is not seen.
 
     Raises
     ------
@@ -141,6 +149,7 @@ class LocalLinearizationBatchIntegrator:
         *,
         order: Order = 2,
         step: float | None = None,
+        longest: float = math.inf,
     ) -> None:
         if field.algebraic:
             raise InputError(
@@ -153,7 +162,7 @@ class LocalLinearizationBatchIntegrator:
         self._nonautonomous = is_nonautonomous(field)
         self._relative, self._absolute = relative, absolute
         self._coarse = relative ** (2 / 3)
-        self._order, self._fixed = order, step
+        self._order, self._fixed, self._longest = order, step, longest
 
     def integrate(
         self,
@@ -192,6 +201,9 @@ class LocalLinearizationBatchIntegrator:
             reason = "the right-hand side or its derivatives are not finite"
             time = float(active.time[wrong[0]])
             return BatchFailure(int(wrong[0]), EngineFailure(time, reason))
+        spans = targets[active.last - 1] - active.time
+        active.size = _sizes(active.states, here.rhs, spans)
+        active.longest = self._longest * spans
         active.step = self._first_steps(active, here, targets, linear)
         while len(active.index):
             passed, here = self._step(active, here, targets, linear)
@@ -228,9 +240,10 @@ class LocalLinearizationBatchIntegrator:
             sensitivities.copy(),
             np.zeros(count),
             np.zeros(count, dtype=bool),
-            _sizes(problems.states),
+            np.ones(problems.states.shape),
             np.abs(problems.states).max(axis=1, initial=1e-300),
             problems.polynomials,
+            np.full(count, math.inf),
         )
 
     def _step(
@@ -288,7 +301,8 @@ class LocalLinearizationBatchIntegrator:
         proposed = h * factor
         # A step cut short by a target says nothing against the longer one proposed before.
         keep = good & ~active.shrunk & (h < active.step)
-        active.step = np.where(keep, np.maximum(proposed, active.step), proposed)
+        proposed = np.where(keep, np.maximum(proposed, active.step), proposed)
+        active.step = np.minimum(proposed, active.longest)
         active.shrunk = ~good
         if good.all():
             active.time, active.states, active.sensitivities = time, states, sensitivities
@@ -343,7 +357,8 @@ class LocalLinearizationBatchIntegrator:
         scale = self._absolute * active.size + self._relative * np.abs(active.states)
         curvature = (defect / scale).max(axis=1, initial=0.0) / probe**2
         step = STEP_SAFETY * (3.0 / curvature) ** (1 / 3)
-        return np.asarray(np.where(np.isfinite(curvature), np.minimum(step, span), probe))
+        first = np.where(np.isfinite(curvature), np.minimum(step, span), probe)
+        return np.asarray(np.minimum(first, active.longest))
 
     def _failed(
         self,
@@ -387,7 +402,7 @@ class LocalLinearizationEngine:
 
     Parameters
     ----------
-    field, pattern, relative, absolute, order
+    field, pattern, relative, absolute, order, longest
         The arguments are those of :class:`LocalLinearizationBatchIntegrator`.
 
     Raises
@@ -406,9 +421,10 @@ class LocalLinearizationEngine:
         absolute: float,
         *,
         order: Order = 2,
+        longest: float = math.inf,
     ) -> None:
         self._batch = LocalLinearizationBatchIntegrator(
-            field, pattern, relative, absolute, order=order
+            field, pattern, relative, absolute, order=order, longest=longest
         )
 
     def integrate(
@@ -471,18 +487,10 @@ def damped(hJ: Array, columns: Array) -> Array:
     return found
 
 
-def _sizes(states: Array) -> Array:
-    """Return the unit of each state's absolute tolerance, shape (k, n).
-
-    It is the state's own value at the start; where that is zero the smallest of the others; at
-    least a millionth of the largest, so that a state that starts next to zero does not ask for more
-    digits than there are; 1 where all are zero.
-    """
-    size = np.abs(states)
-    largest = size.max(axis=1, keepdims=True, initial=0.0)
-    smallest = np.where(size > 0, size, np.inf).min(axis=1, keepdims=True, initial=np.inf)
-    found = np.maximum(np.where(size > 0, size, smallest), 1e-6 * largest)
-    return np.asarray(np.where(largest > 0, found, 1.0))
+def _sizes(states: Array, rates: Array, ahead: Array) -> Array:
+    """Return the units of the absolute tolerances, shape (k, n); see :func:`magnitudes`."""
+    rows = zip(states, rates, ahead, strict=True)
+    return np.array([magnitudes(*row) for row in rows]).reshape(states.shape)
 
 
 def _times(matrices: Array, vectors: Array) -> Array:

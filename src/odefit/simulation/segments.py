@@ -75,6 +75,18 @@ class Segment:
         return found
 
 
+def places(segment: Segment, count: int) -> list[tuple[float, Array]]:
+    """Return times of a segment, its breakpoints among them, each with the inputs' polynomials.
+
+    They are the beginnings of its smooth parts, and as many times as `count` within each.
+    """
+    found: list[tuple[float, Array]] = []
+    for part in segment.smooth_parts:
+        inside = np.linspace(part.start, part.times[-1], count + 1, endpoint=False)
+        found.extend((float(time), part.polynomials) for time in inside)
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class TimelineEntry:
     """The events that happen at one time, and the segment that follows them.

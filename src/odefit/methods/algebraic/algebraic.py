@@ -30,7 +30,7 @@ from odefit.problem.errors import InputError, counted
 from odefit.problem.features import refuse_integrated_features
 from odefit.problem.option_checks import whole
 from odefit.problem.problem import Problem
-from odefit.simulation.engines import EngineName
+from odefit.simulation.making_engines import EngineName
 
 FRACTIONS = (0.5, 0.35, 0.65, 0.2, 0.8)
 """Times at which derivatives are taken, as fractions of the interval, the best first."""

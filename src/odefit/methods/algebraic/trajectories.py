@@ -18,7 +18,7 @@ from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engine_choice import UNDECIDED
-from odefit.simulation.engines import EngineName
+from odefit.simulation.making_engines import EngineName
 
 MAX_EXPLAINED_RATIO = 2.0
 """Root mean square of the residuals over the noise of the data up to which they are explained."""

@@ -13,7 +13,7 @@ from odefit.methods.integral_matching import IntegralMatching
 from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap
-from odefit.simulation.engines import EngineName
+from odefit.simulation.making_engines import EngineName
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from odefit.methods.solvers.mesh_search import mesh_search
 from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation
-from odefit.simulation.engines import EngineName
+from odefit.simulation.making_engines import EngineName
 
 LOCAL_SHARE = 0.25
 """Largest share of the time that the local search, which comes first, may take."""

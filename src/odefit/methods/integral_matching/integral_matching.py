@@ -30,7 +30,7 @@ from odefit.problem.errors import InputError, did_you_mean
 from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
-from odefit.simulation.engines import EngineName
+from odefit.simulation.making_engines import EngineName
 
 POLISH = START_SEARCH
 """The local search that improves a match on the true trajectories."""

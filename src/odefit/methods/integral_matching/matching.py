@@ -30,7 +30,7 @@ from odefit.problem.features import refuse_integrated_features
 from odefit.problem.problem import Problem
 from odefit.problem.vector_field import VectorField
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.engines import EngineName
+from odefit.simulation.making_engines import EngineName
 from odefit.structure.invariants import invariants
 from odefit.structure.linearity import (
     acting_together,

@@ -26,7 +26,7 @@ from odefit.problem.features import refuse_integrated_features
 from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
-from odefit.simulation.engines import EngineName
+from odefit.simulation.making_engines import EngineName
 
 SCREENED_POINTS = 64
 """Number of points of which each start is the best, where data are sparse."""

@@ -38,7 +38,7 @@ from odefit.methods.start_checkpoint import opened
 from odefit.problem.errors import InputError, counted
 from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
-from odefit.simulation.engines import EngineName
+from odefit.simulation.making_engines import EngineName
 
 LOCAL_SHARE = 0.4
 """Share of the time that the local search before everything else may take."""

@@ -39,7 +39,8 @@ from odefit.problem.problem import Problem
 from odefit.problem.state_guesses import states_from_data
 from odefit.problem.thinning import with_values_by_variation
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.engines import IMPLICIT_TOLERANCE, EngineName
+from odefit.simulation.engines import IMPLICIT_TOLERANCE
+from odefit.simulation.making_engines import EngineName
 from odefit.simulation.nodes import Nodes, node_names
 
 States = Literal["relaxed", "data", "simulation"]

@@ -35,7 +35,7 @@ from odefit.methods.solvers.solver import Answer, Limits, Solver
 from odefit.methods.starts import guess
 from odefit.problem.arrays import Array
 from odefit.simulation import ForwardMap
-from odefit.simulation.engines import EngineName
+from odefit.simulation.making_engines import EngineName
 from odefit.simulation.normal_approximation import normal_approximation
 
 COARSE_MESH_RATIO = 1.05

@@ -30,7 +30,7 @@ from odefit.problem.errors import InputError
 from odefit.problem.features import refuse_integrated_features
 from odefit.problem.option_checks import number, whole
 from odefit.problem.problem import Problem
-from odefit.simulation.engines import EngineName
+from odefit.simulation.making_engines import EngineName
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -14,6 +15,7 @@ from odefit.simulation.bdf.elimination import elimination, minimum_degree
 from odefit.simulation.bdf.equations import Equations
 from odefit.simulation.bdf.programs import program
 from odefit.simulation.casadi_algebra import CasadiAlgebra
+from odefit.simulation.narrow_features import NarrowFeatures
 from odefit.simulation.segments import input_value
 
 
@@ -24,6 +26,8 @@ class CompiledField:
     ----------
     field
         Equations without algebraic variables that need solving.
+    features
+        What is watched along the steps; None if nothing can be flat.
 
     Attributes
     ----------
@@ -35,7 +39,7 @@ class CompiledField:
         Positions of the nonzeros of the Jacobian by the scalars.
     """
 
-    def __init__(self, field: VectorField) -> None:
+    def __init__(self, field: VectorField, features: NarrowFeatures | None = None) -> None:
         n, p = len(field.states), len(field.scalars)
         symbols = ca.vertsplit(ca.SX.sym("x", 1 + n + p + 5 * len(field.inputs)))
         time, states, scalars = symbols[0], symbols[1 : 1 + n], symbols[1 + n : 1 + n + p]
@@ -64,13 +68,24 @@ class CompiledField:
             elimination(rows, columns, n),
             rows.astype(np.uint32),
             columns.astype(np.uint32),
+            program(variables, self._watched(variables, features)),
         )
+
+    def _watched(self, variables: Any, features: NarrowFeatures | None) -> Any:
+        """Return the watched terms in the kernels' variables, the states in their order."""
+        if features is None:
+            return ca.SX(0, 1)
+        n = len(self.order)
+        place = np.arange(variables.numel())
+        place[1 + self.order] = 1 + np.arange(n)
+        ordered = ca.vertcat(*(variables[int(k)] for k in place))
+        return ca.densify(ca.substitute(features.watched, features.variables, ordered))
 
 
 @lru_cache(maxsize=4)
-def compiled_field(field: VectorField) -> CompiledField:
+def compiled_field(field: VectorField, features: NarrowFeatures | None = None) -> CompiledField:
     """Return what the kernels read of a field; the last ones are kept, for other sensitivities."""
-    return CompiledField(field)
+    return CompiledField(field, features)
 
 
 def _triplets(sparsity: ca.Sparsity) -> tuple[IntArray, IntArray]:

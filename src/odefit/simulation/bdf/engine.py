@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,9 +19,9 @@ from odefit.simulation.engine import (
     EngineFailure,
     InitialState,
     SegmentSolution,
-    magnitudes,
 )
-from odefit.simulation.segments import Segment
+from odefit.simulation.narrow_features import NarrowFeatures
+from odefit.simulation.segments import Segment, SmoothPart
 
 LANES = 8
 """Multiple of directions in a tile: as many doubles as the widest vectors of processors hold."""
@@ -29,6 +30,10 @@ MAX_TILE = 96
 """Largest number of directions in a tile.
 
 Measured on 14 to 500 states: long rows save more than a small cache costs, up to about here."""
+
+TOO_LARGE = 1e3
+"""Size that a state from zero was given, over its largest value, from which on the segment is
+integrated once more: its absolute tolerance is then as large as its relative one, or larger."""
 
 REASONS = {
     integration.TOO_MANY_STEPS: "more than {steps} steps are needed; the solution may grow without "
@@ -56,6 +61,12 @@ class BdfEngine:
     controlled
         Whether the errors of sensitivities are held to it, too; those of the states alone are
         otherwise, which takes half the steps or two thirds.
+    absolute
+        Absolute tolerance over the relative one, in units of the largest magnitude that each state
+        has had along the trajectory. States that begin at zero have the size that they come to
+        until the end; with less than the usual one, that of the first output.
+    features
+        What is watched along the steps; None if nothing can be flat.
     """
 
     name = "bdf"
@@ -66,11 +77,15 @@ class BdfEngine:
         pattern: SensitivityPattern,
         tolerance: float,
         controlled: bool = True,
+        absolute: float = ABSOLUTE_OVER_RELATIVE,
+        features: NarrowFeatures | None = None,
     ) -> None:
-        self._compiled = compiled = compiled_field(field)
+        self._compiled = compiled = compiled_field(field, features)
+        self._features = features
         self._order = compiled.order
         self._m = m = pattern.directions
         self._tolerance = tolerance
+        self._absolute = absolute
         self._controlled = controlled
         self._tiles = math.ceil(m / MAX_TILE)
         self._width = math.ceil(m / self._tiles / LANES) * LANES if m else 0
@@ -107,17 +122,44 @@ class BdfEngine:
     def _integrate(
         self, segment: Segment, initial: InitialState, max_steps: int, *, recording: bool
     ) -> tuple[SegmentSolution, RecordedSegment] | EngineFailure:
+        """Integrate a segment; once more where states from zero have stayed far below a guess."""
+        begin = np.abs(initial.states)
+        sizes = begin[self._order]
+        found = self._integrated(segment, initial, max_steps, sizes, recording)
+        if isinstance(found, EngineFailure) or begin.all():
+            return found
+        largest = np.abs(found[0].states).max(axis=0)
+        wrong = (begin == 0.0) & (largest > 0.0)
+        wrong[self._order] &= sizes > TOO_LARGE * largest[self._order]
+        if not wrong.any():
+            return found
+        sizes = np.where(wrong, largest, begin)[self._order]
+        again = self._integrated(segment, initial, max_steps, sizes, recording)
+        return found if isinstance(again, EngineFailure) else again
+
+    def _integrated(
+        self,
+        segment: Segment,
+        initial: InitialState,
+        max_steps: int,
+        sizes: Array,
+        recording: bool,
+    ) -> tuple[SegmentSolution, RecordedSegment] | EngineFailure:
         order = self._order
         n, m, tiles, width = len(order), self._m, self._tiles, self._width
         states = np.asarray(initial.states, dtype=float)[order]
-        atol = ABSOLUTE_OVER_RELATIVE * self._tolerance * magnitudes(states)
+        early = self._absolute < ABSOLUTE_OVER_RELATIVE
         sensitivities = self._in_tiles(initial.sensitivities)
         terms = self._scalar_terms(initial.scalar_sensitivities)
         count = len(segment.times)
         values, derivatives = np.empty((count, n)), np.empty((count, n, m))
+        watching = self._features is not None and self._features.acts(initial.scalars)
         done = steps = 0
         parts = []
-        for start, times, polynomials, end_is_wanted in segment.smooth_parts:
+        smooth = segment.smooth_parts
+        horizons = _horizons(smooth)
+        for part, horizon in zip(smooth, horizons, strict=True):
+            start, times, polynomials, end_is_wanted = part
             out = np.empty((len(times), n))
             out_sensitivities = np.empty((tiles, len(times), n * width))
             since_start = np.ascontiguousarray(times, dtype=float) - start
@@ -126,13 +168,17 @@ class BdfEngine:
                 self._equations,
                 float(start),
                 since_start,
+                horizon - float(start),
+                (float(times[0]) if early else horizon) - float(start),
                 states,
                 constants,
                 sensitivities,
                 terms,
-                atol,
+                sizes,
+                self._absolute * self._tolerance,
                 self._tolerance,
                 self._controlled,
+                watching,
                 max_steps - steps,
                 cut_off().flag,
                 recording,
@@ -149,17 +195,15 @@ class BdfEngine:
             if not np.isfinite(out[-1]).all():
                 return EngineFailure(time, "the solution is not finite", steps=steps)
             stop = done + len(times) - (not end_is_wanted)
-            part = RecordedPart(
-                float(start), since_start, states, constants, record, slice(done, stop)
-            )
-            parts.append(part)
+            rows = slice(done, stop)
+            parts.append(RecordedPart(float(start), since_start, states, constants, record, rows))
             states = out[-1].copy()
             sensitivities = out_sensitivities[:, -1].reshape(tiles, n, width)
             values[done:stop, order] = out[: stop - done]
             for tile in range(tiles):
-                rows = out_sensitivities[tile, : stop - done].reshape(stop - done, n, width)
+                found = out_sensitivities[tile, : stop - done].reshape(stop - done, n, width)
                 at = tile * width
-                derivatives[done:stop, order, at : at + width] = rows[:, :, : m - at]
+                derivatives[done:stop, order, at : at + width] = found[:, :, : m - at]
             done = stop
         solution = SegmentSolution(
             values, derivatives, np.zeros((count, 0)), np.zeros((count, 0, m)), steps
@@ -184,3 +228,12 @@ class BdfEngine:
             columns = sensitivities[self._order, tile * width : (tile + 1) * width]
             padded[tile, :, : columns.shape[1]] = columns
         return padded
+
+
+def _horizons(parts: Sequence[SmoothPart]) -> list[float]:
+    """Return the time until which the polynomials of the inputs of each part hold."""
+    found: list[float] = []
+    for part, following in zip(reversed(parts), [None, *reversed(parts[1:])], strict=True):
+        same = following is not None and np.array_equal(part.polynomials, following.polynomials)
+        found.append(found[-1] if same else float(part.times[-1]))
+    return found[::-1]

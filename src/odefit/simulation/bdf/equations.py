@@ -26,6 +26,8 @@ class Equations(NamedTuple):
         Elimination of I - c J.
     jacobian_row, jacobian_column
         Rows and columns of the Jacobian's nonzeros.
+    watched
+        Terms whose changes of sign show what a step could step across; none where nothing can.
     """
 
     rhs: Program
@@ -34,6 +36,7 @@ class Equations(NamedTuple):
     elimination: Elimination
     jacobian_row: Indices
     jacobian_column: Indices
+    watched: Program
 
 
 class ScalarTerms(NamedTuple):

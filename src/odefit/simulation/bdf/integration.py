@@ -37,6 +37,17 @@ from odefit.simulation.bdf.sensitivities import (
     sensitivity_weights,
     subtract,
 )
+from odefit.simulation.bdf.step_control import (
+    OVERFLOW,
+    SAFETY,
+    absolute_tolerances,
+    first_step,
+    initial_sizes,
+    next_order,
+    norm,
+    rounding_errors,
+)
+from odefit.simulation.bdf.watching import largest_defect
 
 Flag = npt.NDArray[np.uint8]
 """A number that is looked at while another thread may set it."""
@@ -50,62 +61,16 @@ MAX_ITERATIONS = 4
 CONVERGENCE = 0.03
 """Error of the Newton iteration, in units of the tolerance."""
 
-SAFETY = np.array([1.36, 1.25, 1.45])
-"""Divisors of the step length that an error allows, for a lower, the same, and a higher order."""
-
 MAX_JACOBIAN_AGE = 40
 """Steps after which the Jacobian is evaluated anew where no sensitivities need it."""
 
-OVERFLOW = 1e300
-"""Norms above this count as infinite."""
+MISSED = 100.0
+"""Defect within a step, in units of the tolerance, from which on it has stepped across something.
 
+The interpolating polynomial's own defect is a few units."""
 
-@compiled
-def norm(values: Array, weights: Array) -> float:
-    """Return the root mean square of the first of `values` times `weights`."""
-    total = 0.0
-    for i in range(weights.shape[0]):
-        total += (values[i] * weights[i]) ** 2
-    result: float = np.sqrt(total / weights.shape[0])
-    return result
-
-
-@compiled
-def first_step(
-    eq: Equations, t: float, span: float, x: Array, w: Array, f: Array, weights: Array
-) -> float:
-    """Return the length of the first step; zero if the right-hand side is not defined.
-
-    The second derivative comes from a small Euler step (Hairer, Nørsett & Wanner, Solving Ordinary
-    Differential Equations I, section II.4); a step of order 1 has an error of h^2 / 2 times it.
-    Derivatives at the start are left in `f`.
-    """
-    n = f.shape[0]
-    evaluate(eq.rhs, x, w, f)
-    size = norm(x[1:], weights)
-    slope = norm(f, weights)
-    if not slope < OVERFLOW:
-        return 0.0
-    shortest = h = 1e-6 * span
-    if size > 1e-5 and slope > 1e-5:
-        h = min(0.01 * size / slope, span)
-    # Far ahead, something that begins slowly may be over.
-    curvature = 0.0
-    euler = x.copy()
-    change = np.empty(n)
-    for probe in (shortest, h):
-        euler[0] = t + probe
-        for i in range(n):
-            euler[1 + i] = x[1 + i] + probe * f[i]
-        evaluate(eq.rhs, euler, w, change)
-        for i in range(n):
-            change[i] = (change[i] - f[i]) / probe
-        found = norm(change, weights)
-        if not found <= curvature:  # true for NaN
-            curvature = found
-    if curvature < OVERFLOW:
-        h = min(100.0 * h, np.sqrt(0.5 / max(curvature, 1e-12 * slope, 1.0 / OVERFLOW)), span)
-    return h
+PLACES = 17
+"""Times at which rates are looked at for the sizes of states that begin at zero."""
 
 
 @compiled
@@ -165,43 +130,21 @@ def newton(
 
 
 @compiled
-def next_order(
-    order: int, error: float, d: Array, ds: Array, weights: Array, weights_s: Array, sums: Array
-) -> tuple[int, float]:
-    """Return the order for the next steps, and the factor by which they can be longer.
-
-    Differences `ds` are those of the sensitivities whose errors count, none if theirs do not.
-    """
-    best = (SAFETY[1] ** (order + 1) * max(error, 1e-12)) ** (-1.0 / (order + 1))
-    chosen = order
-    for shift in (-1, 1):
-        other = order + shift
-        if other < 1 or other > MAX_ORDER:
-            continue
-        estimate = norm(d[other + 1], weights)
-        for tile in range(ds.shape[0]):
-            values = ds[tile, other + 1].reshape(d.shape[1], -1)
-            estimate = max(estimate, largest_norm(values, weights_s[tile], sums))
-        estimate = max(ERROR[other] * estimate, 1e-12)
-        factor = estimate ** (-1.0 / (other + 1)) / SAFETY[1 + shift]
-        if factor > best:
-            best = factor
-            chosen = other
-    return chosen, min(10.0, best)
-
-
-@compiled
 def integrate(
     eq: Equations,
     start: float,
     times: Array,
+    horizon: float,
+    ahead: float,
     states: Array,
     constants: Array,
     sensitivities: Array,
     terms: ScalarTerms,
-    atol: Array,
+    sizes: Array,
+    absolute: float,
     rtol: float,
     controlled: bool,
+    watching: bool,
     max_steps: int,
     ended: Flag,
     recording: bool,
@@ -218,6 +161,10 @@ def integrate(
         The initial time.
     times
         Times after `start` at which values are wanted, counted from there, increasing, shape (k,).
+    horizon
+        The time until which the constants hold, counted from `start`.
+    ahead
+        The time after which states that begin at zero have sizes that count.
     states
         Initial states, shape (n,).
     constants
@@ -226,10 +173,15 @@ def integrate(
         Initial sensitivities in tiles of w directions, shape (tiles, n, w).
     terms
         What the sensitivities of scalars add.
-    atol, rtol
-        Absolute tolerances, shape (n,), and the relative one.
+    sizes
+        The largest magnitude that each state has had, shape (n,); zero where a state has always
+        been zero. Those of the whole integration are left there.
+    absolute, rtol
+        The absolute tolerance in units of these sizes, and the relative one.
     controlled
         Whether the errors of the sensitivities are held to the tolerances, too.
+    watching
+        Whether defects are looked at within the steps, see :mod:`odefit.simulation.bdf.watching`.
     max_steps
         Number of steps that may be tried.
     ended
@@ -281,12 +233,29 @@ def integrate(
     extrapolation = EXTRAPOLATION.copy()
     implicit = IMPLICIT.copy()
     weights = np.empty(n)
+    atol = np.empty(n)
     for i in range(n):
         x[1 + i] = states[i]
-        weights[i] = 1.0 / (atol[i] + rtol * abs(states[i]))
     for i in range(constants.shape[0]):
         x[1 + n + i] = constants[i]
+    places = PLACES if watching else 1
+    initial_sizes(eq, program, x, w, w_derivatives, derivatives, ahead, horizon, places, sizes)
+    for i in range(n):
+        atol[i] = absolute * sizes[i]
+        weights[i] = 1.0 / (atol[i] + rtol * abs(states[i]))
     record = empty_record(recording, n)
+    watched = eq.watched.outputs.shape[0] if watching else 0
+    w_watched = registers(eq.watched)
+    before = np.empty(watched)
+    after = np.empty(watched)
+    signs = np.empty(watched)
+    within = x.copy()
+    slopes = np.empty((1, MAX_ORDER + 1))
+    space = np.empty((3, n))
+    saved = np.empty((MAX_ORDER + 3 if watching else 0, n))
+    accepted = 0
+    if watched > 0:
+        evaluate(eq.watched, x, w_watched, before)
     h = first_step(eq, start, end, x, w, correction, weights)
     if h == 0.0:
         return UNDEFINED, t, 0, 0.0, record
@@ -294,6 +263,9 @@ def integrate(
         d[0, i] = states[i]
         d[1, i] = h * correction[i]
     evaluate(program, x, w_derivatives, derivatives)
+    noise = np.empty(n)
+    diagonal = np.empty(n)
+    rounding_errors(eq, x, derivatives, noise, diagonal)
     for tile in range(tiles):
         ds[tile, 0] = sensitivities[tile].reshape(n * width)
         first_difference(eq, terms, tile, h, derivatives, ds[tile])
@@ -328,6 +300,7 @@ def integrate(
         if recording:
             record = with_step(record, tried - 1, order, change, h, t, new_t)
         c = h / ALPHA[order]
+        absolute_tolerances(absolute, sizes, c, noise, diagonal, atol)
         combine_twice(d, extrapolation, implicit, order, predicted, psi)
         for i in range(n):
             psi[i] = predicted[i] - psi[i]
@@ -339,6 +312,7 @@ def integrate(
                 for i in range(n):
                     x[1 + i] = predicted[i]
                 evaluate(program, x, w_derivatives, derivatives)
+                rounding_errors(eq, x, derivatives, noise, diagonal)
                 age = 0
                 factorised = 0.0
                 rate = 1.0
@@ -361,6 +335,7 @@ def integrate(
         error = ERROR[order] * norm(correction, weights)
         if tiles > 0 and error <= 1.0:
             evaluate(program, x, w_derivatives, derivatives)
+            rounding_errors(eq, x, derivatives, noise, diagonal)
             age = 0
             factorised = c if factorise(e, c, jacobian, lu) else 0.0
             if factorised == 0.0:
@@ -400,6 +375,35 @@ def integrate(
                 estimate = ERROR[order] * largest_norm(new[tile], weights_s[tile], sums)
                 if not estimate <= error:
                     error = estimate
+        if watching and error <= 1.0:
+            saved[:] = d
+            add_difference(d, correction, order)
+            if watched > 0:
+                evaluate(eq.watched, x, w_watched, after)
+            missed = largest_defect(
+                eq,
+                start,
+                order,
+                new_t,
+                h,
+                accepted,
+                c,
+                d,
+                lu,
+                within,
+                w,
+                w_watched,
+                weights,
+                before,
+                after,
+                shares,
+                slopes,
+                space,
+                signs,
+            )
+            if not missed <= MISSED:
+                d[:] = saved
+                error = missed
         if not error <= 1.0:
             rejected += 1
             factor = 0.2
@@ -414,7 +418,13 @@ def integrate(
             accept_step(record, tried - 1, x)
         age += 1
         t = new_t
-        add_difference(d, correction, order)
+        for i in range(n):
+            sizes[i] = max(sizes[i], abs(x[1 + i]))
+        accepted += 1
+        if watching:
+            before[:] = after
+        else:
+            add_difference(d, correction, order)
         for tile in range(tiles):
             add_difference(ds[tile], corrections[tile], order)
             if controlled:
