@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,9 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run ``odefit simulate``: print or write the trajectories."""
+    from odefit.reporting.second_opinions import told
     from odefit.simulation.simulation_table import (
-        simulation_table,
+        confirmed_simulation,
         times_from_text,
         values_from_text,
     )
@@ -59,6 +61,10 @@ def run(options: argparse.Namespace) -> int:
         result = saved_result(options.result)
         nodes = None if given else result.best.nodes  # those of the answer as it is
         given = {**result.best.initial, **result.best.parameters, **given}
-    table = simulation_table(problem, given, times, strict=options.result is None, nodes=nodes)
+    table, opinion = confirmed_simulation(
+        problem, given, times, strict=options.result is None, nodes=nodes
+    )
+    if opinion is not None and (sentence := told(opinion)):
+        print(f"note: {sentence}", file=sys.stderr)
     write_csv(table, options.csv)
     return DONE

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
-from odefit.simulation.engines import EngineName
 from odefit.simulation.failure import Failure
 from odefit.simulation.forward import ForwardMap
+from odefit.simulation.making_engines import EngineName
 from odefit.simulation.nodes import Nodes
+from odefit.simulation.second_opinion import better_map, second_opinion
 
 OTHER_INTEGRATIONS: tuple[tuple[EngineName, float | None], ...] = (
     ("bdf", None),
@@ -40,7 +41,9 @@ def other_integrations(problem: Problem, vector: Array) -> Iterator[tuple[Forwar
 
 
 def able_to_integrate(problem: Problem, vector: Array, nodes: Nodes | None = None) -> ForwardMap:
-    """Return a forward map that can integrate a problem at `vector`, the usual one if possible.
+    """Return a forward map that integrates a problem at `vector`, the usual one if possible.
+
+    The usual one is not where a second opinion says that it comes to wrong values.
 
     Parameters
     ----------
@@ -54,4 +57,6 @@ def able_to_integrate(problem: Problem, vector: Array, nodes: Nodes | None = Non
     usual = ForwardMap(problem, nodes=nodes)
     if nodes is None and isinstance(usual.trajectories(vector, sensitivities=False), Failure):
         return next((forward for forward, _ in other_integrations(problem, vector)), usual)
+    if nodes is None:
+        return better_map(usual, second_opinion(usual, vector)) or usual
     return usual

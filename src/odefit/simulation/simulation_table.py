@@ -15,6 +15,7 @@ from odefit.problem.problem import Problem
 from odefit.simulation.failure import Failure
 from odefit.simulation.forward import ForwardMap
 from odefit.simulation.nodes import Nodes
+from odefit.simulation.second_opinion import SecondOpinion, better_map, second_opinion
 from odefit.simulation.simulations import simulate
 
 if TYPE_CHECKING:
@@ -70,6 +71,25 @@ def simulation_table(
 ) -> pd.DataFrame:
     """Return states and observables of all experiments, one row for each time.
 
+    See :func:`confirmed_simulation` for the arguments.
+    """
+    problem, vector = chosen_values(problem, values, strict=strict)
+    return _table(ForwardMap(problem, nodes=nodes), vector, times)
+
+
+def confirmed_simulation(
+    problem: Problem,
+    values: Mapping[str, float],
+    times: Array | None = None,
+    *,
+    strict: bool = True,
+    nodes: Nodes | None = None,
+) -> tuple[pd.DataFrame, SecondOpinion | None]:
+    """Return such a table after a second opinion, and this opinion.
+
+    Where several engines agree on other values than the usual one, the table has theirs. A
+    trajectory through nodes has no second opinion.
+
     Parameters
     ----------
     problem
@@ -89,11 +109,22 @@ def simulation_table(
     InputError
         A name is unknown, an unknown has no value, or an integration fails.
     """
+    problem, vector = chosen_values(problem, values, strict=strict)
+    forward = ForwardMap(problem, nodes=nodes)
+    if nodes is not None:
+        return _table(forward, vector, times), None
+    table = _table(forward, vector, times)  # tells what fails
+    opinion = second_opinion(forward, vector, times, noise=False)
+    better = better_map(forward, opinion)
+    return table if better is None else _table(better, vector, times), opinion
+
+
+def _table(forward: ForwardMap, vector: Array, times: Array | None) -> pd.DataFrame:
+    """Return states and observables of all experiments at a vector of unknowns."""
     require("pandas")
     import pandas as pd
 
-    problem, vector = chosen_values(problem, values, strict=strict)
-    forward = ForwardMap(problem, nodes=nodes)
+    problem = forward.problem
     parts = []
     for condition in problem.conditions:
         simulated = simulate(problem, vector, times, condition.name, forward=forward)

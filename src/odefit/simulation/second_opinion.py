@@ -1,0 +1,275 @@
+"""A second opinion on an integration: the same trajectories by an engine of another family.
+
+Every engine controls its own errors, and each can be blind in its own way. Where SciPy's LSODA
+comes to other values than the engine that was used, further engines are asked at tighter
+tolerances, and those count that agree with each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.problem.arrays import Array
+from odefit.problem.errors import InputError
+from odefit.simulation.failure import Failure
+from odefit.simulation.forward import ForwardMap
+from odefit.simulation.making_engines import EngineName
+from odefit.simulation.trajectory import Trajectory
+
+ASKED_ACCURACY = 1e-6
+"""Difference that does not count, relative to the largest magnitude of what is compared."""
+
+SHARE_OF_NOISE = 0.1
+"""Difference that does not count, relative to the standard deviation of the noise."""
+
+LARGEST_MODEL = 60
+"""States up to which LSODA gives the second opinion; it has no sparse Jacobian. CVODES does
+beyond."""
+
+TIGHT = 1e-11
+"""Relative tolerance of the engines that decide between two which do not agree."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The largest difference between two integrations.
+
+    Attributes
+    ----------
+    ratio
+        The difference over what does not count; at most one where they agree.
+    relative
+        The difference over the largest magnitude of the same quantity.
+    name, experiment, time
+        The state or observable, and where.
+    first, second
+        Its values by the engine that was used and by the other one.
+    """
+
+    ratio: float
+    relative: float
+    name: str
+    experiment: str
+    time: float
+    first: float
+    second: float
+
+
+@dataclass(frozen=True)
+class SecondOpinion:
+    """What other engines say of an integration.
+
+    Attributes
+    ----------
+    engine
+        The engine that was asked.
+    difference
+        Where it differs most; None where it could not integrate.
+    better
+        The engine and its tolerance with which others agree that differ from the one used; None if
+        the one used is right or nobody agrees.
+    supported
+        Whether the engine that was used agrees with another one.
+    """
+
+    engine: EngineName
+    difference: Difference | None
+    better: tuple[EngineName, float | None] | None = None
+    supported: bool = True
+
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing has to be told."""
+        return self.supported
+
+
+@dataclass(frozen=True)
+class _Values:
+    """A quantity along one experiment, with what does not count of its differences."""
+
+    name: str
+    experiment: str
+    times: Array
+    values: Array
+    tolerance: Array
+
+
+def second_opinion(
+    forward: ForwardMap, vector: Array, times: Array | None = None, *, noise: bool = True
+) -> SecondOpinion:
+    """Return what an engine of another family says of the trajectories at `vector`.
+
+    Parameters
+    ----------
+    forward
+        The forward map that was used, without nodes.
+    vector
+        Unknowns, shape (n,).
+    times
+        Times at which states and observables are compared; None for the data times.
+    noise
+        Whether measurements are compared, in units of their noise; if not, states and observables
+        are, to the accuracy that is asked for.
+    """
+    used = _values(forward, vector, times, noise)
+    other = _other_family(forward)
+    if used is None or other is None:
+        return SecondOpinion(other[0] if other else "lsoda", None)
+    found = _values(_map(forward, *other), vector, times, noise)
+    if found is None:
+        return SecondOpinion(other[0], None)
+    difference = _largest(used, found)
+    if difference.ratio <= 1.0:
+        return SecondOpinion(other[0], difference)
+    opinions: list[tuple[tuple[EngineName, float | None], list[_Values]]] = [(other, found)]
+    for further in _judges(forward):
+        try:
+            values = _values(_map(forward, *further), vector, times, noise)
+        except InputError:
+            continue  # the engine cannot integrate such equations, or is not installed
+        if values is None:
+            continue
+        if _largest(used, values).ratio <= 1.0:
+            return SecondOpinion(other[0], difference)
+        agreeing = [one for one, own in opinions if _largest(own, values).ratio <= 1.0]
+        if agreeing:
+            able = [one for one in (further, *agreeing) if one[0] != "lsoda"]
+            if able:
+                worst = _largest(used, values)
+                return SecondOpinion(further[0], worst, able[0], supported=False)
+        opinions.append((further, values))
+    return SecondOpinion(other[0], difference, supported=False)
+
+
+def better_map(forward: ForwardMap, opinion: SecondOpinion) -> ForwardMap | None:
+    """Return the forward map that others agree with, if it is another one."""
+    return None if opinion.better is None else _map(forward, *opinion.better)
+
+
+def _map(forward: ForwardMap, engine: EngineName, tolerance: float | None) -> ForwardMap:
+    return ForwardMap(forward.problem, engine, tolerance)
+
+
+def _other_family(forward: ForwardMap) -> tuple[EngineName, float | None] | None:
+    """Return the engine that gives the second opinion; None where there is no other."""
+    if forward.field.algebraic:
+        return "casadi", TIGHT  # no other engine solves algebraic equations
+    if len(forward.field.states) > LARGEST_MODEL:
+        return "casadi", None
+    return "lsoda", None
+
+
+def _judges(forward: ForwardMap) -> Iterator[tuple[EngineName, float | None]]:
+    if forward.field.algebraic:
+        return
+    yield "bdf", TIGHT
+    yield "casadi", TIGHT
+    yield "heyoka", None
+    if len(forward.field.states) <= LARGEST_MODEL:
+        yield "lsoda", TIGHT
+
+
+def _values(
+    forward: ForwardMap, vector: Array, times: Array | None, noise: bool
+) -> list[_Values] | None:
+    """Return what is compared of all experiments; None where an integration fails."""
+    trajectories: Sequence[Trajectory] | Failure
+    if times is None:
+        trajectories = forward.trajectories(vector, sensitivities=False)
+        if isinstance(trajectories, Failure):
+            return None
+    else:
+        trajectories = []
+        for condition in forward.problem.conditions:
+            one = forward.trajectory(vector, condition.name, times, sensitivities=False)
+            if isinstance(one, Failure):
+                return None
+            trajectories.append(one)
+    if noise:
+        return _measured(forward, vector, trajectories)
+    found = []
+    several = len(forward.problem.conditions) > 1
+    for condition, trajectory in zip(forward.problem.conditions, trajectories, strict=True):
+        experiment = condition.name if several else ""
+        named = {n: trajectory.states[:, i] for i, n in enumerate(forward.field.states)}
+        predicted = forward.predictions(condition, vector, trajectory)
+        named |= {n: np.asarray(d.value, dtype=float) for n, d in predicted.items()}
+        for name, values in named.items():
+            own = np.broadcast_to(values, trajectory.times.shape)
+            largest = np.abs(own[np.isfinite(own)]).max(initial=0.0)
+            found.append(
+                _Values(
+                    name,
+                    experiment,
+                    trajectory.times,
+                    own,
+                    np.full(len(own), ASKED_ACCURACY * largest),
+                )
+            )
+    return found
+
+
+def _measured(
+    forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory]
+) -> list[_Values] | None:
+    """Return the predictions of all measurements, with a tenth of their noise as tolerance."""
+    found = []
+    several = len(forward.problem.conditions) > 1
+    blocks = forward.series_residuals(vector, trajectories)
+    for condition in forward.problem.conditions:
+        for name, series in condition.series.items():
+            block = next(blocks)
+            if isinstance(block, Failure):
+                return None
+            count = len(series.values)
+            predicted = np.broadcast_to(np.asarray(block.predicted, dtype=float), (count,))
+            standardised = block.residuals.array(count)
+            sds = np.abs(block.sd.array(count))
+            if not forward.given_noise:
+                # Plain least squares: the noise is as large as what is left of the data.
+                sds = sds * math.sqrt(float(np.mean(standardised**2)))
+            asked = np.abs(predicted)
+            if not forward.given_noise:
+                asked = np.full(count, asked[np.isfinite(asked)].max(initial=0.0))
+            tolerance = np.maximum(SHARE_OF_NOISE * sds, ASKED_ACCURACY * asked)
+            found.append(
+                _Values(
+                    name,
+                    condition.name if several else "",
+                    condition.times[series.rows],
+                    predicted,
+                    tolerance,
+                )
+            )
+    return found
+
+
+def _largest(used: Sequence[_Values], other: Sequence[_Values]) -> Difference:
+    """Return the largest difference, relative to what does not count."""
+    worst = Difference(0.0, 0.0, "", "", math.nan, math.nan, math.nan)
+    for one, two in zip(used, other, strict=True):
+        if not len(one.values):
+            continue
+        tolerance = np.maximum(one.tolerance, two.tolerance)
+        with np.errstate(all="ignore"):
+            apart = np.abs(one.values - two.values)
+            same = (one.values == two.values) | (np.isnan(one.values) & np.isnan(two.values))
+            ratios = np.where(same, 0.0, apart / tolerance)
+        ratios = np.where(np.isnan(ratios), math.inf, ratios)
+        k = int(np.argmax(ratios))
+        if ratios[k] > worst.ratio:
+            size = max(float(np.nanmax(np.abs(two.values))), 1e-300)
+            worst = Difference(
+                float(ratios[k]),
+                float(apart[k]) / size,
+                one.name,
+                one.experiment,
+                float(one.times[k]),
+                float(one.values[k]),
+                float(two.values[k]),
+            )
+    return worst
