@@ -269,7 +269,11 @@ def test_data_can_be_given_in_place() -> None:
 def test_data_in_place_are_lists_arrays_or_series() -> None:
     lists = {"t": [0.0, 1.0, 2.0], "x": [1.0, float("nan"), 3.0]}
     frame = pd.DataFrame(lists)
-    given = [lists, {k: np.array(v) for k, v in lists.items()}, {"t": (0, 1, 2), "x": frame["x"]}]
+    given: list[dict[str, Any]] = [
+        lists,
+        {k: np.array(v) for k, v in lists.items()},
+        {"t": (0, 1, 2), "x": frame["x"]},
+    ]
     given.append({"t": frame.index, "x": pd.Series([1.0, None, 3.0], dtype=object)})
     for data in given:
         assert in_place(data).size == 2
