@@ -113,3 +113,15 @@ def test_wrong_arguments_are_refused(name: str) -> None:
     options: dict[str, Any] = {name: 0}
     with pytest.raises(InputError, match=f"{name}: expected a positive whole number"):
         sample_posterior(line(), np.array([0.5, 1.0]), **options)
+
+
+@pytest.mark.parametrize("values", [[0.0, 0.0, 0.0], [1.0, 2.0, 3.0], [1.0, 2.0]])
+def test_without_residuals_there_is_no_noise_by_which_to_sample(values: list[float]) -> None:
+    data = {"t": [0.0, 1.0, 2.0][: len(values)], "x": values}
+    given: tuple[dict[str, Any], ...] = {"b": {"guess": 0.5}}, {"x": {"guess": 0.5}}
+    problem = Problem(odefit.Model(ode={"x": "b"}), data, *given)
+    with pytest.raises(InputError, match="leave no noise to be estimated"):
+        sample_posterior(problem, fitted(problem), 10, 1, 10, seed=1, jobs=1)
+    known = Problem(odefit.Model(ode={"x": "b"}), data, *given, noise={"x": {"sd": 0.1}})
+    found = sample_posterior(known, fitted(known), 10, 1, 10, seed=1, jobs=1)
+    assert found.chains.shape == (1, 10, 2)

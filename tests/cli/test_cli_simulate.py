@@ -66,3 +66,19 @@ def test_a_result_without_a_solution_cannot_be_simulated(
     run("fit", "blow_up.toml", "--starts", "1", "--json", "r.json")
     capsys.readouterr()
     assert "no solution" in refused(capsys, "simulate", "blow_up.toml", "--result", "r.json")
+
+
+@pytest.mark.parametrize("known", ["[constants]\nc = 2.0", "[parameters]\nc = { fixed = 2.0 }"])
+def test_simulate_and_residuals_need_nothing_unknown(
+    folder: Path, capsys: pytest.CaptureFixture[str], known: str
+) -> None:
+    text = f'format = 1\n[ode]\nS = "-S"\n{known}\n[initial]\nS = "3/c"\n'
+    text += "[[experiment]]\ndata = { t = [0.0, 1.0, 2.0], S = [1.5, 0.55, 0.2] }\n"
+    (folder / "known.toml").write_text(text, encoding="utf-8")
+    exact = 1.5 * np.exp(-np.arange(3.0))
+    assert run("simulate", "known.toml") == 0
+    table = pd.read_csv(StringIO(capsys.readouterr().out))
+    assert table["S"].to_numpy() == pytest.approx(exact, rel=2e-7)
+    assert run("residuals", "known.toml") == 0
+    table = pd.read_csv(StringIO(capsys.readouterr().out))
+    assert table["residual"].to_numpy() == pytest.approx(table["measured"] - exact, abs=1e-7)

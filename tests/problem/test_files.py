@@ -70,10 +70,24 @@ def test_what_is_no_toml_is_told_with_its_place(
     assert message in found[0]
 
 
-def test_a_file_that_is_no_problem_file_is_asked_about(tmp_path: Path) -> None:
-    (tmp_path / "data.csv").write_text("t,x\n0,1\n")
-    with pytest.raises(InputError, match=r"is this a problem file \(TOML\)\?"):
-        load(tmp_path / "data.csv")
+@pytest.mark.parametrize(
+    ("name", "text", "hint"),
+    [
+        ("notes.txt", "of the 3rd", r"is this a problem file \(TOML\)\?"),
+        (
+            "data.csv",
+            "t,x\n0,1\n",
+            r"for a table, odefit new .*data\.csv writes a first",
+        ),
+        ("fit.json", '{"format": 1}', r"is this a result\? Name its problem file, with --start"),
+    ],
+)
+def test_a_file_that_is_no_problem_file_is_asked_about(
+    tmp_path: Path, name: str, text: str, hint: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=hint):
+        load(tmp_path / name)
 
 
 def test_a_missing_problem_file_is_an_input_error(tmp_path: Path) -> None:

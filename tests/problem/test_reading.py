@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from odefit.problem import (
@@ -14,6 +15,7 @@ from odefit.problem import (
     Noise,
     Parameter,
     Prior,
+    Problem,
     load,
     parse,
     problem_from_mapping,
@@ -262,6 +264,28 @@ def test_data_can_be_given_in_place() -> None:
     )
     assert problem.size == 2
     np.testing.assert_array_equal(problem.data()["t"], [0, 1, 2])
+
+
+def test_data_in_place_are_lists_arrays_or_series() -> None:
+    lists = {"t": [0.0, 1.0, 2.0], "x": [1.0, float("nan"), 3.0]}
+    frame = pd.DataFrame(lists)
+    given: list[dict[str, Any]] = [
+        lists,
+        {k: np.array(v) for k, v in lists.items()},
+        {"t": (0, 1, 2), "x": frame["x"]},
+    ]
+    given.append({"t": frame.index, "x": pd.Series([1.0, None, 3.0], dtype=object)})
+    for data in given:
+        assert in_place(data).size == 2
+        np.testing.assert_array_equal(in_place(data).data()["t"], [0, 1, 2])
+    for wrong in (np.ones((3, 1)), pd.date_range("2026-01-01", periods=3), np.array(["1"] * 3)):
+        with pytest.raises(InputError, match="column x: expected a list of numbers"):
+            in_place({"t": [0, 1, 2], "x": wrong})
+
+
+def in_place(data: dict[str, Any]) -> Problem:
+    sections = {"format": 1, "ode": {"x": "-k*x"}, "parameters": {"k": {}}, "initial": {"x": 1}}
+    return problem_from_mapping({**sections, "experiment": [{"data": data}]})
 
 
 @pytest.mark.parametrize("raw", [None, [], "x", {1: 2}, {"format": 1, 2: 3}, {"format": 1}])

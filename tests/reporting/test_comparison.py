@@ -153,3 +153,36 @@ def test_nested_models_without_a_parameter_between_them_are_not_tested_and_it_sa
     assert remark.startswith("bounded is not tested against slope 1.5: of its 2 unknowns the data")
     assert str(comparison).endswith(remark)
     assert odefit.compare(line(1.9), line()).remarks == ()
+
+
+@cache
+def exact(slope: float | None) -> Result:
+    """x = a + b t, with data that are 3 throughout."""
+    problem = Problem(
+        Model(ode={"x": "b"}),
+        {"t": TIMES, "x": np.full(20, 3.0)},
+        {"b": {"guess": 0.0} if slope is None else {"fixed": slope}},
+        {"x": {"guess": 1.0}},
+        name="line" if slope is None else f"slope {slope:g}",
+    )
+    return odefit.fit(problem, MultiStart(starts=1), jobs=1)
+
+
+def test_models_that_reproduce_the_data_are_equal_and_better_than_all_others() -> None:
+    right, wrong, larger = exact(0.0), exact(1.0), exact(None)
+    comparison = odefit.compare(wrong, right, larger)
+    assert comparison.weights.tolist() == [0.0, 0.5, 0.5]
+    assert comparison.differences.tolist() == [math.inf, 0.0, 0.0]
+    (test,) = comparison.tests
+    assert (test.smaller, test.larger) == ("slope 1", "line")
+    assert test.p < 1e-100
+    (remark,) = comparison.remarks
+    assert remark.startswith("slope 0 reproduces the data to rounding, so that no test can show")
+    assert odefit.compare(right, right).weights.tolist() == [0.5, 0.5]
+
+
+def test_residuals_of_data_that_are_reproduced_have_no_weights() -> None:
+    table = exact(0.0).residuals
+    assert (table["residual"] == 0.0).all()
+    assert (table["sd"] == 0.0).all()
+    assert table["weighted"].isna().all()

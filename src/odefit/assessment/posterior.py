@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from odefit.assessment.deviance import Deviance
 from odefit.assessment.log_posterior import LogPosterior
 from odefit.methods.checkpoint import Checkpoint
 from odefit.methods.control import TIME_IS_UP, Control, Progress, control_of, interruptible
@@ -33,6 +34,7 @@ from odefit.methods.watch import running
 from odefit.methods.workers import Workers
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError, counted
+from odefit.problem.issues import LARGEST
 from odefit.problem.option_checks import check_level, check_time_limit
 from odefit.problem.packages import require
 from odefit.problem.problem import Problem
@@ -313,6 +315,11 @@ def run_chain(
     evaluation = forward.evaluate(vector, UNDECIDED)
     if isinstance(evaluation, Failure):
         raise InputError(f"a posterior needs a model that can be integrated: {evaluation}")
+    if not Deviance.of(forward, vector, evaluation).variance > LARGEST**-2:
+        raise InputError(
+            "the residuals leave no noise to be estimated, since the model reproduces the data or "
+            "has as many unknowns as measurements; give the noise in [noise] to sample all the same"
+        )
     density = LogPosterior(forward, vector, evaluation)
     n = len(vector)
     first = np.random.default_rng([seed, number])

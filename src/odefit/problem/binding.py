@@ -118,7 +118,7 @@ class Computed:
             if unknowns_of(bound, scalars):
                 moving.add(name)
         self._function = Gradient(expression, moving)
-        self._at = b""  # the last vector
+        self._at: bytes | None = None  # the last vector, which has no bytes without unknowns
         self._value: Any = None
         self._derivatives: Array | None = None
 

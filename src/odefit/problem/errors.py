@@ -48,8 +48,11 @@ def one_line(text: str, longest: int) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def closest(name: str, candidates: Iterable[str]) -> str | None:
-    """Return the one of `candidates` that was most likely meant by `name`, if there is one."""
+def closest(name: str, candidates: Iterable[str], *, alike: float = 0.6) -> str | None:
+    """Return the one of `candidates` that was most likely meant by `name`, if there is one.
+
+    It has a similarity to `name` of at least `alike`, which is 1 for equal names.
+    """
     if not name or len(name) > MAX_SHOWN_LENGTH:
         return None
     found = {c for c in candidates if 0 < len(c) <= MAX_SHOWN_LENGTH and c != name}
@@ -60,7 +63,7 @@ def closest(name: str, candidates: Iterable[str]) -> str | None:
     for candidate in known:
         if _bare(candidate) == _bare(name):
             return candidate
-    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.6)), None)
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=alike)), None)
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:

@@ -66,7 +66,7 @@ def parsed_toml(text: str, source: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         message = _with_position(str(error), text)
-        hint = "" if source.endswith(".toml") else "; is this a problem file (TOML)?"
+        hint = _hint(source)
         found = re.search(r"\(at line (\d+), column \d+\)", message)
         written = text.split("\n")[int(found[1]) - 1] if found else ""
         key = _BARE_KEY.match(written)
@@ -84,6 +84,18 @@ def parsed_toml(text: str, source: str) -> dict[str, Any]:
         raise InputError(
             f"{source}: a number has too many digits (at line {line}, column {column})"
         ) from None
+
+
+def _hint(source: str) -> str:
+    """Return what a file may be that is no TOML, by its name, and what to do with it."""
+    suffix = Path(source).suffix.lower()
+    if suffix == ".toml":
+        return ""
+    if suffix in {".csv", ".tsv"}:
+        return f"; for a table, odefit new {source} writes a first problem file"
+    if suffix == ".json":
+        return "; is this a result? Name its problem file, with --start to go on from the result"
+    return "; is this a problem file (TOML)?"
 
 
 _BARE_KEY = re.compile(r"\s*([A-Za-z_]\w*\s*(?:\[[^\[\]]*\]|\([^()]*\)))\s*=")

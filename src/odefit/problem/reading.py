@@ -335,6 +335,7 @@ def _data(
         columns = read_table(path, value, used | {time}, issues, time)
         return (UNREADABLE if columns is None else columns), value
     elif isinstance(value, Mapping):
+        value = {k: _as_list(v) for k, v in value.items()}
         if long:
             inside = data_place(Experiment(experiment, value))
             for k in [k for k, v in value.items() if not isinstance(v, list)]:
@@ -350,6 +351,20 @@ def _data(
     else:
         issues.error(f"{place} data", f"expected the name of a CSV file, got {shown(value)}")
     return UNREADABLE, None
+
+
+def _as_list(values: Any) -> Any:
+    """Return a column that is a tuple, an array or a series of pandas as a list; others as is.
+
+    Arrays of dates stay what they are, since their lists would be numbers.
+    """
+    if isinstance(values, tuple):
+        return list(values)
+    if hasattr(values, "dtype"):
+        array = np.asarray(values)
+        if array.ndim == 1 and array.dtype.kind in "iufO":
+            return array.tolist()
+    return values
 
 
 def _column(values: Any, place: str, issues: Issues, *, infinite: bool) -> Array | None:

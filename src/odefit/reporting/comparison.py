@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from odefit.methods.cost_tolerance import NEGLIGIBLE_RESIDUAL
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 from odefit.problem.packages import require
@@ -178,13 +179,22 @@ def compare(
     criteria = [r.criteria for r in results]
     small = all(math.isfinite(c.aicc) for c in criteria)
     values = np.array([c.aicc if small else c.aic for c in criteria])
-    differences = np.where(values == values.min(), 0.0, values - values.min())
+    reproduced = [_reproduces(r) for r in results]
+    values[reproduced] = -math.inf  # their likelihoods differ by rounding errors alone
+    differences = np.zeros(len(values))
+    worse = values > values.min()
+    differences[worse] = values[worse] - values.min()
     weights = np.exp(-0.5 * differences)
     order = sorted(range(len(results)), key=lambda i: criteria[i].parameters)
     tests, remarks = [], []
     for i, j in itertools.combinations(order, 2):
         if criteria[i].parameters < criteria[j].parameters:
-            if _are_nested(results[i], results[j], nested):
+            if _are_nested(results[i], results[j], nested) and reproduced[i]:
+                remarks.append(
+                    f"{shown[i]} reproduces the data to rounding, so that no test can show that "
+                    f"{shown[j]} is better."
+                )
+            elif _are_nested(results[i], results[j], nested):
                 tests.append(_test(shown[i], shown[j], results[i], results[j]))
             continue
         few, many = sorted((i, j), key=lambda k: len(results[k].problem.unknowns))
@@ -204,6 +214,15 @@ def compare(
         tuple(tests),
         tuple(remarks),
     )
+
+
+def _reproduces(result: ResultData) -> bool:
+    """Whether plain least squares leave no residuals but rounding errors."""
+    if result.log_likelihood is not None:
+        return False
+    series = [s for c in result.problem.conditions for s in c.series.values()]
+    squares = sum(float(np.sum(s.values**2)) for s in series)
+    return result.objective <= NEGLIGIBLE_RESIDUAL**2 * squares
 
 
 def _are_nested(smaller: ResultData, larger: ResultData, nested: bool | None) -> bool:
@@ -241,7 +260,8 @@ def _test(small: str, large: str, smaller: ResultData, larger: ResultData) -> Ne
     if smaller.log_likelihood is None and larger.log_likelihood is None:
         left = b.measurements - b.parameters + 1
         gain = (smaller.objective - larger.objective) / more
-        ratio = gain / (larger.objective / left) if left > 0 else math.nan
+        noise = larger.objective / left if left > 0 else math.nan
+        ratio = gain / noise if noise != 0.0 else math.inf
         return NestedTest(small, large, "F", ratio, more, float(f.sf(ratio, more, left)))
     statistic = a.deviance - b.deviance
     p = float(chi2.sf(statistic, more))

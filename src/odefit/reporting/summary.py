@@ -11,7 +11,7 @@ from odefit.problem.arrays import Array
 from odefit.problem.packages import require
 from odefit.problem.problem import Problem
 from odefit.result_data import ResultData
-from odefit.simulation import Failure, residual_table
+from odefit.simulation import Failure, Residuals, residual_table
 from odefit.simulation.nodes import Nodes
 
 if TYPE_CHECKING:
@@ -104,10 +104,20 @@ def residuals_at(
                 "measured": e.measured,
                 "predicted": e.predicted,
                 "residual": e.measured - e.predicted,
-                "weighted": np.abs(e.standardized / scale) * np.sign(e.measured - e.predicted),
+                "weighted": _weighted(e, scale),
                 "sd": e.sds * scale,
             }
         )
         for e in found
     ]
     return pd.concat(parts, ignore_index=True)
+
+
+def _weighted(found: Residuals, scale: float) -> Array:
+    """Return residuals over their standard deviations; NaN where the data are reproduced exactly.
+
+    There a standard deviation that is estimated from the residuals is zero, as they are.
+    """
+    if scale == 0.0:
+        return np.full(len(found.measured), np.nan)
+    return np.abs(found.standardized / scale) * np.sign(found.measured - found.predicted)

@@ -271,6 +271,21 @@ def test_an_unknown_key_is_refused() -> None:
         profiled(decay(), keys=["kk"])
 
 
+def test_an_unknown_without_effect_has_a_profile_that_does_not_rise() -> None:
+    """Where nothing is left, as counts that are all zero say, its rate does not matter."""
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        {"t": np.arange(6.0), "x": np.zeros(6)},
+        {"k": {"lower": 0.1, "upper": 2.0, "guess": 0.5}},
+        {"x": {"lower": 0.0, "upper": 10.0, "guess": 0.0}},
+        noise={"x": {"distribution": "poisson"}},
+    )
+    (rate,) = profile_all(problem, np.array([0.5, 0.0]), 0.95, Control(), ["k"]).profiles
+    assert rate.deviances == pytest.approx(np.zeros(len(rate.values)), abs=1e-9)
+    assert (rate.values[0], rate.values[-1]) == (0.1, 2.0)
+    assert (rate.lower, rate.upper) == (-math.inf, math.inf)
+
+
 def test_data_without_noise_have_no_profile() -> None:
     problem = Problem(
         Model(ode={"x": "b"}), {"t": TIMES, "x": 1 + 2 * TIMES}, {"b": {"guess": 1.0}}, {"x": 1.0}

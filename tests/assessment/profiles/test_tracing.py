@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -81,6 +82,16 @@ def test_a_side_ends_at_an_edge_within_the_bounds() -> None:
     assert side.end == "bound"
     assert side.at[-1] == 20.0
     assert side.deviances[-1] == pytest.approx(LIMIT / 16)
+
+
+def test_a_side_whose_first_point_is_above_the_limit_is_not_found() -> None:
+    """So it is where the fit at the estimate itself is known to rounding errors alone."""
+    family = TwoBranches()
+    first = replace(family.first(), cost=2 * LIMIT)
+    side = trace(family, first, 1, DEVIANCE, LIMIT, False, lambda: False)
+    assert side.end == "failed"
+    assert math.isnan(side.limit)
+    assert "its first point is above the limit already" in side.reason
 
 
 class Known:

@@ -15,6 +15,7 @@ import yaml
 
 from odefit.formats.petab import PetabImport, read_petab
 from odefit.methods.fit_measure import prior_squares
+from odefit.problem import problem_to_mapping
 from odefit.problem.arrays import Array
 from odefit.simulation import Evaluation, Failure, ForwardMap, simulate
 
@@ -103,3 +104,28 @@ def test_spans_shorter_than_rounding_between_events_are_no_obstacle() -> None:
     """S = 2 + 2.5 t reaches 14 before the second period, and again just at its beginning."""
     found, _ = read("v2/0016")
     assert isinstance(ForwardMap(found.problem).evaluate(np.array([2.5])), Evaluation)
+
+
+@pytest.mark.parametrize("case", ["v1/0001", "v1/0007", "v1/0014", "v2/0011", "v2/0016"])
+@pytest.mark.parametrize(("column", "cell"), [("realDate", "2020-03-06"), ("Notes", "by hand")])
+def test_further_columns_in_all_tables_are_told_and_change_nothing(
+    tmp_path: Path, case: str, column: str, cell: str
+) -> None:
+    """Version 1 has none in its condition table, where one of texts is no quantity all the same."""
+    expected, solution = read(case)
+    (problem,) = [p for p in (SUITE / case).glob("*.yaml") if not p.stem.endswith("_solution")]
+    tables = []
+    for path in (SUITE / case).iterdir():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        if path.suffix == ".tsv" and "simulations" not in path.name:
+            tables.append(path.name)
+            lines = [f"{line}\t{cell if i else column}" for i, line in enumerate(lines)]
+        (tmp_path / path.name).write_text("\n".join(lines), encoding="utf-8")
+    found = read_petab(tmp_path / problem.name)
+    assert problem_to_mapping(found.problem) == problem_to_mapping(expected.problem)
+    further = [n for n in found.problem.notes if n not in expected.problem.notes]
+    assert len(further) == len(tables)
+    assert all(f"The column '{column}' of " in n and " is not read" in n for n in further)
+    evaluation = ForwardMap(found.problem).evaluate(nominal(found))
+    assert isinstance(evaluation, Evaluation)
+    assert evaluation.objective == pytest.approx(solution["chi2"], abs=solution["tol_chi2"])

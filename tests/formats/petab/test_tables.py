@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from odefit.formats.petab.tables import Table, as_list, as_number, read_tsv
+from odefit.formats.petab.version1 import COLUMNS
 from odefit.problem.issues import Issues
 
 
@@ -76,6 +77,27 @@ def test_required_columns_and_near_misses_are_told(tmp_path: Path) -> None:
     issues = Issues()
     table.check_near_misses(("parameterId", "estimate"), issues)
     assert "did you mean 'parameterId'?" in issues.errors[0]
+
+
+@pytest.mark.parametrize(
+    ("column", "mistyped"),
+    [
+        ("realDate", False),
+        ("noiseParameterUnit", False),
+        ("comment", False),
+        ("noiseParameter", True),
+        ("observable_parameters", True),
+        ("preequilibrationConditionID", True),
+    ],
+)
+def test_a_further_column_is_no_mistake_unless_it_is_nearly_a_known_one(
+    tmp_path: Path, column: str, mistyped: bool
+) -> None:
+    table, _ = read(tmp_path, f"observableId\ttime\t{column}\ny\t1\tx\n")
+    assert table is not None
+    issues = Issues()
+    table.check_near_misses(COLUMNS["measurement"], issues)
+    assert bool(issues.errors) == mistyped
 
 
 def test_parts_of_cells() -> None:

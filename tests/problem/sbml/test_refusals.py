@@ -127,11 +127,6 @@ CASES = {
              + listed("Rules", rule("assignment", "y", "f(k)"))),
         "the function 'f' calls itself",
     ),
-    "a package that changes the meaning": (
-        sbml(CELL, root='xmlns:comp="http://www.sbml.org/sbml/level3/version1/comp/version1" '
-                        'comp:required="true"'),
-        "it needs the SBML package 'comp'",
-    ),
     "an event of nothing": (
         events(event("e", "time > 1", {"z": "2"})),
         "event 'e' .*'z' is no variable of the model",

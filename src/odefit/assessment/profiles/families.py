@@ -226,7 +226,10 @@ class Common:
         norms = np.linalg.norm(jacobian, axis=0)
         norms = np.where(norms > 0, norms, 1.0)
         _, s, vt = np.linalg.svd(jacobian / norms, full_matrices=False)
-        s = np.maximum(s, RANK_TOLERANCE * s.max(initial=1e-300))
+        largest = s.max(initial=0.0)
+        if largest == 0.0:
+            return np.zeros(len(norms))
+        s = np.maximum(s, RANK_TOLERANCE * largest)
         errors = np.sqrt(np.sum((vt / s[:, None]) ** 2, axis=0)) / norms
         return np.asarray(1.0 / (errors * self._sd))
 

@@ -83,6 +83,11 @@ FLAT = 0.01
 FLAT_DECADES = 3.0
 """Decades of the distance from the estimate over which it has to be, where there is no bound."""
 
+BEGINS_ABOVE = (
+    "its first point is above the limit already; the noise may be no larger than rounding errors"
+)
+"""Why a side of a profile has no point."""
+
 
 def trace(
     family: Family,
@@ -167,6 +172,8 @@ class _Tracer:
 
     def side(self) -> Side:
         points = [self.first]
+        if self.root(self.first) >= 1:
+            return self.ended(points, None, "failed", BEGINS_ABOVE)
         step = math.inf
         growth = GROWTH
         while True:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from odefit.formats.petab.description import STEADY, ExperimentRows, Period
 from odefit.formats.petab.names import PetabNames, names_in, number_in
-from odefit.problem.errors import did_you_mean, shown
+from odefit.formats.petab.tables import ALIKE, as_number
+from odefit.problem.errors import closest, did_you_mean, shown
 from odefit.problem.issues import Issues
 from odefit.problem.sbml import substituted
 
@@ -23,10 +24,15 @@ class Experiments:
         The version of PEtab.
     issues
         The list to which mistakes are added.
+    comments
+        What conditions seem to assign and do not, see :func:`comment_columns`.
     """
 
-    def __init__(self, names: PetabNames, version: int, issues: Issues) -> None:
+    def __init__(
+        self, names: PetabNames, version: int, issues: Issues, comments: Collection[str] = ()
+    ) -> None:
         self._names = names
+        self._comments = comments
         self._model = names.model
         self._version = version
         self._issues = issues
@@ -91,6 +97,8 @@ class Experiments:
         found: dict[str, str] = {}
         model = self._model
         for target, text in period.assign.items():
+            if target in self._comments:
+                continue
             name = self._names.of(target)
             if name in model.assigned:
                 self._issues.error(
@@ -125,6 +133,33 @@ class Experiments:
                 table["initially"] = False
             found.append(table)
         return found
+
+
+def comment_columns(experiments: Sequence[ExperimentRows], names: PetabNames) -> list[str]:
+    """Return columns of the condition table of version 1 that are comments, such as dates.
+
+    The standard has no further columns in this table, since every column but two is a quantity of
+    the model. A column of another name is a comment if nothing in it could be assigned, neither
+    numbers nor names, and if its name is no mistyped one of the model.
+    """
+    cells: dict[str, list[str]] = {}
+    for period in {p.place: p for e in experiments for p in e.periods}.values():
+        for target, text in period.assign.items():
+            cells.setdefault(target, []).append(text)
+    known = {*names.defined, *names.parameters, *names.model.assigned}
+    return [
+        target
+        for target, texts in cells.items()
+        if names.of(target) not in known
+        and closest(target, known, alike=ALIKE) is None
+        and not any(_is_value(text, names) for text in texts)
+    ]
+
+
+def _is_value(text: str, names: PetabNames) -> bool:
+    """Whether a cell is a number, or an expression in names of the model."""
+    inside = {names.of(n) for n in names_in(text)}
+    return as_number(text) is not None or (bool(inside) and inside <= names.known)
 
 
 def _with_numbers(table: Mapping[str, Any]) -> dict[str, Any]:

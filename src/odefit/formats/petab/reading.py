@@ -11,7 +11,7 @@ from typing import Any
 
 from odefit.formats.petab import version1, version2
 from odefit.formats.petab.description import Description, Measurement
-from odefit.formats.petab.experiments import Experiments
+from odefit.formats.petab.experiments import Experiments, comment_columns
 from odefit.formats.petab.names import PetabNames, names_in, reachable
 from odefit.formats.petab.observables import Observables, Observed, ObservedRow
 from odefit.formats.petab.yaml_file import read_files
@@ -78,7 +78,8 @@ def read_petab(
     names = PetabNames(description, model, issues)
     _check_parameters(description, names, issues)
     observed = Observables(description, names, issues)()
-    translated = Experiments(names, files.version, issues)
+    comments = comment_columns(description.experiments, names) if files.version == 1 else []
+    translated = Experiments(names, files.version, issues, comments)
     experiments = [translated(e) for e in description.experiments]
     by_experiment: dict[str, list[ObservedRow]] = {e["name"]: [] for e in experiments}
     for row in observed.rows:
@@ -90,7 +91,12 @@ def read_petab(
         experiment["data"] = _data(by_experiment[experiment["name"]])
     issues.raise_errors()
     mapping = _mapping(description, model, names, observed, experiments, nominal, issues)
-    notes = [*description.notes, *model.translated, *observed.notes, *issues.warnings]
+    unread = [
+        f"The column '{c}' of the condition table is not read: the model has no '{c}', and the "
+        "column holds texts that are no values."
+        for c in comments
+    ]
+    notes = [*description.notes, *unread, *model.translated, *observed.notes, *issues.warnings]
     problem = problem_from_mapping(mapping, source.parent, source.name, notes=tuple(notes))
     values = {
         names.of(p.name): p.nominal

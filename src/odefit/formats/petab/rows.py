@@ -11,11 +11,19 @@ from odefit.formats.petab.yaml_file import PetabFiles
 from odefit.problem.errors import did_you_mean, shown
 from odefit.problem.issues import Issues
 
+WITHOUT_EFFECT = frozenset(
+    {"parameterName", "observableName", "datasetId", "replicateId", "conditionName",
+     "experimentName", "name"}
+)  # fmt: skip
+"""Columns that the standard names and that change nothing, so that a misspelt one is no mistake."""
+
 
 def column_notes(
     files: PetabFiles, columns: Mapping[str, Sequence[str]], issues: Issues
 ) -> list[str]:
     """Return a sentence for each column that is not read; misspelt ones are mistakes.
+
+    The standard allows further columns in all tables but the condition table of version 1.
 
     Parameters
     ----------
@@ -29,7 +37,7 @@ def column_notes(
     notes = []
     for kind, known in columns.items():
         for table in files.tables[kind]:
-            table.check_near_misses(known, issues)
+            table.check_near_misses([c for c in known if c not in WITHOUT_EFFECT], issues)
             notes += [
                 f"The column '{c}' of {table.label} is not read." for c in table.unused(known)
             ]

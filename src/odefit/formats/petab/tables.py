@@ -20,6 +20,10 @@ for missing."""
 CLOSE_NAMES = 3
 """Characters by which a mistaken name of a column may differ in length from the one meant."""
 
+ALIKE = 0.85
+"""How alike a mistaken name of a column and the one meant are at least, between 0 and 1: the
+standard allows further columns of any name, and ``realDate``, at 0.63, is no ``replicateId``."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -112,7 +116,7 @@ class Table:
         """Report columns whose name is that of a known, absent one but for a typing error."""
         absent = [c for c in known if c not in self.columns]
         for column in self.unused(known):
-            meant = closest(column, absent)
+            meant = closest(column, absent, alike=ALIKE)
             if meant is not None and abs(len(meant) - len(column)) <= CLOSE_NAMES:
                 issues.error(self.label, f"unknown column '{column}'; did you mean '{meant}'?")
 

@@ -46,6 +46,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "observableId", "preequilibrationConditionId", "simulationConditionId", "measurement",
         "time", "observableParameters", "noiseParameters", "datasetId", "replicateId",
     ),
+    "mapping": ("petabEntityId", "modelEntityId", "name"),
 }  # fmt: skip
 
 _PLACEHOLDER = r"\b{}Parameter([0-9]+)_{}\b"

@@ -12,6 +12,7 @@ from odefit.problem.errors import InputError, did_you_mean, shown
 from odefit.problem.file_access import read_text
 from odefit.problem.issues import Issues
 from odefit.problem.packages import require
+from odefit.problem.sbml.sbml_packages import PackageUse
 
 MAX_DEPTH = 1500
 """Elements are nested no deeper: libsbml calls itself for each level, and ends in a crash."""
@@ -101,6 +102,7 @@ class _Scan:
 
     def __init__(self, parser: expat.XMLParserType) -> None:
         self.parser = parser
+        self.packages = PackageUse()
         self.depth = 0
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -108,11 +110,14 @@ class _Scan:
             self._root(name, attributes)
         if name == f"{MATHML} cn":
             self._number(attributes)
+        if refusal := self.packages.start(name, attributes):
+            raise _RefusedError(f"line {self.parser.CurrentLineNumber}: {refusal}")
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise _RefusedError(f"elements are nested deeper than {MAX_DEPTH} levels")
 
     def end(self, name: str) -> None:
+        self.packages.end()
         self.depth -= 1
 
     def doctype(self, *details: object) -> None:
@@ -124,14 +129,7 @@ class _Scan:
         namespace, _, local = name.rpartition(" ")
         if local != "sbml" or "sbml.org/sbml/level" not in namespace:
             raise _RefusedError(f"no SBML: the outermost element is <{local}>, not <sbml>")
-        for key, value in attributes.items():
-            package, _, what = key.rpartition(" ")
-            if what == "required" and package and value.strip() in {"true", "1"}:
-                known = re.search(r"/level\d+/version\d+/([a-z]+)/", package)
-                raise _RefusedError(
-                    f"it needs the SBML package {shown(known[1] if known else package)}, which "
-                    "changes the meaning of a model and is not read"
-                )
+        self.packages.root(attributes)
 
     def _number(self, attributes: dict[str, str]) -> None:
         """Refuse attributes of a number that libsbml would pass over in silence."""
@@ -149,12 +147,31 @@ class _Scan:
                 )
 
 
-def _check_errors(document: Any, source: str) -> None:
-    """Raise what libsbml found wrong on reading."""
+def _matters(error: Any) -> bool:
+    """Whether a model cannot be read for what libsbml found wrong.
+
+    Rules of packages do not matter, since what is part of the model in these was refused before.
+    An empty list is none in later versions of SBML.
+    """
     import libsbml
 
-    found = [document.getError(i) for i in range(document.getNumErrors())]
-    grave = [e for e in found if e.getSeverity() >= libsbml.LIBSBML_SEV_ERROR]
+    if error.getSeverity() < libsbml.LIBSBML_SEV_ERROR or error.getPackage() not in {"", "core"}:
+        return False
+    if error.getErrorId() == libsbml.NotSchemaConformant:  # as it says of lists of packages
+        return not str(error.getMessage()).rstrip().endswith("cannot be empty.")
+    return error.getErrorId() not in {
+        libsbml.EmptyListElement,
+        libsbml.EmptyListInKineticLaw,
+        libsbml.EmptyListInReaction,
+        libsbml.EmptyListOfUnits,
+        libsbml.EmptyUnitListElement,
+        libsbml.RequiredPackagePresent,
+    }
+
+
+def _check_errors(document: Any, source: str) -> None:
+    """Raise what libsbml found wrong on reading and what matters here."""
+    grave = [e for e in map(document.getError, range(document.getNumErrors())) if _matters(e)]
     if not grave:
         return
     messages = [

@@ -7,6 +7,7 @@ from typing import Any
 
 from odefit.problem.sbml.equations import Equations
 from odefit.problem.sbml.sbml_model import SbmlModel
+from odefit.problem.sbml.sbml_packages import declared_packages
 from odefit.problem.sbml.symbols import Symbols
 
 SECONDS = {1e-3: "ms", 1.0: "s", 60.0: "min", 3600.0: "h", 86400.0: "d"}
@@ -67,6 +68,7 @@ def remarks_on(model: Any, symbols: Symbols, equations: Equations, result: SbmlM
         for name in result.states
         if name not in own
     ]
+    found += [f"nothing of the package '{p}' is read" for p in declared_packages(model)]
     if model.getNumConstraints():
         found.append(f"{model.getNumConstraints()} constraints are not checked")
     if model.getNumUnitDefinitions():

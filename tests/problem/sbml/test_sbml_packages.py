@@ -1,0 +1,181 @@
+"""A package of SBML that is declared is no obstacle; what changes the meaning of a model is."""
+
+from __future__ import annotations
+
+import pytest
+
+import odefit
+from odefit.problem.sbml import read_sbml
+from tests.problem.sbml.texts import compartment, listed, math, parameter, rule, sbml, species
+
+PACKAGES = [
+    "arrays", "comp", "distrib", "dyn", "fbc", "groups", "l3v2extendedmath", "layout", "multi",
+    "qual", "render", "spatial",
+]  # fmt: skip
+DEFINED = (
+    '<comp:listOfModelDefinitions><comp:modelDefinition id="d"><comp:listOfSubmodels>'
+    '<comp:submodel comp:id="s" comp:modelRef="e"/></comp:listOfSubmodels></comp:modelDefinition>'
+    "</comp:listOfModelDefinitions>"
+)
+SUBMODEL = (
+    '<comp:listOfSubmodels><comp:submodel comp:id="s" comp:modelRef="d"/></comp:listOfSubmodels>'
+)
+NORMAL = (
+    '<apply><csymbol encoding="text" definitionURL="http://www.sbml.org/sbml/symbols/distrib/normal">'
+    "normal</csymbol><cn>0</cn><cn>1</cn></apply>"
+)
+
+
+def declared(package: str, required: str | None = "true", version: int = 1) -> str:
+    space = f"http://www.sbml.org/sbml/level3/version1/{package}/version{version}"
+    needed = "" if required is None else f'{package}:required="{required}"'
+    return f'xmlns:{package}="{space}" {needed}'
+
+
+ITS_OWN = SUBMODEL.replace("Submodels>", f"Submodels {declared('comp', None)}>", 1)
+
+
+def text(
+    root: str, more: str = "", before: str = "", cell: str = "", inside: str = "", version: int = 1
+) -> str:
+    """A' = k, with k = 2, and elements and attributes of packages at several places."""
+    body = listed("Compartments", compartment("c", more=cell))
+    one = species("A", 3.0)
+    body += listed("Species", f"{one[:-2]}>{inside}</species>" if inside else one)
+    body += listed("Parameters", parameter("k", 2.0)) + listed("Rules", rule("rate", "A", "k"))
+    return sbml(body + more, version=version, root=root).replace("<model ", f"{before}<model ")
+
+
+def is_read(given: str) -> bool:
+    try:
+        found = read_sbml(given)
+    except odefit.InputError:
+        return False
+    assert (found.states, found.initial) == ({"A": "k"}, {"A": "3"})
+    assert found.constants == {"c": 1.0, "k": 2.0}
+    return True
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("required", ["true", "false", None])
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_package_that_is_declared_and_not_used_does_not_matter(
+    package: str, required: str | None, version: int
+) -> None:
+    assert is_read(text(declared(package, required), version=version))
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_rules_of_a_package_that_is_not_read_do_not_matter(version: int) -> None:
+    """Models with version 2 of fbc have an attribute ``fbc:strict``."""
+    assert is_read(text(declared("fbc", "false", version)))
+
+
+def test_what_is_not_read_is_told() -> None:
+    root = f"{declared('comp')} {declared('layout', 'false')}"
+    notes = [note for note in read_sbml(text(root)).translated if "package" in note]
+    assert notes == [
+        "nothing of the package 'comp' is read",
+        "nothing of the package 'layout' is read",
+    ]
+
+
+WITHOUT_EFFECT = {
+    "ports": text(
+        declared("comp"),
+        '<comp:listOfPorts><comp:port comp:id="p" comp:idRef="k"/></comp:listOfPorts>',
+    ),
+    "definitions of other models": text(declared("comp"), before=DEFINED),
+    "other files": text(
+        declared("comp"),
+        before="<comp:listOfExternalModelDefinitions><comp:externalModelDefinition "
+        'comp:id="x" comp:source="other.xml"/></comp:listOfExternalModelDefinitions>',
+    ),
+    "an empty list": text(declared("comp"), "<comp:listOfSubmodels/>"),
+    "an annotation": text("", inside=f"<annotation>{ITS_OWN}</annotation>"),
+    "uncertainties": text(
+        declared("distrib"),
+        inside="<distrib:listOfUncertainties><distrib:uncertainty><distrib:uncertParameter "
+        'distrib:type="standardDeviation" distrib:value="0.3"/></distrib:uncertainty>'
+        "</distrib:listOfUncertainties>",
+    ),
+    "no type of a compartment": text(declared("multi"), cell='multi:isType="false"'),
+    "groups": text(
+        declared("groups", "false"),
+        '<groups:listOfGroups><groups:group groups:kind="collection"/></groups:listOfGroups>',
+    ),
+    "objectives": text(
+        declared("fbc", "false"),
+        '<fbc:listOfObjectives fbc:activeObjective="o"><fbc:objective fbc:id="o" '
+        'fbc:type="maximize"/></fbc:listOfObjectives>',
+    ),
+    "a package of others": text('xmlns:z="http://example.org/z"', "<z:thing/>"),
+}  # fmt: skip
+
+PART_OF_THE_MODEL = {
+    "a submodel": (text(declared("comp"), SUBMODEL, DEFINED), "<submodel>"),
+    "one that is said not to matter": (text(declared("comp", "false"), SUBMODEL), "<submodel>"),
+    "one whose package is declared there": (text("", ITS_OWN), "<submodel>"),
+    "a replaced element": (
+        text(
+            declared("comp"),
+            inside='<comp:listOfReplacedElements><comp:replacedElement comp:submodelRef="s" '
+            'comp:idRef="A"/></comp:listOfReplacedElements>',
+        ),
+        "<replacedElement>",
+    ),
+    "a type of a compartment": (text(declared("multi"), cell='multi:isType="true"'), "'isType'"),
+    "a geometry": (text(declared("spatial"), "<spatial:geometry/>"), "<geometry>"),
+    "an array": (
+        text(
+            declared("arrays"),
+            inside='<arrays:listOfDimensions><arrays:dimension arrays:id="i" arrays:size="k"/>'
+            "</arrays:listOfDimensions>",
+        ),
+        "<dimension>",
+    ),
+    "a qualitative species": (
+        text(
+            declared("qual"),
+            '<qual:listOfQualitativeSpecies><qual:qualitativeSpecies qual:id="q"/>'
+            "</qual:listOfQualitativeSpecies>",
+        ),
+        "<qualitativeSpecies>",
+    ),
+    "a package of others": (
+        text('xmlns:z="http://example.org/z" z:required="true"', "<z:thing/>"),
+        "<thing>",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WITHOUT_EFFECT)
+def test_what_changes_nothing_is_passed_over(case: str) -> None:
+    assert is_read(WITHOUT_EFFECT[case])
+
+
+@pytest.mark.parametrize("case", PART_OF_THE_MODEL)
+def test_what_is_part_of_the_model_is_refused_with_its_line(case: str) -> None:
+    given, what = PART_OF_THE_MODEL[case]
+    message = rf"SBML text: line \d+: .*{what} is of the SBML package .* changes the meaning"
+    with pytest.raises(odefit.InputError, match=message):
+        read_sbml(given)
+
+
+def test_a_random_number_is_refused() -> None:
+    given = text(declared("distrib")).replace("<ci> k </ci>", NORMAL)
+    assert NORMAL in given
+    with pytest.raises(odefit.InputError, match=r"rate rule of 'A' .*the element 'normal' has no"):
+        read_sbml(given)
+
+
+def test_the_functions_of_the_package_of_functions_are_read() -> None:
+    larger = math("max(k, 1)")
+    given = text(declared("l3v2extendedmath")).replace(math("k"), larger)
+    assert larger in given
+    assert read_sbml(given).states == {"A": "max(k, 1)"}
+
+
+@pytest.mark.parametrize("name", ["Events", "InitialAssignments", "Constraints"])
+def test_an_empty_list_is_none(name: str) -> None:
+    assert is_read(text("", f"<listOf{name}/>"))
