@@ -129,7 +129,9 @@ def _shape(d: _Draft, name: str) -> str:
     if kind == "linear":
         return f"{name}/{size()}"
     if kind == "root":
-        return d.choose(f"sqrt({name}/{size()})", f"({name}/{size()})^0.5", f"sqrt({name})/sqrt({size()})")
+        return d.choose(
+            f"sqrt({name}/{size()})", f"({name}/{size()})^0.5", f"sqrt({name})/sqrt({size()})"
+        )
     if kind == "power":
         return f"({name}/{size()})^{d.choose('0.75', '1.5', '2', '3', '(1/3)', '0.1')}"
     if kind == "negative power":

@@ -56,7 +56,7 @@ STATUSES = frozenset({0, 2, 3, 4})
 
 
 class OverdueError(BaseException):
-    """A case takes too long: no exception of the package's own, so that nothing there catches it."""
+    """A case takes too long; no `Exception`, so that nothing in the package catches it."""
 
 
 @dataclass
@@ -150,7 +150,9 @@ class _Case:
         """Simulate at the hidden truth, where SciPy can: odefit can as well."""
         import odefit
 
-        vector = np.array([self.model.truth[key] for key in problem.keys if key in self.model.truth])
+        vector = np.array(
+            [self.model.truth[key] for key in problem.keys if key in self.model.truth]
+        )
         if len(vector) == len(problem.keys):
             found = self.step("simulate", lambda: odefit.simulate(problem, vector))
             if isinstance(found, odefit.Failure):
@@ -159,7 +161,12 @@ class _Case:
     def _fitted(self, problem: Any) -> Any:
         import odefit
 
-        methods: tuple[Any, ...] = (None, odefit.MultiStart(starts=2), odefit.SingleShooting(), None)
+        methods: tuple[Any, ...] = (
+            None,
+            odefit.MultiStart(starts=2),
+            odefit.SingleShooting(),
+            None,
+        )
         method = methods[self.model.number % len(methods)]
         result = self.step(
             "fit",

@@ -12,6 +12,9 @@ from odefit.simulation.failure import Failure
 from odefit.simulation.forward import ForwardMap
 from odefit.simulation.nodes import Nodes
 
+UNCONTROLLED = "the usual engines without error control of the derivatives"
+"""What integrates where derivatives have no bounds: that of a root of a state that begins at 0."""
+
 OTHER_INTEGRATIONS: tuple[tuple[EngineName, float | None], ...] = (
     ("bdf", None),
     ("heyoka", None),
@@ -25,6 +28,9 @@ OTHER_INTEGRATIONS: tuple[tuple[EngineName, float | None], ...] = (
 
 def other_integrations(problem: Problem, vector: Array) -> Iterator[tuple[ForwardMap, str]]:
     """Yield forward maps that can integrate a problem at `vector`, and how, in words."""
+    without_control = ForwardMap(problem, controlled=False)
+    if not isinstance(without_control.evaluate(vector), Failure):
+        yield without_control, UNCONTROLLED
     for engine, tolerance in OTHER_INTEGRATIONS:
         try:
             forward = ForwardMap(problem, engine, tolerance)
