@@ -104,17 +104,15 @@ class SingleShooting:
             least=MIN_LIKELIHOOD_GAIN if forward.likelihood else 0.0,
             noisy=forward.likelihood,
         )
-        # Far from any sensible answer, squares overflow: an infinite cost is no step forward.
         try:
-            with np.errstate(all="ignore"):
-                minimum = minimise(
-                    cost,
-                    scaling.coordinates(inside)[kept],
-                    scaling.lower[kept],
-                    scaling.upper[kept],
-                    tolerances,
-                    control.should_stop,
-                )
+            minimum = minimise(
+                cost,
+                scaling.coordinates(inside)[kept],
+                scaling.lower[kept],
+                scaling.upper[kept],
+                tolerances,
+                control.should_stop,
+            )
         except (ArithmeticError, np.linalg.LinAlgError) as error:
             # Numbers that linear algebra gives up on cost this start alone.
             return failed_start(index, inside, error, time.perf_counter() - began)
