@@ -120,7 +120,10 @@ class _Draft:
 def _shape(d: _Draft, name: str) -> str:
     """A function of a state that is about 1 in its unit."""
     unit = d.units[name]
-    size = lambda low=0.3, high=3.0: d.parameter(low, high, unit)  # noqa: E731
+
+    def size() -> str:
+        return d.parameter(0.3, 3.0, unit)
+
     kind = d.choose(
         *("linear", "linear", "root", "power", "negative power", "unknown power", "hill", "hill"),
         *("unknown hill", "exp", "log", "tanh", "min", "max", "abs", "if", "log10", "gauss"),
@@ -129,9 +132,9 @@ def _shape(d: _Draft, name: str) -> str:
     if kind == "linear":
         return f"{name}/{size()}"
     if kind == "root":
-        return d.choose(
-            f"sqrt({name}/{size()})", f"({name}/{size()})^0.5", f"sqrt({name})/sqrt({size()})"
-        )
+        scaled = f"{name}/{size()}"
+        roots = f"sqrt({scaled})", f"({scaled})^0.5", f"sqrt({name})/sqrt({size()})"
+        return str(d.choose(*roots))
     if kind == "power":
         return f"({name}/{size()})^{d.choose('0.75', '1.5', '2', '3', '(1/3)', '0.1')}"
     if kind == "negative power":
@@ -145,7 +148,7 @@ def _shape(d: _Draft, name: str) -> str:
         half, n = size(), d.parameter(0.6, 5.0)
         return f"{name}^{n}/({half}^{n} + {name}^{n})"
     if kind == "exp":
-        return d.choose(f"exp(-{name}/{size()})", f"(1 - exp(-{name}/{size()}))")
+        return str(d.choose(f"exp(-{name}/{size()})", f"(1 - exp(-{name}/{size()}))"))
     if kind == "log":
         return f"log(1 + {name}/{size()})"
     if kind == "log10":
@@ -306,7 +309,7 @@ def _followed(
         if evaluations > EVALUATIONS:
             raise UnusableError
         at = {**d.values, **dict(zip(names, (scaled * size).tolist(), strict=True)), "t": t}
-        return np.array([_value(d.ode[n], at) for n in names]) / size
+        return np.asarray(np.array([_value(d.ode[n], at) for n in names]) / size)
 
     times, here, state = table["times"], 0.0, start / size
     seen: dict[float, np.ndarray] = {0.0: state} if times[0] == 0.0 else {}

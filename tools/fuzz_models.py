@@ -54,6 +54,9 @@ COUNT_SECONDS = 1.0
 STATUSES = frozenset({0, 2, 3, 4})
 """Exit statuses that a command may have."""
 
+UNABLE = "the simulation fails: "
+"""How the error begins that tables of a result raise where no engine can integrate its answer."""
+
 
 class OverdueError(BaseException):
     """A case takes too long; no `Exception`, so that nothing in the package catches it."""
@@ -118,6 +121,11 @@ class _Case:
                 found = run()
         except odefit.InputError as error:
             self.outcome.refusals.append((name, str(error)))
+        except RuntimeError as error:
+            if str(error).startswith(UNABLE):
+                self.outcome.refusals.append((name, str(error)))
+            else:
+                self.fault(name, traceback.format_exc())
         except Exception:  # noqa: BLE001 - whatever it is, it is a fault, and the next case follows
             self.outcome.faults.append((name, traceback.format_exc()))
         finally:
@@ -156,7 +164,7 @@ class _Case:
         if len(vector) == len(problem.keys):
             found = self.step("simulate", lambda: odefit.simulate(problem, vector))
             if isinstance(found, odefit.Failure):
-                self.fault("simulate", f"Failure: {found}")
+                self.outcome.refusals.append(("simulate", str(found)))
 
     def _fitted(self, problem: Any) -> Any:
         import odefit

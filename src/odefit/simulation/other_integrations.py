@@ -48,6 +48,8 @@ def other_integrations(problem: Problem, vector: Array) -> Iterator[tuple[Forwar
 def able_to_integrate(problem: Problem, vector: Array, nodes: Nodes | None = None) -> ForwardMap:
     """Return a forward map that can integrate a problem at `vector`, the usual one if possible.
 
+    It integrates the derivatives as well, unless none can.
+
     Parameters
     ----------
     problem
@@ -58,6 +60,13 @@ def able_to_integrate(problem: Problem, vector: Array, nodes: Nodes | None = Non
         Nodes at which trajectories begin anew; None for a single integration.
     """
     usual = ForwardMap(problem, nodes=nodes)
-    if nodes is None and isinstance(usual.trajectories(vector, sensitivities=False), Failure):
-        return next((forward for forward, _ in other_integrations(problem, vector)), usual)
-    return usual
+    if nodes is not None or not isinstance(usual.evaluate(vector), Failure):
+        return usual
+    without = None  # what integrates the states alone
+    if not isinstance(usual.trajectories(vector, sensitivities=False), Failure):
+        without = usual
+    for forward, _ in other_integrations(problem, vector):
+        if not isinstance(forward.evaluate(vector), Failure):
+            return forward
+        without = without or forward
+    return without or usual
