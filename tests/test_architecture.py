@@ -44,6 +44,8 @@ LAYERS = (
     "fit_log",
     "fit_checks",
     "fit_early",
+    "fit_stages",
+    "fit_result",
     "fit",
     "library",
     "explorer",

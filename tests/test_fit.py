@@ -531,10 +531,10 @@ def test_where_no_end_can_be_integrated_as_usual_other_tolerances_are_tried(
 
 STAGES: dict[str, Any] = {
     "run": SingleShooting,  # the last improvement
-    "assess_uncertainty": import_module("odefit.fit"),
-    "assess_misfit": import_module("odefit.fit"),
-    "assess_goodness": import_module("odefit.fit"),
-    "distinct_solutions": import_module("odefit.fit"),
+    "assess_uncertainty": import_module("odefit.fit_result"),
+    "assess_misfit": import_module("odefit.fit_result"),
+    "assess_goodness": import_module("odefit.fit_result"),
+    "distinct_solutions": import_module("odefit.fit_result"),
 }
 
 
@@ -594,8 +594,8 @@ def flip_flop(**bounds: Any) -> Problem:
     )
 
 
-FIT: Any = import_module("odefit.fit")
-"""The module; the package has the function by this name."""
+FIT: Any = import_module("odefit.fit_result")
+"""The module whose functions tests replace."""
 
 
 @pytest.fixture

@@ -1,26 +1,22 @@
-"""A fit that is ended early: what its search and its other stages then leave."""
+"""A search that is ended early, and what it then leaves."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
 
 from odefit.methods.best_so_far import completed
-from odefit.methods.control import CTRL_C, OUT_OF_MEMORY, Control, Interruption, Method
+from odefit.methods.control import OUT_OF_MEMORY, Control, Interruption, Method
 from odefit.methods.estimate import Estimate
 from odefit.problem.problem import Problem
 from odefit.simulation.best_seen import BestSeen, noting
-from odefit.simulation.cut_off import NEVER, CutOffError, cutting_off
+from odefit.simulation.cut_off import NEVER, cutting_off
 
 RESERVED_SHARE = 0.1
 """Share of the time limit that is left for the last improvement of the answer."""
 
 RESERVED = 3.0
 """The largest number of seconds that are left for it."""
-
-T = TypeVar("T")
 
 
 def search(
@@ -60,25 +56,3 @@ def _leaving_time(control: Control, polish: bool) -> Control:
         return control
     left = max(control.deadline - time.time(), 0.0)
     return replace(control, deadline=control.deadline - min(RESERVED_SHARE * left, RESERVED))
-
-
-def unless_ended(control: Control, stage: Callable[[], T], otherwise: Callable[[], T]) -> T:
-    """Return what a stage of a fit finds, or what stands in its place where something ends it.
-
-    That is a second Ctrl-C, a lack of memory, or the cut-off of integrations.
-    """
-    try:
-        with cutting_off(control.cut_off.as_error()):
-            return stage()
-    except CutOffError:
-        return _after(otherwise)
-    except (KeyboardInterrupt, MemoryError) as error:
-        assert isinstance(control.interrupted, Interruption)
-        control.interrupted.end(OUT_OF_MEMORY if isinstance(error, MemoryError) else CTRL_C)
-        return _after(otherwise)
-
-
-def _after(otherwise: Callable[[], T]) -> T:
-    """Return what stands in place of a stage that was ended: that has to be there."""
-    with cutting_off(NEVER):
-        return otherwise()

@@ -27,6 +27,11 @@ def log_stage(doing: str) -> None:
     LOGGER.info("%s", doing)
 
 
+def log_failure(stage: str, error: Exception) -> None:
+    """Log that a stage after the search has failed, with the traceback."""
+    LOGGER.error("failed after the search: %s", stage, exc_info=error)
+
+
 def log_end(result: R) -> R:
     """Log how a fit has ended, and return its result."""
     for route in result.routes:

@@ -99,14 +99,17 @@ class Result(ResultData, ResultFigures):
         """
         from odefit.problem.experiment import frame
         from odefit.simulation import Failure, ForwardMap, simulate
-        from odefit.simulation.other_integrations import able_to_integrate
+        from odefit.simulation.other_integrations import other_integrations
 
         wanted = None if times is None else np.atleast_1d(np.asarray(times, dtype=float))
         forward = ForwardMap(self.problem, nodes=self.best.nodes)
         found = simulate(self.problem, self.best.vector, wanted, experiment, forward=forward)
-        if isinstance(found, Failure):
-            forward = able_to_integrate(self.problem, self.best.vector, self.best.nodes)
-            found = simulate(self.problem, self.best.vector, wanted, experiment, forward=forward)
+        if isinstance(found, Failure) and self.best.nodes is None:
+            for other, _ in other_integrations(self.problem, self.best.vector):
+                again = simulate(self.problem, self.best.vector, wanted, experiment, forward=other)
+                if not isinstance(again, Failure):
+                    found = again
+                    break
         if isinstance(found, Failure):
             raise RuntimeError(f"the simulation fails: {found}")  # noqa: TRY004 - no wrong type
         return frame(found.times, {**found.states, **found.observables})

@@ -87,6 +87,26 @@ class Solutions(tuple[Solution, ...]):
         return "\n".join(f"[{i:>{width}}] {solution.line}" for i, solution in enumerate(self))
 
 
+@dataclass(frozen=True)
+class StageFailure:
+    """A stage of a fit that failed because of a mistake in the program, after the search.
+
+    Attributes
+    ----------
+    stage
+        The stage, such as ``"uncertainty"`` or ``"count of solutions"``: what it would have told
+        is missing from the result. The estimates do not depend on it.
+    error
+        The kind of the exception, such as ``"ZeroDivisionError"``.
+    reason
+        What the exception says.
+    """
+
+    stage: str
+    error: str
+    reason: str
+
+
 @dataclass(frozen=True, eq=False)
 class ResultData:
     """The data of a :class:`odefit.Result`.
@@ -124,6 +144,8 @@ class ResultData:
         Profile likelihoods, where they were made and kept with the result.
     goodness
         Whether the residuals look like noise; None where there is nothing to say.
+    failed_stages
+        The stages after the search that failed, so that what they would have told is missing.
     """
 
     problem: Problem
@@ -142,6 +164,7 @@ class ResultData:
     outliers: Sequence[Outlier] = ()
     profiles: ProfilesData | None = None
     goodness: Goodness | None = None
+    failed_stages: Sequence[StageFailure] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "solutions", Solutions(self.solutions))

@@ -38,15 +38,15 @@ FORMAT = 1
 KEYS = (
     "format", "problem", "method", "status", "message", "objective", "log_likelihood",
     "parameters", "initial", "noise", "solutions", "assessment", "uncertainty", "goodness",
-    "warnings", "seconds", "seed", "versions", "unknowns", "outliers", "profiles", "routes",
-    "starts",
+    "warnings", "failed_stages", "seconds", "seed", "versions", "unknowns", "outliers",
+    "profiles", "routes", "starts",
     "problem_definition",
 )  # fmt: skip
 """The keys of a file, in their order. Those that are no attributes of :class:`ResultData` repeat
 what others say, for whoever reads the file without odefit. ``routes`` is there where the
 fit combined several methods, ``outliers`` where there are any, ``profiles`` where profile
 likelihoods were kept with the result, ``goodness`` where something could be said of the
-residuals."""
+residuals, ``failed_stages`` where a stage after the search has failed."""
 
 BY_KEY = ("standard_errors", "intervals")
 """Parts of the uncertainty that are written by the key of the unknown, to be looked up there."""
@@ -124,7 +124,7 @@ def to_mapping(result: ResultData) -> dict[str, Any]:
         uncertainty[name] = dict(zip(uncertainty["keys"], uncertainty[name], strict=True))
     plain |= {"format": FORMAT, "problem": problem.name, "unknowns": list(problem.keys)}
     plain["problem_definition"] = _converter().unstructure(problem_to_mapping(problem))
-    optional = ("routes", "outliers", "profiles", "goodness")
+    optional = ("routes", "outliers", "profiles", "goodness", "failed_stages")
     empty = {key for key in optional if not getattr(result, key)}
     return {key: plain[key] for key in KEYS if key not in empty}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import Bounds, NonlinearConstraint, minimize
 
-from odefit.methods.quadratic_models import GaussNewtonModel, SecondOrderModel, norm
+from odefit.methods.quadratic_models import GaussNewtonModel, SecondOrderModel, _Damped, norm
 from odefit.problem.arrays import Array
 
 LONGEST = 1.1
@@ -134,3 +134,41 @@ def test_without_a_gradient_along_the_way_down_the_step_is_within_the_radius() -
     assert np.isfinite(step).all()
     assert norm(step) <= LONGEST
     assert model.decrease(step) > 0
+
+
+UNITS = [2.0**k for k in (-600, -420, 0, 350, 450)]
+"""Units of residuals and Jacobians; their squares vanish or overflow, but for the middle one."""
+
+
+@pytest.mark.parametrize("radius", [0.01, 1.0, 1e5, np.inf])
+@pytest.mark.parametrize("bounds", [(-np.inf, np.inf), (-0.05, 0.3)])
+def test_the_units_of_residuals_do_not_change_a_step(
+    radius: float, bounds: tuple[float, float]
+) -> None:
+    """Powers of two change no digit, so that the steps are the same to the last one."""
+    rng = np.random.default_rng(3)
+    residuals, jacobian = rng.standard_normal(9), rng.standard_normal((9, 4))
+    x, one = np.zeros(4), np.ones(4)
+    low, high = np.full(4, bounds[0]), np.full(4, bounds[1])
+    with np.errstate(all="ignore"):
+        expected = GaussNewtonModel(residuals, jacobian, one, x, low, high).step(radius)
+        for unit in UNITS:
+            scaled = unit * residuals, unit * jacobian
+            found = GaussNewtonModel(*scaled, one, x, low, high).step(radius)
+            if abs(np.log2(unit)) < 500:  # beyond, the decrease itself vanishes
+                assert found == pytest.approx(expected, rel=1e-12)
+            assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("size", [1e-120, 1e-90, 1.0, 1e90, 1e140])
+@pytest.mark.parametrize("wanted", [1e-120, 1e-12, 0.5, 1e12])
+def test_a_step_of_any_radius_is_as_long_as_that(size: float, wanted: float) -> None:
+    """Rat43 ended in a division by zero where squares of a short step vanished."""
+    rng = np.random.default_rng(4)
+    matrix, b = size * rng.standard_normal((3, 3)), rng.standard_normal(3)
+    solver = _Damped(matrix)
+    whole = float(np.linalg.norm(np.linalg.solve(matrix / size, b))) / size
+    with np.errstate(all="ignore"):
+        y = solver.solve(b, solver.damping(b, wanted * whole))
+    length = float(np.linalg.norm(y / whole)) * whole
+    assert length == pytest.approx(min(wanted, 1.0) * whole, rel=0.11)

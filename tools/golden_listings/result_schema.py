@@ -20,7 +20,7 @@ from odefit.result_file import FORMAT, KEYS
 
 FILE = Path(__file__).parents[2] / f"docs/_static/result-format-{FORMAT}.schema.json"
 
-OPTIONAL = ("routes", "outliers", "profiles", "goodness")
+OPTIONAL = ("routes", "outliers", "profiles", "goodness", "failed_stages")
 """Keys of a result that are left out where there is nothing to say."""
 
 BY_NAME = {"type": "object", "additionalProperties": {"$ref": "#/$defs/number"}}

@@ -23,6 +23,9 @@ RANK_TOLERANCE = 1e-8
 """Singular value of the Jacobian with columns of unit length, relative to the largest, below
 which a direction is not determined. Sensitivities are accurate to about 1e-9."""
 
+LARGEST_EXPONENT = 700.0
+"""Exponent beyond which an exponential counts as infinite."""
+
 
 @dataclass(frozen=True)
 class Deviance:
@@ -136,7 +139,10 @@ class Deviance:
         """
         deviance = max(deviance, 0.0)
         if self.estimated:
-            return math.sqrt(self.degrees * math.expm1(deviance / self.estimated))
+            exponent = deviance / self.estimated
+            if exponent > LARGEST_EXPONENT:
+                return math.inf
+            return math.sqrt(self.degrees * math.expm1(exponent))
         return math.sqrt(deviance)
 
 

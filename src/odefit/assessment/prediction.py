@@ -30,7 +30,7 @@ from odefit.problem.condition import Condition, Series
 from odefit.problem.errors import InputError
 from odefit.problem.noise import Noise
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.noise import series_residuals
+from odefit.simulation.noise import standard_deviations
 from odefit.simulation.random_values import random_values, wideness
 from odefit.simulation.trajectory import Trajectory
 from odefit.structure.signs import nonnegative_names
@@ -198,11 +198,13 @@ class LinearBands:
         gradient = np.zeros((count, len(self._vector)))
         for i, partial in output.partials.items():
             gradient[:, i] = partial
+        unbounded = ~np.isfinite(gradient).all(axis=1)  # as that of a root of zero
+        gradient[unbounded] = 0.0
         scaled = gradient / self._norms
         size = np.sqrt(np.sum(scaled**2, axis=1))
         left = scaled - (scaled @ self._basis.T) @ self._basis
         lost = np.sqrt(np.sum(left**2, axis=1)) > UNDETERMINED_SHARE * size
-        lost |= np.any(scaled[:, ~self._effective] != 0, axis=1)
+        lost |= np.any(scaled[:, ~self._effective] != 0, axis=1) | unbounded
         if self._fits is not None:
             errors = np.where(lost, np.nan, self._fits.errors(gradient))
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -420,7 +422,7 @@ def noise_sds(
         return None
     values = np.abs(predicted[name].array(len(times)))
     every = np.arange(len(times))
-    block = series_residuals(
+    sds = standard_deviations(
         noise,
         Series(every, np.where(values > 0, values, 1.0), None),
         predicted,
@@ -429,4 +431,4 @@ def noise_sds(
         vector,
         unknown[0] if unknown and noise.spread == "estimate" else None,
     )
-    return block.sd.array(len(times))
+    return sds.array(len(times))

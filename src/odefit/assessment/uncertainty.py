@@ -96,7 +96,9 @@ def assess_uncertainty(
             degrees = float(_measurements(forward) - max(rank - conditions, 0))
             variance = evaluation.objective / degrees if degrees > 0 else math.nan
         basis = vt[known].T / s[known] / norms[free][:, None]
-        inverse = variance * basis @ basis.T
+        with np.errstate(over="ignore", invalid="ignore"):
+            # The variance of what has hardly any effect may be beyond all numbers.
+            inverse = variance * basis @ basis.T
         if forward.likelihood and forward.nodes is None:
             orthonormal = scaled @ (vt[known].T / s[known])
             held = np.zeros_like(jacobian)

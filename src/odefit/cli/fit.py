@@ -159,15 +159,19 @@ def _fit(options: argparse.Namespace, signals: Interruption) -> int:
         remove_checkpoint(checkpoint)
         result = fitted()
     refusals: list[str] = []
+    written: list[Path] = []
     for path in (options.json, options.table):
         if path is not None:
-            with told_later(refusals):
+            with told_later(refusals, f"writing {path}"):
                 result.save(path)
-    print_result(result)
-    print_notes(result)
+                written.append(path)
+    with told_later(refusals, "printing the result"):
+        print_result(result)
+    with told_later(refusals, "printing its notes"):
+        print_notes(result)
     if options.report is not None:
         if result.solutions:
-            with told_later(refusals):
+            with told_later(refusals, "the report"):
                 result.report(options.report)
                 print(f"report: {options.report}", file=sys.stderr)
         else:
@@ -175,6 +179,6 @@ def _fit(options: argparse.Namespace, signals: Interruption) -> int:
     if refusals:
         raise InputError(refusals)
     status = exit_status(result.status, signals)
-    if temporary and status in (DONE, NO_FIT):
+    if temporary and options.json in written and status in (DONE, NO_FIT):
         remove_checkpoint(checkpoint)
     return status

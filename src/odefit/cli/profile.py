@@ -127,17 +127,18 @@ def _profiled(options: argparse.Namespace, executor: Executor | None, signals: I
             progress=report,
             stop=signals,
         )
-    print(found)
-    result = result.with_profiles(found)
     refusals: list[str] = []
+    with told_later(refusals, "printing the profiles"):
+        print(found)
+    result = result.with_profiles(found)
     if options.json is not None:
-        with told_later(refusals):
+        with told_later(refusals, f"writing {options.json}"):
             result.save(options.json)
     if options.plot is not None:
-        with told_later(refusals):
+        with told_later(refusals, "the figure"):
             write_figure(found.plot(), options.plot)
     if options.report is not None:
-        with told_later(refusals):
+        with told_later(refusals, "the report"):
             result.report(options.report)
             print(f"report: {options.report}", file=sys.stderr)
     if refusals:

@@ -51,7 +51,11 @@ def run(options: argparse.Namespace) -> int:
                 "--set: a result has its own values; name the problem to give others: "
                 "odefit residuals PROBLEM --set ..."
             )
-        write_csv(saved_result(options.source).residuals, options.csv)
+        try:
+            table = saved_result(options.source).residuals
+        except RuntimeError as error:
+            raise InputError(str(error)) from error
+        write_csv(table, options.csv)
         return DONE
     from odefit.reporting.summary import residuals_at
     from odefit.simulation.simulation_table import chosen_values, values_from_text

@@ -208,12 +208,33 @@ def check_files(options: argparse.Namespace) -> None:
 
 
 @contextmanager
-def told_later(refusals: list[str]) -> Iterator[None]:
-    """Keep what is wrong with a file, so that what else there is to write and print is not lost."""
+def told_later(refusals: list[str], what: str) -> Iterator[None]:
+    """Keep what is wrong with a file, so that what else there is to write and print is not lost.
+
+    A mistake in the program does not cost the rest either: it is told, its traceback goes to the
+    log, and the exit status is that of the answer.
+
+    Parameters
+    ----------
+    refusals
+        Receives what is wrong with the file.
+    what
+        What is made within the block, such as ``"the report"``.
+    """
     try:
         yield
     except InputError as error:
         refusals.extend(error.messages)
+    except OSError:
+        raise  # the disk is full, or the reader of a pipe has gone: :func:`main` tells it
+    except Exception as error:
+        logging.getLogger("odefit").exception("failed: %s", what)
+        print(
+            f"warning: {what} failed because of a mistake in odefit: {type(error).__name__}: "
+            f"{error}. The result stands. The traceback is in the log (--log FILE); please report "
+            "it",
+            file=sys.stderr,
+        )
 
 
 @contextmanager

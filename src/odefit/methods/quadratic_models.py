@@ -28,11 +28,13 @@ ONE = np.ones((1, 1))
 
 
 class _Solver(Protocol):
-    """Minima of the model over some components, for any damping."""
+    """Minima of the model over some components, for any damping, which is in a unit of its own."""
 
     def solve(self, b: Array, damping: float) -> Array: ...
 
     def damping(self, b: Array, radius: float) -> float: ...
+
+    def drawn(self, damping: float, y: Array) -> Array: ...
 
 
 class BoundedModel(ABC):
@@ -154,7 +156,7 @@ class BoundedModel(ABC):
             decrease = self.decrease(d)
             if decrease > most:
                 best, most = d, decrease
-            wrong = None if free.all() else self._wrong(d, free, damping)
+            wrong = None if free.all() else self._wrong(d, free, solver, damping)
             if wrong is None:
                 if math.isinf(radius) and best is d and free.all():
                     self._whole = d, norm(d * self._weight)
@@ -184,10 +186,14 @@ class BoundedModel(ABC):
             self._solvers[key] = self._made(free)
         return self._solvers[key]
 
-    def _wrong(self, d: Array, free: BoolArray, damping: float) -> int | None:
+    def _wrong(
+        self, d: Array, free: BoolArray, solver: _Solver | None, damping: float
+    ) -> int | None:
         """Return the held component whose release lowers the model most; None if there is none."""
         scaled = d * self._weight
-        slope = self._slope(scaled) + damping * scaled
+        slope = self._slope(scaled)
+        if solver is not None:
+            slope = slope + solver.drawn(damping, scaled)
         inward = np.where(d <= self._low, -slope, 0.0)
         inward = np.where(d >= self._high, np.maximum(inward, slope), inward)
         # A component that cannot move at all stays.
@@ -293,7 +299,12 @@ class SecondOrderModel(BoundedModel):
 
 
 class _Damped:
-    """The minimum of |a y + b|^2 + damping |y|^2, by the singular value decomposition of a."""
+    """The minimum of |a y + b|^2 + damping |y|^2, by the singular value decomposition of a.
+
+    Squares are taken of singular values in a unit of their own and of steps in that of the radius,
+    powers of two both, so that they neither overflow nor vanish, whatever the units of the
+    residuals; elsewhere not a bit changes.
+    """
 
     def __init__(self, a: Array) -> None:
         if a.shape == (1, 1):
@@ -304,11 +315,14 @@ class _Damped:
         if len(self._s) and not self._s[-1] > 1e-15 * self._s[0]:
             keep = self._s > 1e-15 * self._s[0]
             self._u, self._s, self._vt = self._u[:, keep], self._s[keep], self._vt[keep]
+        self._unit = _unit(self._s)
+        self._s = self._s / self._unit
 
     def solve(self, b: Array, damping: float) -> Array:
         """Return the minimiser y for this damping."""
         s = self._s
-        return np.asarray(-(self._vt.T @ (s * (self._u.T @ b) / (s * s + damping))))
+        y = s * (self._u.T @ b / self._unit) / (s * s + damping)
+        return np.asarray(-(self._vt.T @ y))
 
     def damping(self, b: Array, radius: float) -> float:
         """Return the damping for which |y| is `radius` to a tenth; 0 if it is less without any.
@@ -317,11 +331,14 @@ class _Damped:
         """
         if not math.isfinite(radius):
             return 0.0
+        if not radius > 0.0:
+            return math.inf
         s = self._s
-        c = s * (self._u.T @ b)
+        radius, unit = _in_own_unit(radius, self._unit)
+        c = s * (self._u.T @ b / unit)
         if norm(c / (s * s)) <= radius:
             return 0.0
-        low, high = 0.0, norm(c) / radius
+        low, high = 0.0, _safe_norm(c) / radius
         damping = 1e-3 * high
         for _ in range(MAX_NEWTON_STEPS):
             y = c / (s * s + damping)
@@ -332,22 +349,32 @@ class _Damped:
                 low = damping
             else:
                 high = damping
-            slope = -float(np.sum(y * y / (s * s + damping))) / length
-            damping -= (length / radius) * (length - radius) / slope
+            slope = -float(np.sum(y * y / (s * s + damping))) / max(length, 1e-300)
+            damping -= (length / radius) * (length - radius) / min(slope, -1e-300)
             if not low < damping < high:
                 damping = math.sqrt(low * high) if low > 0 else 0.1 * high
         return damping
 
+    def drawn(self, damping: float, y: Array) -> Array:
+        """Return half the gradient of damping |y|^2."""
+        return damping * y * self._unit * self._unit
+
 
 class _Shifted:
-    """The minimum of y'Hy/2 + b'y + damping |y|^2/2, by the eigenvalues of a symmetric H."""
+    """The minimum of y'Hy/2 + b'y + damping |y|^2/2, by the eigenvalues of a symmetric H.
+
+    Units of H and b are powers of two, as those of :class:`_Damped` are.
+    """
 
     def __init__(self, hessian: Array) -> None:
-        self._values, self._vectors = np.linalg.eigh(hessian)
+        values, self._vectors = np.linalg.eigh(hessian)
+        self._unit = _unit(values)
+        self._values = values / self._unit
 
     def solve(self, b: Array, damping: float) -> Array:
         """Return the minimiser y for a damping above minus the lowest eigenvalue."""
-        return np.asarray(-(self._vectors @ ((self._vectors.T @ b) / (self._values + damping))))
+        shifted = self._values + damping
+        return np.asarray(-(self._vectors @ ((self._vectors.T @ b / self._unit) / shifted)))
 
     def damping(self, b: Array, radius: float) -> float:
         """Return the damping for which |y| is `radius` to a tenth; 0 if it is less without any.
@@ -356,11 +383,13 @@ class _Shifted:
         case, with no gradient along their vectors, y stays shorter than the radius.
         """
         values, c = self._values, self._vectors.T @ b
+        radius, unit = _in_own_unit(radius, self._unit)
+        c = c / unit
         least = max(1e-15 * float(np.abs(values).max(initial=0.0)), 1e-300)
         bottom = max(0.0, least - float(values[0]))
         if bottom == 0.0 and norm(c / values) <= radius:
             return 0.0
-        low, high = bottom, bottom + norm(c) / radius
+        low, high = bottom, bottom + _safe_norm(c) / radius
         damping = low + 1e-3 * (high - low)
         for _ in range(MAX_NEWTON_STEPS):
             y = c / (values + damping)
@@ -376,6 +405,33 @@ class _Shifted:
             if not low < damping < high:
                 damping = math.sqrt(low * high) if low > 0 else 0.1 * high
         return damping
+
+    def drawn(self, damping: float, y: Array) -> Array:
+        """Return the gradient of damping |y|^2/2."""
+        return damping * y * self._unit
+
+
+def _unit(values: Array) -> float:
+    """Return the power of two below the largest of some values; 1 if it is zero or not finite."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if not 0.0 < largest < math.inf:
+        return 1.0
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1)
+
+
+def _in_own_unit(radius: float, unit: float) -> tuple[float, float]:
+    """Return a radius in a unit of its own, and that unit times another one; both powers of two."""
+    if not 0.0 < radius < math.inf:
+        return radius, unit
+    fraction, exponent = math.frexp(radius)
+    both = exponent + math.frexp(unit)[1] - 1
+    return fraction, math.ldexp(1.0, min(max(both, -1000), 1000))
+
+
+def _safe_norm(vector: Array) -> float:
+    """Return the Euclidean norm of a vector whose squares may overflow."""
+    unit = _unit(vector)
+    return norm(vector / unit) * unit
 
 
 def _factorised(matrix: Array) -> tuple[Array, Array]:

@@ -7,8 +7,10 @@ Nothing is shown unless somebody asks for it: ``odefit fit --log FILE``, or a ha
 from __future__ import annotations
 
 import logging
+import math
 
 from odefit.methods.estimate import Start, Status
+from odefit.problem.arrays import Array
 from odefit.problem.errors import counted
 
 LOGGER = logging.getLogger("odefit")
@@ -31,3 +33,20 @@ def log_start(method: str, start: Start) -> None:
         start.seconds,
         start.message,
     )
+
+
+def failed_start(index: int, vector: Array, error: Exception, seconds: float = 0.0) -> Start:
+    """Return a start whose search failed with an exception, and log the traceback.
+
+    Parameters
+    ----------
+    index
+        The number of the start.
+    vector
+        Where it began, shape (n,); NaN where nobody knows.
+    error, seconds
+        The exception, and how long the search took until then.
+    """
+    LOGGER.error("start %d failed", index, exc_info=error)
+    message = f"the search failed: {type(error).__name__}: {error}"
+    return Start(index, vector, vector, math.inf, Status.FAILED, message, 0, seconds, math.inf)

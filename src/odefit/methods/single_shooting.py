@@ -14,6 +14,7 @@ from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.remote_conditions import conditions_over_workers
 from odefit.methods.rescue import stopped
+from odefit.methods.run_log import failed_start
 from odefit.methods.scaling import Scaling
 from odefit.methods.starts import guess, sample
 from odefit.methods.trust_region import Minimum, Tolerances, minimise
@@ -103,8 +104,7 @@ class SingleShooting:
             least=MIN_LIKELIHOOD_GAIN if forward.likelihood else 0.0,
             noisy=forward.likelihood,
         )
-        # Far from any sensible answer, squares overflow: an infinite cost is no step forward.
-        with np.errstate(all="ignore"):
+        try:
             minimum = minimise(
                 cost,
                 scaling.coordinates(inside)[kept],
@@ -113,6 +113,9 @@ class SingleShooting:
                 tolerances,
                 control.should_stop,
             )
+        except (ArithmeticError, np.linalg.LinAlgError) as error:
+            # Numbers that linear algebra gives up on cost this start alone.
+            return failed_start(index, inside, error, time.perf_counter() - began)
         lowest = math.inf if minimum.evaluation is None else minimum.evaluation.cost
         return Start(
             index,

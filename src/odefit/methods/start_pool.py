@@ -13,6 +13,7 @@ from odefit.methods.control import Control
 from odefit.methods.estimate import Start, Status
 from odefit.methods.executors.batch import Work
 from odefit.methods.executors.dispatch import WorkerLostError, dispatched
+from odefit.methods.run_log import LOGGER
 from odefit.methods.watch import watched
 from odefit.methods.workers import Workers
 from odefit.simulation import ForwardMap
@@ -69,7 +70,9 @@ def run_starts(
         search, index, its_control = task
         try:
             return search.run(forward, index, its_control)
-        except np.linalg.LinAlgError as error:  # numbers that LAPACK gives up on: others go on
+        except (ArithmeticError, np.linalg.LinAlgError) as error:
+            # Numbers that linear algebra gives up on cost this start alone.
+            LOGGER.error("start %d failed", index, exc_info=error)
             return _lost(index, error, size)
 
     for position, outcome in dispatched(numbered(), remote, here, workers, control, total=total):

@@ -137,6 +137,9 @@ class Minimum:
     evaluations: int
 
 
+# Far from any sensible answer squares overflow. An infinite cost is no step forward, and what is
+# promised by a model that overflows is not known to be little: these are values, no mistakes.
+@np.errstate(all="ignore")
 def minimise(
     evaluate: Callable[[Array], Quadratic | None],
     start: Array,
@@ -244,6 +247,7 @@ def _usable(found: Quadratic | None) -> Quadratic | None:
     return found
 
 
+@np.errstate(all="ignore")  # as above
 def promised_decrease(
     residuals: Array, jacobian: Array, x: Array, lower: Array, upper: Array
 ) -> float:
@@ -253,6 +257,7 @@ def promised_decrease(
     return GaussNewtonModel(residuals, jacobian, weight, x, lower, upper).promised
 
 
+@np.errstate(all="ignore")  # as above
 def bounded_step(
     residuals: Array, jacobian: Array, x: Array, lower: Array, upper: Array, slack: float = 0.0
 ) -> Array:

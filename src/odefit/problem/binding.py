@@ -126,7 +126,9 @@ class Computed:
         """Return the value."""
         key = vector.tobytes()
         if self._at != key:
-            self._value = self._function.value(self._values(vector))
+            values = self._values(vector)
+            with np.errstate(all="ignore"):  # what is not defined is infinite or not a number
+                self._value = self._function.value(values)
             self._at, self._derivatives = key, None
         return self._value
 
@@ -134,15 +136,17 @@ class Computed:
         """Return the derivatives by all unknowns, shape (n,), which must not be written to."""
         key = vector.tobytes()
         if self._at != key or self._derivatives is None:
-            self._value, partials = self._function(self._values(vector))
+            values = self._values(vector)
             found = np.zeros(len(vector))
-            for name, partial in partials.items():
-                bound = self._bounds[name]
-                if isinstance(bound, Computed):
-                    inner = bound.gradient(vector)
-                    found += np.where(inner == 0.0, 0.0, partial * inner)
-                else:
-                    found[int(bound)] += partial
+            with np.errstate(all="ignore"):  # as above
+                self._value, partials = self._function(values)
+                for name, partial in partials.items():
+                    bound = self._bounds[name]
+                    if isinstance(bound, Computed):
+                        inner = bound.gradient(vector)
+                        found += np.where(inner == 0.0, 0.0, partial * inner)
+                    else:
+                        found[int(bound)] += partial
             self._at, self._derivatives = key, found
         return self._derivatives
 
@@ -167,7 +171,8 @@ def bound_value(
         return algebra.number(repr(bound))
     if isinstance(bound, Expression):
         values = {n: bound_value(scalars[n], scalars, unknowns, algebra) for n in bound.names}
-        return bound.evaluate(values, algebra)
+        with np.errstate(all="ignore"):  # what is not defined is infinite or not a number
+            return bound.evaluate(values, algebra)
     return unknowns[bound]
 
 

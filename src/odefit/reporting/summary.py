@@ -13,6 +13,7 @@ from odefit.problem.problem import Problem
 from odefit.result_data import ResultData
 from odefit.simulation import Failure, Residuals, residual_table
 from odefit.simulation.nodes import Nodes
+from odefit.simulation.simulations import Residuals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,8 +54,8 @@ def residual_frame(result: ResultData) -> pd.DataFrame:
 
     The columns are ``experiment``, ``observable``, ``t``, ``measured``, ``predicted``,
     ``residual`` (measured minus predicted, natural units), ``weighted`` (the same in standard
-    deviations, on the scale of the noise model) and ``sd`` (the standard deviation on that scale,
-    estimated from the residuals for plain least squares).
+    deviations, on the scale of the noise model, NaN where these are zero) and ``sd`` (the standard
+    deviation on that scale, estimated from the residuals for plain least squares).
 
     Raises
     ------
@@ -66,6 +67,13 @@ def residual_frame(result: ResultData) -> pd.DataFrame:
     plain = result.log_likelihood is None and result.uncertainty is not None
     scale = math.sqrt(result.uncertainty.variance) if plain and result.uncertainty else 1.0
     return residuals_at(result.problem, result.best.vector, result.best.nodes, scale)
+
+
+def _weighted(e: Residuals, scale: float) -> Array:
+    """Return the residuals in standard deviations; NaN where these are zero."""
+    if not scale > 0:
+        return np.full(len(e.measured), np.nan)
+    return np.asarray(np.abs(e.standardized / scale) * np.sign(e.measured - e.predicted))
 
 
 def residuals_at(

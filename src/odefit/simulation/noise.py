@@ -96,9 +96,8 @@ def series_residuals(
     n = len(series.values)
     terms = density.terms(model.array(n), measured.array(n), sd.array(n))
     by_unknown = {k: terms.slopes * v for k, v in model.partials.items()}
-    if noise.counts:  # the variance follows from the mean
-        mean, a = model.array(n), sd.array(n)
-        sd = Dual(np.sqrt(np.maximum(mean, LEAST_MEAN) * (1 + a * mean)))
+    if noise.counts:
+        sd = _of_counts(sd, model.array(n))
         distances = terms.pearson
     else:
         distances = difference.array(n) / sd.array(n)
@@ -107,6 +106,34 @@ def series_residuals(
     return SeriesResiduals(
         natural, Dual(terms.residuals, by_unknown), sd, offset, terms.pearson, distances
     )
+
+
+def standard_deviations(
+    noise: Noise,
+    series: Series,
+    predicted: Mapping[str, Dual],
+    name: str,
+    condition: Condition,
+    vector: Array,
+    estimated: int | None,
+) -> Dual:
+    """Return the standard deviations of observable `name`, on the scale of its noise.
+
+    The parameters are those of :func:`series_residuals`. Residuals need not be defined: a curve
+    may be zero where measurements would be on a logarithmic scale.
+    """
+    sd = _standard_deviations(noise, series, predicted, condition, vector, estimated)
+    if not noise.counts:
+        return sd
+    return _of_counts(
+        sd, predicted[name].take(series.rows, len(condition.times)).array(len(series.values))
+    )
+
+
+def _of_counts(dispersion: Dual, mean: Array) -> Dual:
+    """Return the standard deviations of counts, whose variance follows from the mean."""
+    a = dispersion.array(len(mean))
+    return Dual(np.sqrt(np.maximum(mean, LEAST_MEAN) * (1 + a * mean)))
 
 
 def names_in_noise(problem: Problem) -> frozenset[str]:

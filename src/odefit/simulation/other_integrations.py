@@ -13,6 +13,9 @@ from odefit.simulation.making_engines import EngineName
 from odefit.simulation.nodes import Nodes
 from odefit.simulation.second_opinion import better_map, second_opinion
 
+UNCONTROLLED = "the usual engines without error control of the derivatives"
+"""What integrates where derivatives have no bounds: that of a root of a state that begins at 0."""
+
 OTHER_INTEGRATIONS: tuple[tuple[EngineName, float | None], ...] = (
     ("bdf", None),
     ("heyoka", None),
@@ -26,6 +29,9 @@ OTHER_INTEGRATIONS: tuple[tuple[EngineName, float | None], ...] = (
 
 def other_integrations(problem: Problem, vector: Array) -> Iterator[tuple[ForwardMap, str]]:
     """Yield forward maps that can integrate a problem at `vector`, and how, in words."""
+    without_control = ForwardMap(problem, controlled=False)
+    if not isinstance(without_control.evaluate(vector), Failure):
+        yield without_control, UNCONTROLLED
     for engine, tolerance in OTHER_INTEGRATIONS:
         try:
             forward = ForwardMap(problem, engine, tolerance)
@@ -45,6 +51,8 @@ def able_to_integrate(problem: Problem, vector: Array, nodes: Nodes | None = Non
 
     The usual one is not where a second opinion says that it comes to wrong values.
 
+    It integrates the derivatives as well, unless none can.
+
     Parameters
     ----------
     problem
@@ -55,8 +63,15 @@ def able_to_integrate(problem: Problem, vector: Array, nodes: Nodes | None = Non
         Nodes at which trajectories begin anew; None for a single integration.
     """
     usual = ForwardMap(problem, nodes=nodes)
-    if nodes is None and isinstance(usual.trajectories(vector, sensitivities=False), Failure):
-        return next((forward for forward, _ in other_integrations(problem, vector)), usual)
-    if nodes is None:
+    if nodes is not None:
+        return usual
+    if not isinstance(usual.evaluate(vector), Failure):
         return better_map(usual, second_opinion(usual, vector)) or usual
-    return usual
+    without = None  # what integrates the states alone
+    if not isinstance(usual.trajectories(vector, sensitivities=False), Failure):
+        without = usual
+    for forward, _ in other_integrations(problem, vector):
+        if not isinstance(forward.evaluate(vector), Failure):
+            return forward
+        without = without or forward
+    return without or usual

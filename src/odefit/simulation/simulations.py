@@ -94,12 +94,9 @@ def residual_table(
     They are on the scale of the noise model of their observable.
     """
     forward = able_to_integrate(problem, vector, nodes)
-    trajectories = []
-    for condition in problem.conditions:
-        trajectory = forward.trajectory(vector, condition.name)
-        if isinstance(trajectory, Failure):
-            return trajectory
-        trajectories.append(trajectory)
+    trajectories = forward.trajectories(vector)  # as an evaluation integrates them
+    if isinstance(trajectories, Failure):
+        return trajectories
     found = []
     residuals = forward.series_residuals(vector, trajectories)
     for condition in problem.conditions:

@@ -33,6 +33,9 @@ ASTRAY = 8.0
 """Rise of the cost, in variances of the residuals, from which on a prediction is compared with the
 point before."""
 
+NO_EFFECT = 1e-100
+"""Singular value of a Jacobian with columns of unit length, or of no length, that counts as 0."""
+
 
 @dataclass(frozen=True, eq=False)
 class Point:
@@ -226,10 +229,9 @@ class Common:
         norms = np.linalg.norm(jacobian, axis=0)
         norms = np.where(norms > 0, norms, 1.0)
         _, s, vt = np.linalg.svd(jacobian / norms, full_matrices=False)
-        largest = s.max(initial=0.0)
-        if largest == 0.0:
-            return np.zeros(len(norms))
-        s = np.maximum(s, RANK_TOLERANCE * largest)
+        if not s.max(initial=0.0) > NO_EFFECT:  # no value has a standard error
+            return np.zeros(len(model.vector))
+        s = np.maximum(s, RANK_TOLERANCE * s.max())
         errors = np.sqrt(np.sum((vt / s[:, None]) ** 2, axis=0)) / norms
         return np.asarray(1.0 / (errors * self._sd))
 

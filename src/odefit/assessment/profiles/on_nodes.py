@@ -19,10 +19,14 @@ from odefit.assessment.profiles.families import Final, Point
 from odefit.assessment.profiles.joined import Curvature, JoinedMinimum, Minimiser
 from odefit.methods.scaling import Scaling
 from odefit.problem.arrays import Array, IntArray
+from odefit.problem.binding import scalar_value
+from odefit.problem.condition import Condition
 from odefit.problem.features import integrated_features
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engine_choice import EngineChoice
+from odefit.simulation.nodes import node_names
+from odefit.simulation.trajectory import Trajectory
 
 NARROW = 1e5
 """Effect of a change by a factor e, in standard deviations, from which on fits are on nodes."""
@@ -138,7 +142,7 @@ class HeldOnNodes:
                 found = self._forward.trajectory(x, condition.name, t, sensitivities=False)
                 if isinstance(found, Failure):
                     return str(found)
-                states.append(found.states)
+                states.append(self._with_switched(condition, found))
             coordinates = Straightened.of(self._problem, units)
             unknowns, nodes = coordinates.of_vector(x), problem.of_nodes(np.concatenate(states))
             at = self._evaluated(problem, coordinates, unknowns, nodes)
@@ -157,6 +161,18 @@ class HeldOnNodes:
             return minimum
         stiffness = problem.stiffness(minimum.at)
         return self._point(self._origin, problem, coordinates, minimum, minimum.steps, stiffness)
+
+    def _with_switched(self, condition: Condition, found: Trajectory) -> Array:
+        """Return the values of nodes: the states, and the constants that events assign."""
+        columns = [*found.states.T]
+        names = node_names(self._forward.field, self._problem.conditions)
+        for name in names[found.states.shape[1] :]:
+            if name in found.switched:
+                columns.append(found.switched[name][0])
+            else:  # events of other conditions assign it
+                value = scalar_value(name, condition.scalars, self._optimum).value
+                columns.append(np.full(len(found.times), value))
+        return np.column_stack(columns)
 
     def point(self, near: Sequence[Point], at: float, gain: float) -> NodePoint | str:
         """Return the point at a value, or a reason; see :class:`Family`."""

@@ -181,6 +181,9 @@ class _Tracer:
             if self.rise(here) < -BETTER:
                 return self.ended(points, None, "better", better=here.vector)
             if self.root(here) >= 1:
+                if len(points) == 1:
+                    said = "the refit at the estimate fits worse than the estimate itself"
+                    return self.ended(points, None, "failed", said)
                 break
             if here.at == self.edge:
                 return self.ended(points, None, "bound")

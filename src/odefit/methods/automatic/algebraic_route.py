@@ -9,9 +9,11 @@ from typing import Any
 from odefit.methods.checkpoint import Checkpoint
 from odefit.methods.control import Control
 from odefit.methods.estimate import Completeness, Start, Status
+from odefit.methods.run_log import LOGGER
 from odefit.methods.start_checkpoint import natural, start_from_json, start_to_json
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
+from odefit.simulation.cut_off import CutOffError
 
 KEY = "algebraic"
 """The key of what was found in a checkpoint."""
@@ -89,6 +91,12 @@ class AlgebraicRoute:
             found = Algebraic(fallback=False).solve(self.problem, limited)
         except InputError as error:
             self.message = f"not taken: {error}"
+            return []
+        except (CutOffError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001 - the other routes go on, whatever it is
+            LOGGER.error("the algebraic route failed", exc_info=error)
+            self.message = f"failed because of a mistake in odefit: {type(error).__name__}: {error}"
             return []
         finally:
             self.seconds = time.perf_counter() - began

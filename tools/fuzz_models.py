@@ -1,0 +1,415 @@
+"""Random right models through everything that users run: nothing crashes, and no answer is lost.
+
+    python tools/fuzz_models.py [--from 0] [--count 5000] [--jobs 1] [--state FILE]
+    python tools/fuzz_models.py --case 17 [--print]
+
+`fuzz_grammar.py` draws a model for each number. Each goes through fit, tables, report, result file,
+residuals, prediction, a profile, simulation and check; every fourth through the command line as
+well. Warnings count as errors. Faults are: an exception other than `InputError`, a stage of a fit
+that has failed, a NumPy warning, an exit status that is not documented, a result without an answer
+where the search has found one, more than `LIMIT` seconds, and the end of the process. What is
+refused is counted with its reason, since a right model should not be. With `--state`, a file of a
+line of JSON a case, a run goes on where another one stopped. The exit status is 1 if there was a
+fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import logging
+import math
+import multiprocessing
+import os
+import re
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from fuzz_grammar import FuzzModel, fuzz_model
+
+LIMIT = 60
+"""Seconds after which a case counts as one that hangs."""
+
+FIT_SECONDS = 3.0
+"""The time limit of a fit."""
+
+COUNT_SECONDS = 1.0
+"""The time limit of the analysis of the equations by `odefit check`."""
+
+STATUSES = frozenset({0, 2, 3, 4})
+"""Exit statuses that a command may have."""
+
+UNABLE = "the simulation fails: "
+"""How the error begins that tables of a result raise where no engine can integrate its answer."""
+
+
+class OverdueError(BaseException):
+    """A case takes too long; no `Exception`, so that nothing in the package catches it."""
+
+
+@dataclass
+class Outcome:
+    """What became of a case.
+
+    Attributes
+    ----------
+    number
+        The number of the case.
+    faults
+        Each with the step, and what happened.
+    refusals
+        The steps that were refused, each with the reason.
+    status
+        How the fit ended.
+    seconds
+        How long the case took.
+    """
+
+    number: int
+    faults: list[tuple[str, str]] = field(default_factory=list)
+    refusals: list[tuple[str, str]] = field(default_factory=list)
+    status: str = ""
+    seconds: float = 0.0
+
+
+class _Tracebacks(logging.Handler):
+    """Keeps the tracebacks that the package writes to its log."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a traceback."""
+        if record.exc_info:
+            self.texts.append(self.format(record))
+
+
+class _Case:
+    """A model on its way through everything."""
+
+    def __init__(self, model: FuzzModel, folder: Path) -> None:
+        self.model, self.folder = model, folder
+        self.outcome = Outcome(model.number)
+
+    def step(self, name: str, run: Callable[[], Any]) -> Any:
+        """Run a step; return what it gives, or None."""
+        import odefit
+
+        handler = _Tracebacks()
+        logger = logging.getLogger("odefit")
+        logger.addHandler(handler)
+        found = None
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                found = run()
+        except odefit.InputError as error:
+            self.outcome.refusals.append((name, str(error)))
+        except RuntimeError as error:
+            if str(error).startswith(UNABLE):
+                self.outcome.refusals.append((name, str(error)))
+            else:
+                self.fault(name, traceback.format_exc())
+        except Exception:  # noqa: BLE001 - whatever it is, it is a fault, and the next case follows
+            self.outcome.faults.append((name, traceback.format_exc()))
+        finally:
+            logger.removeHandler(handler)
+        self.outcome.faults += [(f"{name}: log", text) for text in handler.texts]
+        return found
+
+    def fault(self, step: str, text: str) -> None:
+        self.outcome.faults.append((step, text))
+
+    def run(self) -> Outcome:
+        """Take the model through everything."""
+        import odefit
+        from odefit.problem import problem_from_mapping
+
+        began = time.perf_counter()
+        problem = self.step("read", lambda: problem_from_mapping(self.model.mapping))
+        if problem is not None:
+            self._whole(problem)
+            result = self._fitted(problem) if self.model.truth else None
+            if result is not None:
+                self._result(result, odefit)
+            self.step("check", lambda: self._check(problem))
+            if self.model.number % 4 == 0:
+                self._commands(bool(self.model.truth))
+        self.outcome.seconds = time.perf_counter() - began
+        return self.outcome
+
+    def _whole(self, problem: Any) -> None:
+        """Simulate at the hidden truth, where SciPy can: odefit can as well."""
+        import odefit
+
+        vector = np.array(
+            [self.model.truth[key] for key in problem.keys if key in self.model.truth]
+        )
+        if len(vector) == len(problem.keys):
+            found = self.step("simulate", lambda: odefit.simulate(problem, vector))
+            if isinstance(found, odefit.Failure):
+                self.outcome.refusals.append(("simulate", str(found)))
+
+    def _fitted(self, problem: Any) -> Any:
+        import odefit
+
+        methods: tuple[Any, ...] = (
+            None,
+            odefit.MultiStart(starts=2),
+            odefit.SingleShooting(),
+            None,
+        )
+        method = methods[self.model.number % len(methods)]
+        result = self.step(
+            "fit",
+            lambda: odefit.fit(
+                problem, method, seed=self.model.number, jobs=1, time_limit=FIT_SECONDS
+            ),
+        )
+        if result is None:
+            return None
+        self.outcome.status = result.status.value
+        ends = [s for s in result.starts if s.status.value != "failed" and math.isfinite(s.cost)]
+        if ends and not result.solutions:
+            self.fault("fit", f"an answer was lost: {result.message}")
+        if result.solutions and not math.isfinite(result.objective):
+            self.fault("fit", f"objective {result.objective}")
+        return result
+
+    def _result(self, result: Any, odefit: Any) -> None:
+        path = self.folder / "result.json"
+        self.step("text", lambda: f"{result}{result!r}")
+        self.step("save", lambda: result.save(path))
+        loaded = self.step("load", lambda: odefit.load_result(path)) if path.exists() else None
+        if loaded is not None and str(loaded.objective) != str(result.objective):
+            self.fault("load", f"objective {loaded.objective}, was {result.objective}")
+        if not result.solutions:
+            return
+        self.step("parameters", lambda: result.parameters)
+        self.step("summary", result.summary)
+        self.step("residuals", lambda: result.residuals)
+        self.step("simulate a result", result.simulate)
+        self.step("predict", result.predict)
+        self.step("report", lambda: result.report(self.folder / "report.html"))
+        keys = list(result.problem.keys)
+        key = keys[self.model.number % len(keys)]
+        self.step("profile", lambda: result.profile([key], jobs=1, time_limit=1.0))
+
+    def _check(self, problem: Any) -> None:
+        from rich.console import Console
+
+        from odefit.reporting import description
+
+        description.COUNT_TIME_LIMIT = COUNT_SECONDS
+        description.print_description(problem, console=Console(file=io.StringIO(), width=100))
+
+    def _commands(self, unknown: bool) -> None:
+        path = self.folder / "problem.toml"
+        path.write_text(self.model.toml, encoding="utf-8")
+        result, report = self.folder / "cli.json", self.folder / "cli.html"
+        if unknown:
+            limits = ["--jobs", "1", "--time-limit", str(FIT_SECONDS), "--starts", "2"]
+            files = ["--json", str(result), "--report", str(report)]
+            self._command("fit", str(path), "--method", "multi-start", *limits, *files)
+            if result.exists():
+                self._command("residuals", str(result))
+                self._command("predict", str(result))
+                self._command("show", str(result))
+        else:
+            self._command("residuals", str(path))
+        values = [f"{key}={value!r}" for key, value in self.model.truth.items()]
+        self._command("simulate", str(path), *(["--set", *values] if values else []))
+        self._command("check", str(path))
+
+    def _command(self, *arguments: str) -> None:
+        from odefit.cli.main import main
+
+        out, err = io.StringIO(), io.StringIO()
+
+        def run() -> int:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                return main(arguments)
+
+        name = f"odefit {arguments[0]}"
+        status = self.step(name, run)
+        said = err.getvalue()
+        if status is not None and status not in STATUSES:
+            self.fault(name, f"exit status {status}: {said}")
+        if status == 2:
+            self.outcome.refusals.append((name, said))
+        if re.search(r"Warning|Traceback", said):
+            self.fault(name, said)
+
+
+def run_case(number: int) -> Outcome:
+    """Take the model of a number through everything."""
+
+    def overdue(_: int, __: FrameType | None) -> None:
+        raise OverdueError
+
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        case = _Case(fuzz_model(number), Path(folder))
+        alarm = hasattr(signal, "SIGALRM")
+        if alarm:
+            signal.signal(signal.SIGALRM, overdue)
+            signal.alarm(LIMIT)
+        try:
+            return case.run()
+        except OverdueError:
+            text = "".join(traceback.format_exc().splitlines(keepends=True)[-24:])
+            case.fault("hang", f"more than {LIMIT} s\n{text}")
+            case.outcome.seconds = time.perf_counter() - began
+            return case.outcome
+        finally:
+            if alarm:
+                signal.alarm(0)
+
+
+# Many cases -------------------------------------------------------------------------------------
+
+
+def _serve(connection: Connection) -> None:
+    """Run the cases whose numbers arrive, in a process of their own."""
+    while (number := connection.recv()) is not None:
+        connection.send(run_case(number))
+
+
+class _Worker:
+    """A process that runs one case after another, and begins anew where it ends."""
+
+    def __init__(self) -> None:
+        self.number = -1
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, other = context.Pipe()
+        self._process = context.Process(target=_serve, args=(other,), daemon=True)
+        self._process.start()
+        other.close()
+
+    def begin(self, number: int) -> None:
+        self.number = number
+        self.connection.send(number)
+
+    def received(self) -> Outcome:
+        try:
+            found = self.connection.recv()
+        except (EOFError, ConnectionResetError):
+            self._process.join()
+            code = self._process.exitcode
+            self._start()
+            return Outcome(self.number, [("crash", f"the process ended with status {code}")])
+        assert isinstance(found, Outcome)
+        return found
+
+    def end(self) -> None:
+        self.connection.send(None)
+        self._process.join()
+
+
+def outcomes(numbers: list[int], jobs: int) -> Iterator[Outcome]:
+    """Yield what becomes of the cases, in the order in which they end."""
+    pending = iter(numbers)
+    busy = [_Worker() for _ in range(min(jobs, len(numbers)))]
+    for worker in busy:
+        worker.begin(next(pending))
+    while busy:
+        arrived = wait([w.connection for w in busy])
+        for worker in [w for w in busy if w.connection in arrived]:
+            yield worker.received()
+            number = next(pending, None)
+            if number is None:
+                worker.end()
+                busy.remove(worker)
+            else:
+                worker.begin(number)
+
+
+def shown(outcome: Outcome) -> str:
+    """Return the faults of a case as text."""
+    return "\n".join(f"FAULT case {outcome.number}, {s}:\n{text}\n" for s, text in outcome.faults)
+
+
+def table(found: list[Outcome]) -> str:
+    """Return what became of all cases, as text."""
+    faulty = sum(bool(o.faults) for o in found)
+    lines = [f"{len(found)} cases, {faulty} with faults, {sum(o.seconds for o in found):.0f} s"]
+    for title, counts in (
+        ("faults", Counter(f"{s}: {_sort(t)}" for o in found for s, t in o.faults)),
+        ("refusals", Counter(f"{s}: {_sort(t)}" for o in found for s, t in o.refusals)),
+        ("fits", Counter(o.status for o in found if o.status)),
+    ):
+        lines += ["", f"{title}: {counts.total()}"]
+        lines += [f"{n:6} {sort}" for sort, n in counts.most_common(40)]
+    return "\n".join(lines)
+
+
+def _sort(text: str) -> str:
+    """Return the last line of a text, without its numbers."""
+    lines = [line for line in text.strip().splitlines() if line.strip()] or [""]
+    return re.sub(r"[-+]?\d+\.?\d*(e[-+]?\d+)?", "#", lines[-1])[:160]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Draw, run, and say what came of it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--from", dest="first", type=int, default=0, help="the first number")
+    parser.add_argument("--count", type=int, default=5000)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--state", type=Path, help="keep outcomes here, and go on from them")
+    parser.add_argument("--case", type=int, help="run this one alone, in this process")
+    parser.add_argument("--print", action="store_true", help="print the model of --case as TOML")
+    options = parser.parse_args(arguments)
+    if options.case is not None:
+        if options.print:
+            print(fuzz_model(options.case).toml)
+        found = [run_case(options.case)]
+        print(shown(found[0]))
+    else:
+        found = _campaign(options)
+    print(table(found))
+    return 1 if any(o.faults for o in found) else 0
+
+
+def _campaign(options: argparse.Namespace) -> list[Outcome]:
+    """Run all cases of a range that are not done yet; return the outcomes of all."""
+    found: dict[int, Outcome] = {}
+    if options.state is not None and options.state.exists():
+        for line in options.state.read_text(encoding="utf-8").splitlines():
+            done = Outcome(**json.loads(line))
+            found[done.number] = done
+    wanted = range(options.first, options.first + options.count)
+    for outcome in outcomes([n for n in wanted if n not in found], options.jobs):
+        found[outcome.number] = outcome
+        if outcome.faults:
+            print(shown(outcome), flush=True)
+        if options.state is not None:
+            with options.state.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(outcome)) + "\n")
+        if len(found) % 100 == 0:
+            print(f"{len(found)} cases", file=sys.stderr, flush=True)
+    return [found[n] for n in wanted if n in found]
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    sys.exit(main())
