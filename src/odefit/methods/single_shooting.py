@@ -112,6 +112,7 @@ class SingleShooting:
                 scaling.upper[kept],
                 tolerances,
                 control.should_stop,
+                sizes=scaling.least_sizes(forward.problem)[kept],
             )
         lowest = math.inf if minimum.evaluation is None else minimum.evaluation.cost
         return Start(

@@ -18,7 +18,7 @@ from odefit.problem.algebras import COMPARISONS, LOGIC, NUMPY
 from odefit.problem.arrays import Array
 
 ADDED = 0.5
-"""Weight of the wish that summands are alike, beside that for the terms of an equation of motion."""
+"""Weight of the wish that summands are alike, beside that for terms of an equation of motion."""
 
 ADDED_TO_NUMBER = 0.2
 """The same beside a number in the text, which may only keep a denominator from zero."""

@@ -19,6 +19,7 @@ import numpy as np
 from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.expressions import TIME, Expression
+from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
 from odefit.problem.size_algebra import ONE, Monomial, Row, Size, SizeAlgebra, equations
 
@@ -57,7 +58,7 @@ class TypicalSize:
     exponent
         Whether the unknown is an exponent in an equation.
     measured
-        Whether it is by itself a part of an observable, or the initial value of a state that is one.
+        Whether it is by itself a part of an observable, or the initial value of a state that is.
     """
 
     size: float
@@ -73,7 +74,7 @@ class Sizes:
     Attributes
     ----------
     unknowns
-        By kind and name; unknowns of the noise are absent.
+        By kind and name. Of standard deviations it is the size of the data, of dispersions 1.
     states
         The size of each state and algebraic variable.
     """
@@ -99,6 +100,28 @@ def typical_sizes(problem: Problem) -> Sizes:
     if found is None or found[0] != key:
         found = _known[first] = (key, _Analysis(problem).sizes())
     return found[1]
+
+
+def sizes_at(problem: Problem, vector: Array, part: float = 1.0) -> Array:
+    """Return the magnitudes of unknowns, of small ones a part of their typical size, shape (n,).
+
+    Parameters
+    ----------
+    vector
+        Values of the unknowns, shape (n,).
+    part
+        The part of its typical size that an unknown counts with at least; with 0, typical sizes
+        take the place of zeros alone.
+    """
+    typical = expected_sizes(problem)
+    sizes = np.maximum(np.abs(vector), part * typical)
+    return np.where(sizes > 0, sizes, typical)
+
+
+def expected_sizes(problem: Problem) -> Array:
+    """Return the typical size of each unknown, shape (n,)."""
+    found = typical_sizes(problem).unknowns
+    return np.array([found[u.kind, u.name].size for u in problem.unknowns])
 
 
 def time_scale(problem: Problem) -> TimeScale:
@@ -153,8 +176,7 @@ class _Analysis:
         moved = [-m[:, -1] for m, _ in levels]
         log_time = 0.5 * (math.log(self.gap) + math.log(self.span))
         rights = [
-            np.column_stack([r + log_time * m, m])
-            for (_, r), m in zip(levels, moved, strict=True)
+            np.column_stack([r + log_time * m, m]) for (_, r), m in zip(levels, moved, strict=True)
         ]
         solution = solved(matrices, rights)
         found = {}
@@ -167,9 +189,22 @@ class _Analysis:
                 column in self.algebra.used_as_exponents,
                 own in self.measured,
             )
+        for unknown in self.problem.unknowns:
+            if unknown.kind == "noise":
+                found["noise", unknown.name] = TypicalSize(
+                    self._of_noise(unknown), 0.0, False, True
+                )
         first = len(self.columns)
         states = {v: _size(solution[first + k, 0]) for k, v in enumerate(self.variables)}
         return Sizes(found, states)
+
+    def _of_noise(self, unknown: Unknown) -> float:
+        """Return the size of an estimated standard deviation or dispersion."""
+        own = {o: n for o, n in self.problem.noise.items() if n.unknown(o) == unknown.name}
+        if any(n.counts or n.transform is not None for n in own.values()):
+            return 1.0
+        size = max((self.data.get(o, 0.0) for o in own), default=0.0)
+        return size or max(self.data.values(), default=1.0)
 
     def _values(self) -> dict[str, Size]:
         """Return the size of every name that the equations may contain."""
@@ -244,9 +279,9 @@ class _Analysis:
         for name, noise in self.problem.noise.items():
             if not isinstance(noise.sd, Expression) or name not in measured:
                 continue
-            size = 1.0 if noise.transform or noise.distribution == "log-normal" else self.data[name]
+            most = 1.0 if noise.transform is not None else self.data[name]
             for term in self._evaluated(noise.sd, {**values, **measured}).terms:
-                self.algebra.wish(term.plus(Monomial(math.log(size), {}), -1.0), 1.0)
+                self.algebra.wish(term.plus(Monomial(math.log(most), {}), -1.0), 1.0)
 
     def _starts_and_events(self, values: Mapping[str, Size]) -> None:
         """Collect that states have the size of their initial values and of what events assign."""
