@@ -7,6 +7,7 @@ other problem every name N of an expression becomes (N/unit), which is exact.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -382,6 +383,8 @@ def other_guise(plain: Mapping[str, Any], units: Units, time: float = 1.0) -> Gu
         text = isinstance(value, str)
         initial[state] = f"{own!r}*({rewritten(value)})" if text else scaled(value, own)
     of = {o: units.get(e, 1.0) if e in states else 1.0 for o, e in observables.items()}
+    if not plain.get("noise"):
+        of = dict.fromkeys(of, max(of.values(), key=lambda v: abs(math.log(v))))
     noise = {}
     for observable, given in plain.get("noise", {}).items():
         sd = given.get("sd")

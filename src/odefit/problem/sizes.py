@@ -385,7 +385,8 @@ def solved(matrices: Sequence[Array], rights: Sequence[Array]) -> Array:
         if not len(matrix) or not free.shape[1]:
             continue
         reduced = matrix @ free
-        u, s, vt = np.linalg.svd(reduced, full_matrices=True)
+        # All right vectors are wanted, and of the left ones, a square of the rows, as few as serve.
+        u, s, vt = np.linalg.svd(reduced, full_matrices=reduced.shape[0] < reduced.shape[1])
         rank = int(np.sum(s > RANK * max(s.max(initial=0.0), 1e-3)))
         step = (u[:, :rank].T @ (right - matrix @ solution)) / s[:rank, None]
         solution = solution + free @ (vt[:rank].T @ step)

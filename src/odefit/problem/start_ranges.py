@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from odefit.problem.arrays import Array
 from odefit.problem.expressions import as_expression
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
-from odefit.problem.sizes import data_sizes, time_scale, typical_sizes
+from odefit.problem.sizes import Sizes, data_sizes, time_scale, typical_sizes
 
 MAX_UNIFORM_DECADES = 2.0
 """Bounds that span more are sampled by order of magnitude."""
@@ -69,7 +70,12 @@ class _Ranges:
         self.sizes = data_sizes(problem)
         self.size = max(self.sizes.values(), default=1.0)
 
+    @cached_property
+    def _sizes(self) -> Sizes:
+        return typical_sizes(self.problem)
+
     def all(self) -> list[Range]:
+        """Return the ranges in the order of the unknowns."""
         return [self._range(u) for u in self.problem.unknowns]
 
     def _range(self, unknown: Unknown) -> Range:
@@ -141,7 +147,7 @@ class _Ranges:
 
     def _typical(self, unknown: Unknown, sized: bool) -> tuple[float, float]:
         """Return the values between which an unknown lies that has no bounds."""
-        typical = typical_sizes(self.problem).unknowns[unknown.kind, unknown.name]
+        typical = self._sizes.unknowns[unknown.kind, unknown.name]
         if sized:
             return 1e-3 * typical.size, (2.0 if typical.measured else SPREAD) * typical.size
         # A rate is between a tenth of 1/span and ten times 1/gap.
