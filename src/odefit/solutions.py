@@ -15,6 +15,7 @@ from odefit.methods.estimate import Completeness, Estimate, Start, Status
 from odefit.methods.polish import Answer, evaluated
 from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
+from odefit.problem.sizes import expected_sizes
 from odefit.result_data import EQUALLY_WELL, Solution, values_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
@@ -28,6 +29,9 @@ SOLUTION_DISTANCE = 1e-2
 COUNTED_SOLUTION_DISTANCE = 1e-5
 """Relative difference of an unknown up to which two ends are one solution where a method counts
 solutions and so tells them apart."""
+
+ROUNDED = 1e-12
+"""Difference of an unknown, relative to its typical size, that rounding may make near zero."""
 
 
 def distinct_solutions(
@@ -44,6 +48,7 @@ def distinct_solutions(
     if uncertainty is not None and ridge:
         ridge = bool(uncertainty.directions) or "no effect" in uncertainty.trouble.values()
     closeness = SOLUTION_DISTANCE if estimate.completeness is None else COUNTED_SOLUTION_DISTANCE
+    sizes = expected_sizes(forward.problem)
     ends = sorted(
         (s for s in estimate.starts if s.status is Status.CONVERGED and math.isfinite(s.cost)),
         key=lambda s: (s.cost, s.index),
@@ -53,7 +58,7 @@ def distinct_solutions(
     for end in ends:
         for k, other in enumerate(distinct):
             level = tolerance.same(end, other)
-            same = level and (ridge or _close(end.vector, other.vector, closeness))
+            same = level and (ridge or _close(end.vector, other.vector, closeness, sizes))
             # The best is polished and the others are not: their costs may tell them apart.
             if same or (estimate.completeness is None and same_values(end, other)):
                 hits[k] += 1
@@ -88,9 +93,9 @@ def solution(problem: Problem, start: Start, evaluation: Evaluation, hits: int) 
     )
 
 
-def _close(a: Array, b: Array, closeness: float) -> bool:
+def _close(a: Array, b: Array, closeness: float, sizes: Array) -> bool:
     scale = np.maximum(np.abs(a), np.abs(b))
-    return bool(np.all(np.abs(a - b) <= closeness * scale + 1e-12))
+    return bool(np.all(np.abs(a - b) <= np.maximum(closeness * scale, ROUNDED * sizes)))
 
 
 def bounded(problem: Problem) -> bool:
@@ -142,8 +147,11 @@ def indistinguishable_solutions(
         else:
             outside.append(other)
     rest = []
+    sizes = expected_sizes(problem)
     for s in solutions[1:]:
-        same = [k for k, e in enumerate(equal) if _close(s.vector, e.vector, SOLUTION_DISTANCE)]
+        same = [
+            k for k, e in enumerate(equal) if _close(s.vector, e.vector, SOLUTION_DISTANCE, sizes)
+        ]
         if same:
             equal[same[0]] = replace(equal[same[0]], hits=equal[same[0]].hits + s.hits)
         else:

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from odefit import Control, ForwardMap, Model, Problem, SingleShooting
-from odefit.assessment.deviance import Deviance, column_space
+from odefit.assessment.deviance import Deviance
 from odefit.assessment.uncertainty import assess_uncertainty
 from odefit.problem.arrays import Array
 from odefit.simulation import Evaluation
@@ -109,14 +109,6 @@ def test_data_without_noise_have_no_variance() -> None:
 def test_a_cost_and_its_deviance_belong_together() -> None:
     deviance = Deviance(3.0, 0.25, 10.0, 0)
     assert deviance.at(deviance.cost(4.2)) == pytest.approx(4.2)
-
-
-def test_leverages_sum_to_the_rank() -> None:
-    redundant = np.column_stack([DESIGN, 3 * DESIGN[:, 0], np.zeros(8)])
-    basis = column_space(redundant)
-    hat = DESIGN @ np.linalg.solve(DESIGN.T @ DESIGN, DESIGN.T)
-    assert basis.shape == (8, 2)
-    assert np.sum(basis**2, axis=1) == pytest.approx(np.diag(hat))
 
 
 def test_the_variance_is_that_of_the_standard_errors() -> None:

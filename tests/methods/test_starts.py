@@ -84,13 +84,15 @@ def test_narrow_or_signed_bounds_are_sampled_evenly(bounds: tuple[float, float])
     assert np.histogram(values, 8, bounds)[0].tolist() == [32] * 8
 
 
-def test_a_scale_and_an_initial_value_have_the_size_of_the_data() -> None:
+def test_a_scale_times_an_initial_value_has_the_size_of_the_data() -> None:
     given = problem({"s": {"lower": 0.0}, "o": {}}, initial={"x": {"lower": 0.0}})
-    for key in ("s", "x"):
-        values = drawn(given, key)
-        assert (values > 0).all()
-        assert (values <= 80.0).all()
-        assert (values > 4.0).mean() > 0.25
+    scale, x = drawn(given, "s"), drawn(given, "x")
+    assert (scale > 0).all()
+    assert (x > 0).all()
+    assert (x > 4.0).mean() > 0.25
+    products = scale * x
+    assert (products < 40 * 64).all()
+    assert np.median(products) == pytest.approx(40 * 1e-3 * 8, rel=1.0)
     offsets = drawn(given, "o")
     assert -40 <= offsets.min() < -20
     assert 20 < offsets.max() <= 40

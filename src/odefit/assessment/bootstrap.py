@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from odefit.assessment.deviance import Deviance, column_space
+from odefit.assessment.deviance import Deviance
+from odefit.assessment.effects import column_space
 from odefit.methods.control import TIME_IS_UP, Control, Progress, control_of
 from odefit.methods.estimate import Start, Status
 from odefit.methods.single_shooting import SingleShooting
@@ -32,6 +33,7 @@ from odefit.problem.arrays import Array, IntArray
 from odefit.problem.errors import InputError, one_of
 from odefit.problem.option_checks import check_level, check_time_limit
 from odefit.problem.problem import Problem
+from odefit.problem.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.simulated_data import with_simulated_data
 
@@ -300,12 +302,15 @@ def _resampling(
             f"kind = {kind!r} draws from residuals, which are alike under normal noise alone; "
             "take kind = 'parametric'"
         )
-    return replace(search, pools=_pools(forward, evaluation, search.unit_sd))
+    return replace(search, pools=_pools(forward, vector, evaluation, search.unit_sd))
 
 
-def _pools(forward: ForwardMap, evaluation: Evaluation, unit_sd: float) -> dict[str, Array]:
+def _pools(
+    forward: ForwardMap, vector: Array, evaluation: Evaluation, unit_sd: float
+) -> dict[str, Array]:
     """Return the residuals of each observable, standardised and without their mean."""
-    leverage = np.sum(column_space(evaluation.jacobian) ** 2, axis=1)
+    basis = column_space(evaluation.jacobian, sizes_at(forward.problem, vector))
+    leverage = np.sum(basis**2, axis=1)
     parts: dict[str, list[Array]] = {}
     for block in forward.series_rows:
         left = np.maximum(1 - leverage[block.rows], 1e-3)

@@ -13,15 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odefit.assessment.effects import column_space
 from odefit.assessment.simulated_fits import SimulatedFits
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.scaling import bounds_touched
 from odefit.problem.arrays import Array
+from odefit.problem.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
-
-RANK_TOLERANCE = 1e-8
-"""Singular value of the Jacobian with columns of unit length, relative to the largest, below
-which a direction is not determined. Sensitivities are accurate to about 1e-9."""
 
 LARGEST_EXPONENT = 700.0
 """Exponent beyond which an exponential counts as infinite."""
@@ -71,7 +69,8 @@ class Deviance:
             The number of equations that hold beside the data.
         """
         free = ~bounds_touched(forward.problem, vector)
-        basis = column_space(evaluation.information[:, free])
+        sizes = sizes_at(forward.problem, vector)
+        basis = column_space(evaluation.information[:, free], sizes[free])
         rank = max(basis.shape[1] - conditions, 0)
         if not forward.given_noise:
             degrees = float(forward.problem.size + len(forward.problem.priors) - rank)
@@ -144,23 +143,3 @@ class Deviance:
                 return math.inf
             return math.sqrt(self.degrees * math.expm1(exponent))
         return math.sqrt(deviance)
-
-
-def column_space(jacobian: Array) -> Array:
-    """Return an orthonormal basis of what the columns of a Jacobian determine.
-
-    Parameters
-    ----------
-    jacobian
-        Shape (m, k).
-
-    Returns
-    -------
-    An array of shape (m, rank); the sum of squares of a row is the leverage of that residual.
-    """
-    norms = np.linalg.norm(jacobian, axis=0)
-    effective = norms > 1e-13 * max(norms.max(initial=0.0), 1e-300)
-    if not effective.any():
-        return np.zeros((len(jacobian), 0))
-    u, s, _ = np.linalg.svd(jacobian[:, effective] / norms[effective], full_matrices=False)
-    return np.asarray(u[:, s > RANK_TOLERANCE * s[0]])

@@ -14,6 +14,7 @@ import numpy as np
 
 from odefit.assessment.parts import Direction
 from odefit.problem.arrays import Array
+from odefit.problem.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
 
 CHANGE_FACTOR = 1.3
@@ -35,7 +36,7 @@ def describe_directions(
     basis
         A basis of the undetermined directions: changes in natural units, shape (k, n).
     """
-    sizes = np.where(vector != 0, np.abs(vector), 1.0)
+    sizes = sizes_at(forward.problem, vector, part=0.0)
     return tuple(
         _describe(forward, vector, evaluation, row, sizes) for row in _sparse_basis(basis / sizes)
     )
@@ -68,7 +69,7 @@ def _describe(
     names = tuple(keys[k] for k in involved)
     weights = tuple(float(relative[k]) for k in involved)
     words = _product(forward, vector, evaluation, relative, involved)
-    words = words or _sum(forward, vector, evaluation, relative * sizes, involved)
+    words = words or _sum(forward, vector, evaluation, relative * sizes, involved, sizes)
     if words is None:
         listed = ", ".join(
             f"{keys[k]} by {relative[k] / relative[order[0]]:+.3g} x" for k in involved
@@ -123,13 +124,14 @@ def _sum(
     evaluation: Evaluation,
     absolute: Array,
     involved: list[int],
+    sizes: Array,
 ) -> str | None:
     """Return words for a direction along which a sum with small integer weights stays the same."""
     keys = forward.problem.keys
     ratios = _integers([absolute[k] for k in involved])
     if ratios is None:
         return None
-    size = max(abs(vector[k]) for k in involved) or 1.0
+    size = max(sizes[k] for k in involved)
     step = 0.3 * size / max(abs(r) for r in ratios)
 
     def move(factor: float) -> Array:

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.assessment.deviance import column_space
+from odefit.assessment.effects import column_space
 from odefit.methods.scaling import bounds_touched
 from odefit.problem.arrays import Array, IntArray
 from odefit.problem.noise import Noise
+from odefit.problem.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.counts import Counts
 
@@ -142,7 +143,8 @@ def _counted(
     if predicted is None:
         return []
     others = np.setdiff1d(np.flatnonzero(~bound), list(numbers.values()))
-    basis = column_space(evaluation.information[:, others])
+    sizes = sizes_at(problem, vector)
+    basis = column_space(evaluation.information[:, others], sizes[others])
     found = []
     for index, several in rows.items():
         own = np.concatenate([r for _, _, r in several])

@@ -22,13 +22,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.assessment.deviance import column_space
+from odefit.assessment.effects import column_space
 from odefit.assessment.expected_residuals import expected_residuals
 from odefit.assessment.goodness_words import goodness_sentence
 from odefit.assessment.parts import Check, CheckKind, FarResidual, Goodness
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.scaling import bounds_touched
 from odefit.problem.arrays import Array, IntArray
+from odefit.problem.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
 
 SIGNIFICANCE = 0.05
@@ -98,7 +99,8 @@ def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) 
         return None
     residuals, jacobian = at.residuals, evaluation.jacobian
     if forward.nodes is None and len(jacobian) == len(residuals):
-        basis = column_space(jacobian[:, ~bounds_touched(forward.problem, vector)])
+        free = ~bounds_touched(forward.problem, vector)
+        basis = column_space(jacobian[:, free], sizes_at(forward.problem, vector)[free])
     else:
         basis = np.zeros((len(residuals), 0))  # the rows on nodes are no measurements
     series = list(_series(forward))

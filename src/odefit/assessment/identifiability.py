@@ -28,6 +28,7 @@ from odefit.problem.condition import Series
 from odefit.problem.expressions import Expression
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
+from odefit.problem.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engine_choice import EngineChoice
 from odefit.simulation.noise import series_residuals
@@ -191,7 +192,8 @@ def local_identifiability(
         )
         if isinstance(evaluation, Evaluation):
             sensitivities = _sensitivities(seen, vector, evaluation.choice)
-            point, basis = _analysed(point, sensitivities, scatter)
+            sizes = sizes_at(problem, vector, part=0.0)
+            point, basis = _analysed(point, sensitivities, sizes, scatter)
             if best is None or point.rank > best[0].rank:
                 best = point, evaluation, basis
         found.append(point)
@@ -272,11 +274,10 @@ def _summary(
 
 
 def _analysed(
-    point: PointFinding, sensitivities: Array, scatter: set[int]
+    point: PointFinding, sensitivities: Array, sizes: Array, scatter: set[int]
 ) -> tuple[PointFinding, Array]:
     """Return the finding at a point, and a basis of what is not determined (natural units)."""
-    n = len(point.vector)
-    sizes = np.where(point.vector != 0, np.abs(point.vector), 1.0)
+    n = len(sizes)
     relative = sensitivities * sizes
     norms = np.linalg.norm(relative, axis=0)
     effective = norms > NO_EFFECT * norms.max(initial=0.0)

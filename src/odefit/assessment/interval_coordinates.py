@@ -13,6 +13,7 @@ import numpy as np
 
 from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.problem import Problem
+from odefit.problem.sizes import expected_sizes
 
 LEAST_PLACE = 1e-4
 """Distance from a bound, relative to the interval, from which an estimate at a bound begins."""
@@ -31,12 +32,15 @@ class IntervalCoordinates:
     powers
         The powers of the unknowns, shape (n,), by which the density that a prior is of (of the
         value, or of its logarithm) differs from one on the unknown's own scale.
+    sizes
+        Typical sizes of the unknowns on that scale, shape (n,).
     """
 
     logarithmic: BoolArray
     lower: Array
     upper: Array
     powers: Array
+    sizes: Array
 
     @classmethod
     def of(cls, problem: Problem) -> IntervalCoordinates:
@@ -54,7 +58,8 @@ class IntervalCoordinates:
             prior = unknown.parameter.prior
             if prior is not None:
                 powers[i] = float(logarithmic[i]) - float(prior.on != "linear")
-        return cls(logarithmic, lower, upper, powers)
+        sizes = np.where(logarithmic, 1.0, expected_sizes(problem))
+        return cls(logarithmic, lower, upper, powers, sizes)
 
     @property
     def _kinds(self) -> tuple[BoolArray, BoolArray, BoolArray]:
@@ -74,10 +79,14 @@ class IntervalCoordinates:
         place = np.where(place <= 1e-12, LEAST_PLACE, place)
         place = np.where(place >= 1 - 1e-12, 1 - LEAST_PLACE, place)
         u[both] = np.log(place) - np.log1p(-place)
-        size = np.maximum(np.abs(w), 1.0)
-        u[low] = np.log(np.maximum(w - self.lower, LEAST_PLACE * size)[low])
-        u[high] = -np.log(np.maximum(self.upper - w, LEAST_PLACE * size)[high])
+        u[low] = np.log(self._distances(w - self.lower, w)[low])
+        u[high] = -np.log(self._distances(self.upper - w, w)[high])
         return u
+
+    def _distances(self, distances: Array, w: Array) -> Array:
+        """Return distances from bounds, of unknowns that are there a part of their sizes."""
+        away = np.maximum(distances, LEAST_PLACE * np.abs(w))
+        return np.where(away <= 1e-12 * self.sizes, LEAST_PLACE * self.sizes, away)
 
     def natural(self, coordinates: Array) -> Array:
         """Return the unknowns in natural units, shape (n,)."""
@@ -119,6 +128,8 @@ class IntervalCoordinates:
         both, _, _ = self._kinds
         u = coordinates[both]
         precision = np.full(len(coordinates), 1e-2)
+        unbounded = ~(np.isfinite(self.lower) | np.isfinite(self.upper))
+        precision[unbounded] /= np.maximum(np.abs(coordinates), self.sizes)[unbounded] ** 2
         precision[both] = np.maximum(0.5 / np.cosh(0.5 * u) ** 2, 1e-2)
         return precision
 

@@ -20,6 +20,7 @@ from odefit.assessment.parts import Uncertainty
 from odefit.assessment.profiles.held import HeldUnknown
 from odefit.methods.scaling import bounds_touched
 from odefit.problem.arrays import Array
+from odefit.problem.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
 
 MAX_SHIFT = 0.5
@@ -222,6 +223,7 @@ def _tied(
     allowed = limit * deviance.variance
     half = deviance.root(limit) * uncertainty.standard_errors[known]
     gradient = evaluation.jacobian.T @ evaluation.residuals
+    sizes = sizes_at(problem, vector)
     tied: dict[int, list[int]] = {}
     for j in touched:
         column = jacobian[:, j]
@@ -235,7 +237,7 @@ def _tied(
         bottom = slope + math.sqrt(slope**2 + curvature * allowed)
         distance = min(allowed / bottom if bottom > 0 else math.inf, room)
         if not math.isfinite(distance):
-            distance = max(abs(vector[j]), 1.0)
+            distance = sizes[j]
         for k in known[np.abs(follow) * distance > MAX_SHIFT * half]:
             tied.setdefault(int(k), []).append(int(j))
     return tied

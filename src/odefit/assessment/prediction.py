@@ -21,7 +21,8 @@ from odefit.assessment.degrees_of_freedom import (
     inflated_covariance,
     noise_freedom,
 )
-from odefit.assessment.deviance import RANK_TOLERANCE, Deviance
+from odefit.assessment.deviance import Deviance
+from odefit.assessment.effects import RANK_TOLERANCE, acting
 from odefit.assessment.simulated_fits import SimulatedFits
 from odefit.assessment.small_samples import quantile_of
 from odefit.problem.algebras import Dual
@@ -29,6 +30,7 @@ from odefit.problem.arrays import Array
 from odefit.problem.condition import Condition, Series
 from odefit.problem.errors import InputError
 from odefit.problem.noise import Noise
+from odefit.problem.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.noise import standard_deviations
 from odefit.simulation.random_values import random_values, wideness
@@ -118,8 +120,7 @@ class LinearBands:
         self._vector = vector
         self._deviance = Deviance.of(forward, vector, evaluation)
         jacobian = evaluation.information
-        norms = np.linalg.norm(jacobian, axis=0)
-        self._effective = norms > 1e-13 * max(norms.max(initial=0.0), 1e-300)
+        norms, self._effective = acting(jacobian, sizes_at(forward.problem, vector))
         self._norms = np.where(self._effective, norms, 1.0)
         u, s, vt = np.linalg.svd(jacobian / self._norms, full_matrices=False)
         known = s > RANK_TOLERANCE * s.max(initial=0.0)

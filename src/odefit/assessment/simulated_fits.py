@@ -23,10 +23,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from odefit.assessment.effects import RANK_TOLERANCE, acting
 from odefit.assessment.regressions import Fitted, Part, fit_all
 from odefit.methods.scaling import bounds_touched
 from odefit.problem.arrays import Array, IntArray
 from odefit.problem.noise import Noise
+from odefit.problem.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.densities import Density
 from odefit.simulation.random_values import standard_values
@@ -42,9 +44,6 @@ LEAST_SAMPLES = 200
 
 MOST_WORK = 5e7
 """Fits times measurements times the operations for each of them, as far as fits may differ."""
-
-RANK_TOLERANCE = 1e-8
-"""Singular value, relative to the largest, below which a direction is not determined."""
 
 ELEMENTWISE = 40
 """Operations for each measurement of a fit, beside the squares of the unknowns."""
@@ -107,8 +106,7 @@ class SimulatedFits:
         if bound[noise].any():
             return None
         information = evaluation.information[rows]
-        norms = np.linalg.norm(information, axis=0)
-        effective = norms > 1e-13 * max(norms.max(initial=0.0), 1e-300)
+        norms, effective = acting(information, sizes_at(forward.problem, vector))
         effective[noise] = False
         unknowns = np.flatnonzero(~bound & effective)
         if not len(unknowns):

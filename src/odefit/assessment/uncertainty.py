@@ -16,13 +16,14 @@ from odefit.assessment.degrees_of_freedom import (
     inflated_covariance,
     noise_freedom,
 )
-from odefit.assessment.deviance import RANK_TOLERANCE
 from odefit.assessment.directions import describe_directions
+from odefit.assessment.effects import RANK_TOLERANCE, acting
 from odefit.assessment.parts import Direction, Trouble, Uncertainty
 from odefit.assessment.small_samples import intervals_of, quantile_of, with_small_samples
 from odefit.methods.scaling import bounds_touched
 from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.parameters import Unknown
+from odefit.problem.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
 
 PARTICIPATION = 1e-4
@@ -66,12 +67,11 @@ def assess_uncertainty(
         if touched:
             trouble[key] = "at a bound"
     jacobian = evaluation.information
-    norms = np.linalg.norm(jacobian, axis=0)
-    dead = norms <= 1e-13 * max(norms.max(initial=0.0), 1e-300)
-    for key, is_dead in zip(problem.keys, dead, strict=True):
-        if is_dead:
+    norms, effective = acting(jacobian, sizes_at(problem, vector))
+    for key, acts in zip(problem.keys, effective, strict=True):
+        if not acts:
             trouble[key] = "no effect"
-    free = np.flatnonzero(~at_bound & ~dead)
+    free = np.flatnonzero(~at_bound & effective)
     covariance = np.full((n, n), np.nan)
     degrees = math.inf
     variance = 1.0

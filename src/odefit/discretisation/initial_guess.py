@@ -8,20 +8,22 @@ import numpy as np
 
 from odefit.discretisation.discretisation import Discretisation
 from odefit.problem.arrays import Array
-from odefit.problem.state_guesses import data_size, states_from_data
+from odefit.problem.sizes import typical_sizes
+from odefit.problem.state_guesses import states_from_data
 from odefit.simulation import Failure, ForwardMap
 
 StateGuess = Literal["data", "simulation", "zero"]
 """What the initial guess of the states is made from."""
 
 DIVERGENCE_RATIO = 1e3
-"""Ratio of a simulated value to the size of the data from which a simulation counts as diverged."""
+"""Ratio of a simulated value to the typical size of its state, or to the guess of it, from which a
+simulation counts as diverged."""
 
 
 def guess_from_data(d: Discretisation, unknowns: Array) -> Array:
     """Return a guess with measured states on straight lines between their measurements.
 
-    States that are not measured have their initial value throughout, or the size of the data
+    States that are not measured have their initial value throughout, or their typical size
     where that is not known. The shape is (P, variables).
     """
     values = np.empty((d.points, len(d.variables)))
@@ -35,13 +37,16 @@ def guess_from_simulation(d: Discretisation, forward: ForwardMap, unknowns: Arra
     """Return the integrated trajectories; None if they cannot be integrated or diverge."""
     values = guess_from_data(d, unknowns)
     n = len(d.field.states)
+    typical = typical_sizes(d.problem).states
+    sizes = np.array([typical[name] for name in d.field.states])
     for number, condition in enumerate(d.problem.conditions):
         own = np.flatnonzero(d.condition_of == number)
         times, back = np.unique(d.times[own], return_inverse=True)
         path = forward.trajectory(unknowns, condition.name, times, sensitivities=False)
         if isinstance(path, Failure) or not np.isfinite(path.states).all():
             return None
-        if np.abs(path.states).max(initial=0.0) > DIVERGENCE_RATIO * data_size(condition):
+        allowed = DIVERGENCE_RATIO * np.maximum(np.abs(values[own, :n]).max(axis=0), sizes)
+        if (np.abs(path.states).max(axis=0, initial=0.0) > allowed).any():
             return None
         values[own, :n] = path.states[back]
         if path.algebraic.shape[1]:

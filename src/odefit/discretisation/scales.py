@@ -13,11 +13,16 @@ import numpy as np
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.initial_guess import guess_from_data
 from odefit.problem.arrays import Array
+from odefit.problem.sizes import expected_sizes, typical_sizes
 from odefit.problem.start_ranges import ranges
 from odefit.problem.state_guesses import data_size
 
 SCALED_OBJECTIVE = 100.0
 """Value to which the objective of constant predictions is scaled."""
+
+
+ORDINARY = 1e3
+"""Unknowns whose typical size is between 1 over this and this are not scaled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +34,8 @@ class Scales:
     values
         Scales of the variables at points, shape (P, variables).
     unknowns
-        Scales of the unknowns, shape (n,): initial values have the size of their states, others 1.
+        Scales of the unknowns, shape (n,): initial values have the size of their states, others
+        their typical size where that is far from 1.
     rows
         Scales of the equality constraints, shape (rows,).
     objective
@@ -55,7 +61,8 @@ class Scales:
     def of(cls, d: Discretisation) -> Scales:
         """Return scales from data and bounds, the same for every start of a problem."""
         values = variable_sizes(d)
-        unknowns = np.ones(len(d.problem.unknowns))
+        unknowns = expected_sizes(d.problem)
+        unknowns[(unknowns > 1 / ORDINARY) & (unknowns < ORDINARY)] = 1.0
         for k, unknown in enumerate(d.problem.unknowns):
             if unknown.kind == "initial":
                 unknowns[k] = values[:, d.variables.index(unknown.name)].max()
@@ -67,10 +74,12 @@ def variable_sizes(d: Discretisation) -> Array:
     top = np.array([float(r.at(np.array(1.0))) for r in ranges(d.problem)])
     rough = np.abs(guess_from_data(d, top))
     found = np.empty(rough.shape)
+    states = typical_sizes(d.problem).states
     for number, condition in enumerate(d.problem.conditions):
         own = d.condition_of == number
         largest = rough[own].max(axis=0, initial=0.0)
-        found[own] = np.where(largest > 0, largest, data_size(condition))
+        typical = [states.get(name, data_size(condition)) for name in d.variables]
+        found[own] = np.where(largest > 0, largest, typical)
     return found
 
 

@@ -8,6 +8,10 @@ import numpy as np
 
 from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.problem import Problem
+from odefit.problem.sizes import expected_sizes
+
+NEARLY_ZERO = 1e-6
+"""Magnitude of an unknown, relative to its typical size, that counts as zero."""
 
 _LN10 = float(np.log(10.0))
 
@@ -50,6 +54,14 @@ class Scaling:
         with np.errstate(over="ignore"):
             x[self.logarithmic] = 10.0 ** x[self.logarithmic]
         return x
+
+    def least_sizes(self, problem: Problem) -> Array:
+        """Return magnitudes that coordinates count with at least, shape (n,).
+
+        Zero is a value like any other, and that of a logarithm depends on the unit: it counts as a
+        decade.
+        """
+        return np.where(self.logarithmic, 1.0, NEARLY_ZERO * expected_sizes(problem))
 
     def derivative(self, vector: Array) -> Array:
         """Return the derivatives of the unknowns with respect to their coordinates, shape (n,)."""

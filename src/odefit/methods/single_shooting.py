@@ -112,6 +112,7 @@ class SingleShooting:
                 scaling.upper[kept],
                 tolerances,
                 control.should_stop,
+                sizes=scaling.least_sizes(forward.problem)[kept],
             )
         except (ArithmeticError, np.linalg.LinAlgError) as error:
             # Numbers that linear algebra gives up on cost this start alone.

@@ -35,6 +35,7 @@ from odefit.methods.quadratic_models import (
     norm,
     within,
 )
+from odefit.methods.scaling import NEARLY_ZERO
 from odefit.methods.second_order import SecondOrderPart
 from odefit.problem.arrays import Array
 
@@ -148,6 +149,7 @@ def minimise(
     tolerances: Tolerances,
     stop: Callable[[], bool] = lambda: False,
     first_step: Array | None = None,
+    sizes: Array | None = None,
 ) -> Minimum:
     """Minimise a cost within bounds.
 
@@ -161,6 +163,8 @@ def minimise(
         A function that is called before each evaluation; True ends with the best so far.
     first_step
         A step that is as long as the first may be; None for one as long as the start vector.
+    sizes
+        Magnitudes that unknowns count with at least, where they are near zero, shape (n,).
     """
     x = np.clip(start, lower, upper)
     current = _usable(evaluate(x))
@@ -176,14 +180,14 @@ def minimise(
         if current.cost <= tolerances.floor:
             return Minimum(x, current, True, "the residuals are zero to rounding", count)
         scale = np.maximum(scale, column_norms(current.jacobian))
-        weight = _weights(scale, x)
+        weight = _weights(scale, x, sizes)
         model = GaussNewtonModel(current.residuals, current.jacobian, weight, x, lower, upper)
         gradient = current.jacobian.T @ current.residuals
         if not model.promises(max(tolerances.cost * abs(current.cost), tolerances.least, 1e-300)):
             return Minimum(x, current, True, "no further decrease is possible", count)
         if radius == 0.0:
-            size = norm(weight * (x if first_step is None else first_step))
-            radius = size if size > 0 else 1.0
+            longest = magnitudes(x, sizes) if first_step is None else first_step
+            radius = norm(weight * longest) or norm(current.residuals)
         while True:
             if count >= tolerances.evaluations:
                 return Minimum(x, current, False, f"stopped after {count} evaluations", count)
@@ -302,14 +306,20 @@ def _nearer(
     return not there.promises(PROMISE_RATIO * model.promised)
 
 
-def _weights(scale: Array, x: Array) -> Array:
+def magnitudes(x: Array, sizes: Array | None) -> Array:
+    """Return the magnitudes of unknowns, which count with their `sizes` at least."""
+    return np.abs(x) if sizes is None else np.maximum(np.abs(x), sizes)
+
+
+def _weights(scale: Array, x: Array, sizes: Array | None = None) -> Array:
     """Return the weight of each unknown in the trust radius: its column norm, bounded below.
 
     An unknown that hardly acts would otherwise run to its bounds in every trial step, however
     small the radius, and act there.
     """
-    sizes = np.maximum(np.abs(x), 1e-300)
-    effects = scale * sizes
-    least = MIN_RELATIVE_WEIGHT * effects.max(initial=0.0)
-    weight = np.maximum(scale, least / np.maximum(sizes, 1e-6 * sizes.max(initial=1.0)))
+    found = np.maximum(magnitudes(x, sizes), 1e-300)
+    least = MIN_RELATIVE_WEIGHT * (scale * found).max(initial=0.0)
+    if sizes is None:
+        found = np.maximum(found, NEARLY_ZERO * found.max(initial=0.0))
+    weight = np.maximum(scale, least / found)
     return np.where(weight > 0, weight, 1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -11,12 +12,16 @@ from odefit.problem.arrays import Array
 from odefit.problem.expressions import as_expression
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
+from odefit.problem.sizes import Sizes, data_sizes, time_scale, typical_sizes
 
 MAX_UNIFORM_DECADES = 2.0
 """Bounds that span more are sampled by order of magnitude."""
 
 DISPERSIONS = (1e-3, 10.0)
 """Range of the dispersion of counts: nearly Poisson counts, and very scattered ones."""
+
+SPREAD = 8.0
+"""Sizes that only the equations tell are at most so many times larger than these say."""
 
 
 @dataclass(frozen=True)
@@ -45,73 +50,120 @@ def ranges(problem: Problem) -> list[Range]:
 
     The ranges keep to the bounds. A range that spans more than :data:`MAX_UNIFORM_DECADES`, or
     that begins at zero, is sampled by order of magnitude; where a bound is missing or zero, it is
-    replaced by what the data suggest: rates live between 1/(time span) and 1/(shortest
-    sampling interval), with a decade to spare on either side; initial values, and parameters
-    that do not occur in the right-hand sides (scales, offsets), have the size of the data;
+    replaced by what data and equations suggest: a parameter of the equations of motion has the size
+    that its unit and the sizes of states and time scale give it (see
+    :mod:`odefit.problem.sizes`), a rate between a tenth of 1/(time span) and ten times
+    1/(shortest sampling interval); initial values, and parameters that do not occur in the
+    right-hand sides (scales, offsets), have the size of the data, as far as that is in their unit;
     initial values that are measured are close to the measurement.
     """
-    spans = [c.end - c.t0 for c in problem.conditions]
-    finite = [c.times[np.isfinite(c.times)] for c in problem.conditions]
-    gaps = [float(np.diff(times).min()) for times in finite if len(times) > 1]
-    span = max([s for s in spans if s > 0], default=1.0)
-    gap = min(gaps, default=span)
-    rates = (0.1 / span, 10.0 / gap)
-    values = np.concatenate([s.values for c in problem.conditions for s in c.series.values()])
-    size = float(np.max(np.abs(values), initial=0.0)) or 1.0
-    return [_range(u, rates, size, problem) for u in problem.unknowns]
+    return _Ranges(problem).all()
 
 
-def _range(unknown: Unknown, rates: tuple[float, float], size: float, problem: Problem) -> Range:
-    p = unknown.parameter
-    if unknown.kind == "noise":
-        dispersion = any(
-            n.counts and n.unknown(o) == unknown.name for o, n in problem.noise.items()
-        )
-        return Range(*DISPERSIONS, True) if dispersion else Range(1e-3 * size, size, True)
-    span = _time_span(unknown, problem)
-    if span is not None and p.prior is None and p.scale != "log10":
-        low, high = max(p.lower, span[0]), min(p.upper, span[1])
-        if low < high:
-            return Range(low, high, False)
-    sized = not _is_rate(unknown, problem)
-    typical = (1e-3 * size, 2 * size) if sized else rates
-    if unknown.kind == "initial":
-        measured = _measured_at_start(unknown, problem)
-        if measured is not None and p.lower <= measured <= p.upper:
-            width = 0.05 * (abs(measured) or size)
-            low, high = max(p.lower, measured - width), min(p.upper, measured + width)
+class _Ranges:
+    """What the ranges of all unknowns of a problem depend on."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.gap, self.span = time_scale(problem)
+        self.rates = (0.1 / self.span, 10.0 / self.gap)
+        self.sizes = data_sizes(problem)
+        self.size = max(self.sizes.values(), default=1.0)
+
+    @cached_property
+    def _sizes(self) -> Sizes:
+        return typical_sizes(self.problem)
+
+    def all(self) -> list[Range]:
+        """Return the ranges in the order of the unknowns."""
+        return [self._range(u) for u in self.problem.unknowns]
+
+    def _range(self, unknown: Unknown) -> Range:
+        p = unknown.parameter
+        if unknown.kind == "noise":
+            return self._of_noise(unknown)
+        span = _time_span(unknown, self.problem)
+        if span is not None and p.prior is None and p.scale != "log10":
+            low, high = max(p.lower, span[0]), min(p.upper, span[1])
             if low < high:
                 return Range(low, high, False)
-    low, high = p.lower, p.upper
-    in_orders = p.scale == "log10"
-    if p.prior is not None:
-        in_orders |= p.prior.logarithmic
-        central = p.prior.central
-        if not p.prior.flat and max(low, central[0]) < min(high, central[1]):
-            low, high = max(low, central[0]), min(high, central[1])
-    if p.scale == "log10":
-        low = max(low, 0.0)
-    if low > 0 and math.isfinite(high):
-        return Range(low, high, in_orders or high / low > 10**MAX_UNIFORM_DECADES)
-    if low == 0 or (low > 0 and not math.isfinite(high)):
-        # A rate, most likely; when it is not, the two decades below the bound are kept as well.
-        top = min(high, max(typical[1], 100 * low)) if math.isfinite(high) else typical[1]
-        top = max(top, 100 * low)
-        bottom = low if low > 0 else min(typical[0], 1e-2 * top)
-        if math.isfinite(high) and high > top and high / top < 10**MAX_UNIFORM_DECADES:
-            top = high
-        return Range(bottom, top, True)
-    if math.isfinite(low) and math.isfinite(high):
-        return Range(low, high, False)
-    width = max(typical[1], abs(low) if math.isfinite(low) else 0.0)
-    if math.isfinite(low):
-        return Range(low, low + 2 * width, False)
-    if math.isfinite(high):
-        return Range(high - 2 * max(width, abs(high)), high, False)
-    if sized:
-        return Range(-size, size, False)
-    # Without any bound, most parameters of ODE models are positive all the same.
-    return Range(typical[0], typical[1], True)
+        if unknown.kind == "initial":
+            measured = _measured_at_start(unknown, self.problem)
+            if measured is not None and p.lower <= measured[1] <= p.upper:
+                width = 0.05 * (abs(measured[1]) or self.sizes.get(measured[0], self.size))
+                low, high = max(p.lower, measured[1] - width), min(p.upper, measured[1] + width)
+                if low < high:
+                    return Range(low, high, False)
+        low, high = p.lower, p.upper
+        in_orders = p.scale == "log10"
+        if p.prior is not None:
+            in_orders |= p.prior.logarithmic
+            central = p.prior.central
+            if not p.prior.flat and max(low, central[0]) < min(high, central[1]):
+                low, high = max(low, central[0]), min(high, central[1])
+        if p.scale == "log10":
+            low = max(low, 0.0)
+        if low > 0 and math.isfinite(high):
+            return Range(low, high, in_orders or high / low > 10**MAX_UNIFORM_DECADES)
+        if low == 0 and math.isfinite(high):
+            return self._from_zero(unknown, high)
+        if math.isfinite(low) and math.isfinite(high):
+            return Range(low, high, False)
+        return self._open(unknown, low, high)
+
+    def _of_noise(self, unknown: Unknown) -> Range:
+        own = {o: n for o, n in self.problem.noise.items() if n.unknown(o) == unknown.name}
+        if any(n.counts for n in own.values()):
+            return Range(*DISPERSIONS, True)
+        size = max((self.sizes.get(o, 0.0) for o in own), default=0.0) or self.size
+        return Range(1e-3 * size, size, True)
+
+    def _from_zero(self, unknown: Unknown, high: float) -> Range:
+        """Return the range of an unknown between zero and an upper bound.
+
+        Where it may be a rate, by its size, it is taken for one whatever its unit.
+        """
+        sized = not _is_rate(unknown, self.problem)
+        plain = _below((1e-3 * self.size, 2 * self.size) if sized else self.rates, high)
+        typical = self._typical(unknown, sized)
+        middle = min(math.sqrt(typical[0]) * math.sqrt(typical[1]), high)
+        return plain if 0.1 * plain.low <= middle <= 10 * plain.high else _below(typical, high)
+
+    def _open(self, unknown: Unknown, low: float, high: float) -> Range:
+        """Return the range of an unknown that lacks a bound."""
+        sized = not _is_rate(unknown, self.problem)
+        typical = self._typical(unknown, sized)
+        if low >= 0:
+            top = max(typical[1], 100 * low)
+            return Range(low if low > 0 else min(typical[0], 1e-2 * top), top, True)
+        if math.isfinite(low):
+            return Range(low, low + 2 * max(typical[1], abs(low)), False)
+        if math.isfinite(high):
+            return Range(high - 2 * max(typical[1], abs(high)), high, False)
+        if sized:
+            return Range(-0.5 * typical[1], 0.5 * typical[1], False)
+        # Without any bound, most parameters of ODE models are positive all the same.
+        return Range(typical[0], typical[1], True)
+
+    def _typical(self, unknown: Unknown, sized: bool) -> tuple[float, float]:
+        """Return the values between which an unknown lies that has no bounds."""
+        typical = self._sizes.unknowns[unknown.kind, unknown.name]
+        if sized:
+            return 1e-3 * typical.size, (2.0 if typical.measured else SPREAD) * typical.size
+        # A rate is between a tenth of 1/span and ten times 1/gap.
+        power = abs(typical.time_exponent)
+        factor = 10.0 ** (1.0 + (0.0 if typical.exponent else max(1.0 - power, 0.0)))
+        factor *= (self.span / self.gap) ** (0.5 * power)
+        return typical.size / factor, typical.size * factor
+
+
+def _below(typical: tuple[float, float], high: float) -> Range:
+    """Return the part of a typical range below a bound, two decades at least."""
+    top = min(high, typical[1])
+    bottom = min(typical[0], 1e-2 * top)
+    if high > top and high / top < 10**MAX_UNIFORM_DECADES:
+        top = high
+    return Range(bottom, top, True)
 
 
 def _time_span(unknown: Unknown, problem: Problem) -> tuple[float, float] | None:
@@ -138,8 +190,8 @@ def _is_rate(unknown: Unknown, problem: Problem) -> bool:
     return unknown.name in direct
 
 
-def _measured_at_start(unknown: Unknown, problem: Problem) -> float | None:
-    """Return the measured initial value, if the state itself is measured at t0."""
+def _measured_at_start(unknown: Unknown, problem: Problem) -> tuple[str, float] | None:
+    """Return observable and value where the state itself is measured at t0."""
     for condition in problem.conditions:
         if unknown.experiment not in (None, condition.name):
             continue
@@ -147,5 +199,5 @@ def _measured_at_start(unknown: Unknown, problem: Problem) -> float | None:
             expression = problem.model.observables[name]
             first = condition.times[series.rows[0]]
             if expression.name == unknown.name and first == condition.t0:
-                return float(series.values[0])
+                return name, float(series.values[0])
     return None

@@ -11,6 +11,7 @@ from odefit.problem.arrays import Array
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
+from odefit.problem.sizes import typical_sizes
 
 
 def states_from_data(
@@ -18,7 +19,7 @@ def states_from_data(
 ) -> Array:
     """Return guesses of the states, interpolated linearly between measurements.
 
-    States that are not measured have their initial value throughout, or the size of the data
+    States that are not measured have their initial value throughout, or their typical size
     where that is not known.
 
     Parameters
@@ -34,7 +35,7 @@ def states_from_data(
     -------
     Shape (k, names).
     """
-    values = np.tile(_flat(condition, names, unknowns), (len(times), 1))
+    values = np.tile(_flat(problem, condition, names, unknowns), (len(times), 1))
     for name, series in condition.series.items():
         state = problem.model.observables[name].name
         if state in names and len(series.values):
@@ -49,9 +50,10 @@ def data_size(condition: Condition) -> float:
     return float(np.max(np.abs(values), initial=0.0)) or 1.0
 
 
-def _flat(condition: Condition, names: Sequence[str], unknowns: Array) -> Array:
+def _flat(problem: Problem, condition: Condition, names: Sequence[str], unknowns: Array) -> Array:
     """Return a value for every name, the same at all times."""
     found = []
+    sizes = typical_sizes(problem).states
     for name in names:
         bound = condition.initial.get(name, condition.scalars.get(name))
         if bound is None:
@@ -59,5 +61,5 @@ def _flat(condition: Condition, names: Sequence[str], unknowns: Array) -> Array:
             continue
         with np.errstate(all="ignore"):
             value = float(bound_value(bound, condition.scalars, unknowns.tolist(), NUMPY))
-        found.append(value if np.isfinite(value) else data_size(condition))
+        found.append(value if np.isfinite(value) else sizes.get(name, data_size(condition)))
     return np.array(found)

@@ -128,7 +128,9 @@ def same_outputs(
         parameters[: square.size] = square.values(point[None], parameters[None], False)[0][0]
         others = carried(square, known, point, parameters, np.random.default_rng([seed, 5]), late)
     unknowns = square.all_unknowns(others, parameters)
-    size_of = np.abs(unknowns) + 1e-9 * np.abs(unknowns).max(axis=1, initial=0.0, keepdims=True)
+    # Units differ from unknown to unknown: what is small is so beside its other values.
+    largest = np.maximum(np.abs(unknowns).max(axis=0, initial=0.0), np.abs(at))
+    size_of = np.abs(unknowns) + 1e-9 * largest
     real = unknowns[(np.abs(unknowns.imag) <= REAL_TOLERANCE * size_of).all(axis=1)].real
     vectors = np.tile(vector, (len(real), 1))
     for i, column in columns:

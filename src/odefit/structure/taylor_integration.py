@@ -94,9 +94,12 @@ def _integrate_smoothly(
 def _step(series: ComplexArray) -> float:
     """Return a step at which the last two terms are below the accuracy."""
     sizes = np.abs(series)
-    scale = np.maximum(sizes[0], 1e-3 * sizes[0].max(initial=0.0)) + 1e-300
-    steps = []
+    steps = [np.inf]
     for order in (ORDER - 1, ORDER):
-        worst = float((sizes[order] / scale).max(initial=0.0))
-        steps.append((ACCURACY / worst) ** (1 / order) if worst > 0 else np.inf)
+        # A state is as large as the largest of its first terms, each of which has its own unit.
+        powers = order - np.arange(order // 2)
+        with np.errstate(all="ignore"):
+            ratios = ACCURACY * sizes[: len(powers)] / sizes[order]
+            longest = (ratios ** (1.0 / powers[:, None])).max(axis=0)
+        steps.append(float(longest[sizes[order] > 0].min(initial=np.inf)))
     return min(steps)

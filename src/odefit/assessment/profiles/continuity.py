@@ -21,6 +21,7 @@ from odefit.methods.shooting.node_evaluation import shooting_problem
 from odefit.methods.shooting.shooting_problem import Point as NodeValues
 from odefit.problem.arrays import Array, BoolArray, IntArray
 from odefit.problem.problem import Problem
+from odefit.problem.sizes import sizes_at
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engine_choice import EngineChoice
 
@@ -94,11 +95,11 @@ def units_by_effect(problem: Problem, vector: Array, effects: Array) -> Array:
     effects
         The effect of a change of each unknown by 1, shape (n,).
     """
-    size = np.maximum(np.abs(vector), 1e-300)
+    size = sizes_at(problem, vector, part=0.0)
     with np.errstate(divide="ignore"):
         units = SLIGHT / effects
     width = problem.upper - problem.lower
-    widest = np.where(np.isfinite(width) & (width > 0), width, np.maximum(size, 1.0))
+    widest = np.where(np.isfinite(width) & (width > 0), width, sizes_at(problem, vector))
     logarithmic = Scaling.of(problem).logarithmic
     return np.where(logarithmic, np.clip(units, 1e-3 * size, 1e9 * size), np.minimum(units, widest))
 

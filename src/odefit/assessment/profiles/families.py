@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from odefit.assessment.deviance import RANK_TOLERANCE
+from odefit.assessment.effects import RANK_TOLERANCE
 from odefit.assessment.profiles.coordinates import Coordinates
 from odefit.methods.trust_region import Tolerances, minimise, promised_decrease
 from odefit.problem.arrays import Array, BoolArray

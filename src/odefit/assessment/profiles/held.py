@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from odefit.assessment.deviance import RANK_TOLERANCE
+from odefit.assessment.effects import RANK_TOLERANCE
 from odefit.assessment.profiles.coordinates import Coordinates
 from odefit.assessment.profiles.families import (
     ASTRAY,

@@ -15,11 +15,12 @@ import math
 import numpy as np
 
 from odefit.assessment.degrees_of_freedom import noise_freedom
-from odefit.assessment.deviance import column_space
 from odefit.assessment.dispersions import adjusted_dispersions
+from odefit.assessment.effects import column_space
 from odefit.assessment.simulated_fits import SimulatedFits
 from odefit.methods.scaling import bounds_touched
 from odefit.problem.arrays import Array
+from odefit.problem.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
 
 LEAST_LIMIT = 1e-4
@@ -51,7 +52,8 @@ def limits_by_unknown(
         }
     free = ~bounds_touched(forward.problem, vector)
     jacobian = np.where(free, evaluation.information, 0.0)
-    freedom = noise_freedom(forward, vector, jacobian, column_space(jacobian[:, free]))
+    basis = column_space(jacobian[:, free], sizes_at(forward.problem, vector)[free])
+    freedom = noise_freedom(forward, vector, jacobian, basis)
     if freedom is None or not freedom.enough:
         return {}
     found = {}

@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from odefit.assessment.deviance import RANK_TOLERANCE
+from odefit.assessment.effects import RANK_TOLERANCE
 from odefit.assessment.profiles.coordinates import Coordinates
 from odefit.assessment.profiles.families import Common, Model, Point, bend, between, unbound
 from odefit.methods.trust_region import bounded_step
@@ -102,7 +102,7 @@ class PulledQuantity(Common):
     def stiffen(self, point: Point) -> None:
         """Choose how hard to pull."""
         # Where the data do not determine the quantity at all, its size has to serve.
-        least = (self._sd / max(abs(point.at), 1e-12)) ** 2
+        least = (self._sd / (abs(point.at) or 1.0)) ** 2
         self._pull = STIFFNESS * math.sqrt(max(point.curvature, least))
 
     def point(self, near: Sequence[Point], at: float, gain: float) -> Point | str:

@@ -30,6 +30,7 @@ from odefit.problem.errors import InputError, counted
 from odefit.problem.features import refuse_integrated_features
 from odefit.problem.option_checks import whole
 from odefit.problem.problem import Problem
+from odefit.problem.sizes import expected_sizes
 from odefit.simulation.making_engines import EngineName
 
 FRACTIONS = (0.5, 0.35, 0.65, 0.2, 0.8)
@@ -55,6 +56,9 @@ FALLBACK = MultiStart(SingleShooting())
 
 MIN_MISFIT = 1e-6
 """Residuals, relative to the largest value, up to which an answer always counts as a fit."""
+
+ROUNDED = 1e-12
+"""Difference of an unknown, relative to its typical size, that rounding may make near zero."""
 
 SAME_CANDIDATE = 1e-6
 """Relative difference up to which two candidates are one."""
@@ -232,7 +236,7 @@ class _Run:
             vector = one.candidate.vector
             if self.control.should_stop() and ends:
                 break
-            if any(_close(vector, s.start) or _close(vector, s.vector) for s in ends):
+            if any(self._close(vector, v) for s in ends for v in (s.start, s.vector)):
                 continue
             end = self.trajectories.start(one.candidate, one.cost, one.objective)
             if (
@@ -254,7 +258,9 @@ class _Run:
         if not ends:  # all are outside the bounds, from whose edge they are polished
             return [self.trajectories.polished(end) for end in shown[:MAX_POLISHED]]
         others = [
-            s for s in shown if not any(_close(s.vector, e.start, SAME_AS_POLISHED) for e in ends)
+            s
+            for s in shown
+            if not any(self._close(s.vector, e.start, SAME_AS_POLISHED) for e in ends)
         ]
         return [*ends, *(replace(s, status=Status.NOT_CONVERGED) for s in others)]
 
@@ -269,6 +275,12 @@ class _Run:
     def _explained(self, end: Start) -> bool:
         """Say whether an answer explains the data up to their noise."""
         return self.trajectories.explained(end, self.data.segments, self.noise)
+
+    def _close(self, a: Array, b: Array, tolerance: float = SAME_CANDIDATE) -> bool:
+        """Say whether two vectors of unknowns are the same candidate."""
+        sizes = expected_sizes(self.preparation.problem)
+        allowed = np.maximum(tolerance * np.maximum(np.abs(a), np.abs(b)), ROUNDED * sizes)
+        return bool((np.abs(a - b) <= allowed).all())
 
     # Other solutions --------------------------------------------------------------------------
 
@@ -295,7 +307,7 @@ class _Run:
             if self.method.polish and self.trajectories.allowed(made.vector):
                 polished = self.trajectories.polished(end)
                 # It would be lost if polishing took it to another solution.
-                if not any(_close(polished.vector, s.vector) for s in (best, *others)):
+                if not any(self._close(polished.vector, s.vector) for s in (best, *others)):
                     end = polished
             others.append(end)
         counted = found.completeness
@@ -357,8 +369,3 @@ def _noisy(problem: Problem) -> bool:
 
 def _cost(start: Start) -> float:
     return start.cost
-
-
-def _close(a: Array, b: Array, tolerance: float = SAME_CANDIDATE) -> bool:
-    scale = np.maximum(np.abs(a), np.abs(b))
-    return bool((np.abs(a - b) <= tolerance * scale + 1e-12).all())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -146,7 +147,7 @@ def solutions_at(
         for i, k in enumerate(unfinished):
             own = slice(i * count, (i + 1) * count)
             for point in ends[own][arrived[own]]:
-                if not any(_same(point, other) for other in found[k]):
+                if not any(_same(point, other, found[k]) for other in found[k]):
                     found[k].append(point)
             lost[k] = d - len(found[k])
             if solutions is generic.solutions:
@@ -162,8 +163,10 @@ def solutions_at(
     ]
 
 
-def _same(a: ComplexArray, b: ComplexArray) -> bool:
-    scale = np.maximum(np.abs(a), np.abs(b)) + 1e-12
+def _same(a: ComplexArray, b: ComplexArray, known: Sequence[ComplexArray]) -> bool:
+    """Return whether two solutions are one, near zero by the sizes of those that are known."""
+    largest = np.abs(np.array(known)).max(axis=0, initial=0.0)
+    scale = np.maximum(np.maximum(np.abs(a), np.abs(b)), SAME_SOLUTION * largest)
     return bool((np.abs(a - b) <= SAME_SOLUTION * scale).all())
 
 

@@ -72,11 +72,15 @@ def determined_states(matrix: Array, sds: Array | None = None) -> dict[int, Arra
         return {}
     noise = np.ones(len(matrix)) if sds is None or sds.max() <= 0 else sds
     noise = np.maximum(noise, MIN_RELATIVE_SD * noise.max())
+    # States have units of their own: what is small is so beside the largest of its column.
+    units = np.abs(matrix).max(axis=0, initial=0.0)
+    units = np.where(units > 0, units, 1.0)
+    matrix = matrix / units
     inverse = np.linalg.pinv(matrix / noise[:, None], rcond=AFFINE_TOLERANCE) / noise
     error = np.abs(inverse @ matrix - np.eye(matrix.shape[1])).max(axis=1)
     cancelling = (np.abs(inverse) @ np.abs(matrix)).max(axis=1)
     certain = error <= RESOLUTION_TOLERANCE * np.maximum(cancelling, 1.0)
-    return {int(k): inverse[k] for k in np.flatnonzero(certain)}
+    return {int(k): inverse[k] / units[k] for k in np.flatnonzero(certain)}
 
 
 @dataclass(frozen=True, eq=False)

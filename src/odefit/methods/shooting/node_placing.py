@@ -12,6 +12,7 @@ from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.problem.option_checks import whole
 from odefit.problem.problem import Problem
+from odefit.problem.sizes import typical_sizes
 from odefit.problem.state_guesses import data_size, states_from_data
 
 GivenNodes = int | Sequence[float] | Mapping[str, Sequence[float]] | None
@@ -126,9 +127,9 @@ def _given(
 def node_sizes(problem: Problem, names: Sequence[str], unknowns: Array) -> Array:
     """Return typical sizes of the values of a node from the data, shape (N,)."""
     rough = np.zeros(len(names))
-    largest = 0.0
     for condition in problem.conditions:
         values = states_from_data(problem, condition, names, unknowns, condition.times)
         rough = np.maximum(rough, np.abs(values).max(axis=0))
-        largest = max(largest, data_size(condition))
-    return np.where(rough > 0, rough, largest)
+    states = typical_sizes(problem).states
+    largest = max(data_size(condition) for condition in problem.conditions)
+    return np.where(rough > 0, rough, [states.get(name, largest) for name in names])

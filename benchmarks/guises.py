@@ -1,0 +1,425 @@
+"""Problems in other units: part of `units.py`.
+
+A problem is written in other units of states, unknowns and time. Its answer must be the same one
+in these units. Own models have clean equations, as a user would write them in these units; in any
+other problem every name N of an expression becomes (N/unit), which is exact.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from odefit.problem.algebras import NUMPY
+from odefit.problem.expressions import parse
+from odefit.problem.grammar import RESERVED
+
+Units = Mapping[str, float]
+"""The size of each old unit in the new one: a value of 1 becomes this."""
+
+Powers = Mapping[str, int]
+
+NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class OwnModel:
+    """A model without numbers that have a unit.
+
+    Attributes
+    ----------
+    ode
+        Right-hand sides.
+    states
+        The unit of each state, by its name.
+    unknowns
+        True value and powers of units of each parameter.
+    initial
+        True initial value of each state.
+    free
+        States whose initial value is unknown.
+    observables
+        Expression and unit of each.
+    times
+        Times of the measurements.
+    noise
+        What the noise table says of every observable: ``"none"``, ``"sd"``, ``"relative"`` or
+        ``"estimate"``.
+    bounds
+        ``"positive"`` for a lower bound of zero alone, ``"box"`` for a factor of 30 either way.
+    """
+
+    ode: Mapping[str, str]
+    states: Mapping[str, str]
+    unknowns: Mapping[str, tuple[float, Powers]]
+    initial: Mapping[str, float]
+    observables: Mapping[str, tuple[str, str]]
+    times: tuple[float, ...]
+    free: tuple[str, ...] = ()
+    noise: str = "none"
+    bounds: str = "positive"
+    level: float = 0.03
+
+
+def grid(end: float, count: int = 16) -> tuple[float, ...]:
+    """Return times from zero to `end`."""
+    return tuple(np.linspace(0.0, end, count))
+
+
+FIRST = {"t": -1}
+
+OWN: Mapping[str, OwnModel] = {
+    "michaelis-menten": OwnModel(
+        {"x": "-Vm*x/(Km + x)"},
+        {"x": "a"},
+        {"Vm": (2.3, {"a": 1, "t": -1}), "Km": (36.0, {"a": 1})},
+        {"x": 60.0},
+        {"x": ("x", "a")},
+        grid(100.0),
+        free=("x",),
+    ),
+    "logistic": OwnModel(
+        {"n": "r*n*(1 - n/K)"},
+        {"n": "a"},
+        {"r": (0.5, FIRST), "K": (900.0, {"a": 1})},
+        {"n": 20.0},
+        {"n": ("n", "a")},
+        grid(20.0),
+        free=("n",),
+        noise="estimate",
+    ),
+    "sir": OwnModel(
+        {"S": "-beta*S*I", "I": "beta*S*I - gamma*I"},
+        {"S": "a", "I": "a"},
+        {"beta": (6e-4, {"a": -1, "t": -1}), "gamma": (0.25, FIRST)},
+        {"S": 990.0, "I": 10.0},
+        {"I": ("I", "a")},
+        grid(40.0, 21),
+        noise="sd",
+        free=("I",),
+    ),
+    "one-compartment": OwnModel(
+        {"gut": "-ka*gut", "c": "ka*gut/V - ke*c"},
+        {"gut": "dose", "c": "a"},
+        {"ka": (1.2, FIRST), "ke": (0.2, FIRST), "V": (30.0, {"dose": 1, "a": -1})},
+        {"gut": 320.0, "c": 0.0},
+        {"c": ("c", "a")},
+        grid(24.0),
+        noise="relative",
+    ),
+    "robertson-like": OwnModel(
+        {
+            "y1": "-k1*y1 + k3*y2*y3",
+            "y2": "k1*y1 - k3*y2*y3 - k2*y2^2",
+            "y3": "k2*y2^2",
+        },
+        {"y1": "a", "y2": "a", "y3": "a"},
+        {
+            "k1": (0.04, FIRST),
+            "k2": (3e7, {"a": -1, "t": -1}),
+            "k3": (1e4, {"a": -1, "t": -1}),
+        },
+        {"y1": 1.0, "y2": 0.0, "y3": 0.0},
+        {"y1": ("y1", "a"), "y2": ("y2", "a"), "y3": ("y3", "a")},
+        tuple(np.geomspace(1e-2, 1e4, 19)),
+        noise="relative",
+        bounds="box",
+    ),
+    "lotka-volterra": OwnModel(
+        {"u": "p*u - q*u*v", "v": "-s*v + w*u*v"},
+        {"u": "a", "v": "b"},
+        {
+            "p": (1.1, FIRST),
+            "q": (0.4, {"b": -1, "t": -1}),
+            "s": (0.4, FIRST),
+            "w": (0.1, {"a": -1, "t": -1}),
+        },
+        {"u": 10.0, "v": 5.0},
+        {"u": ("u", "a"), "v": ("v", "b")},
+        grid(12.0, 25),
+        noise="sd",
+        bounds="box",
+    ),
+    "mass-action": OwnModel(
+        {"A": "-kf*A*B + kr*C", "B": "-kf*A*B + kr*C", "C": "kf*A*B - kr*C"},
+        {"A": "a", "B": "a", "C": "a"},
+        {"kf": (0.8, {"a": -1, "t": -1}), "kr": (0.3, FIRST)},
+        {"A": 2.0, "B": 1.5, "C": 0.0},
+        {"C": ("C", "a")},
+        grid(5.0),
+    ),
+    "goodwin": OwnModel(
+        {"m": "al*K^4/(K^4 + p^4) - d*m", "e": "b*m - d*e", "p": "c*e - d*p"},
+        {"m": "a", "e": "b", "p": "c"},
+        {
+            "al": (4.0, {"a": 1, "t": -1}),
+            "K": (1.5, {"c": 1}),
+            "d": (0.4, FIRST),
+            "b": (1.0, {"b": 1, "a": -1, "t": -1}),
+            "c": (1.0, {"c": 1, "b": -1, "t": -1}),
+        },
+        {"m": 0.5, "e": 0.5, "p": 0.5},
+        {"m": ("m", "a"), "p": ("p", "c")},
+        grid(20.0, 30),
+        noise="sd",
+        bounds="box",
+    ),
+    "transport": OwnModel(
+        {"big": "-k*big + r*small", "small": "k*f*big - r*f*small - d*small"},
+        {"big": "a", "small": "b"},
+        {
+            "k": (0.3, FIRST),
+            "r": (0.2, {"a": 1, "b": -1, "t": -1}),
+            "f": (1.0, {"b": 1, "a": -1}),
+            "d": (0.15, FIRST),
+        },
+        {"big": 5.0, "small": 0.0},
+        {"big": ("big", "a"), "small": ("small", "b")},
+        grid(15.0),
+        noise="relative",
+    ),
+    "production": OwnModel(
+        {"x": "k0 - k1*x"},
+        {"x": "a"},
+        {
+            "k0": (3.0, {"a": 1, "t": -1}),
+            "k1": (0.5, FIRST),
+            "s": (2.0, {"y": 1, "a": -1}),
+            "o": (0.7, {"y": 1}),
+        },
+        {"x": 1.0},
+        {"y": ("s*x + o", "y")},
+        grid(10.0),
+        noise="estimate",
+    ),
+    "second-order": OwnModel(
+        {"x": "-k*x^2"},
+        {"x": "a"},
+        {"k": (0.05, {"a": -1, "t": -1})},
+        {"x": 8.0},
+        {"x": ("x", "a")},
+        grid(12.0),
+        free=("x",),
+    ),
+    "hill": OwnModel(
+        {"g": "v*w^2/(K^2 + w^2) - d*g", "w": "-q*w"},
+        {"g": "a", "w": "b"},
+        {
+            "v": (5.0, {"a": 1, "t": -1}),
+            "K": (2.0, {"b": 1}),
+            "d": (0.4, FIRST),
+            "q": (0.3, FIRST),
+        },
+        {"g": 0.0, "w": 6.0},
+        {"g": ("g", "a"), "w": ("w", "b")},
+        grid(12.0, 20),
+        noise="sd",
+    ),
+}
+"""Models that many fields know."""
+
+
+@dataclass(frozen=True)
+class Guise:
+    """A problem in some units, and what its answer has to be multiplied by.
+
+    Attributes
+    ----------
+    mapping
+        The problem in format 1.
+    factors
+        By key of an unknown, what its value in the plain units becomes.
+    objective
+        What the objective becomes.
+    """
+
+    mapping: Mapping[str, Any]
+    factors: Mapping[str, float]
+    objective: float = 1.0
+
+
+def own_guise(name: str, units: Units) -> Guise:
+    """Return one of the own models in units; those that are not named stay as they are."""
+    model = OWN[name]
+
+    def factor(powers: Powers) -> float:
+        return float(np.prod([units.get(u, 1.0) ** p for u, p in powers.items()]))
+
+    data = _simulated(name)
+    time = units.get("t", 1.0)
+    columns: dict[str, list[float | None]] = {"t": [t * time for t in model.times]}
+    noise: dict[str, Any] = {}
+    for observable, (_, unit) in model.observables.items():
+        own = units.get(unit, 1.0)
+        columns[observable] = [v * own for v in data[observable]]
+        if model.noise == "relative":  # a value of zero would have an infinite weight
+            columns[observable] = [v or None for v in columns[observable]]
+        if model.noise == "sd":
+            size = float(np.max(np.abs(data[observable])))
+            noise[observable] = {"sd": model.level * size * own}
+        elif model.noise == "relative":
+            noise[observable] = {"relative": model.level}
+        elif model.noise == "estimate":
+            noise[observable] = {"sd": "estimate"}
+    factors = {k: factor(powers) for k, (_, powers) in model.unknowns.items()}
+    factors |= {state: units.get(model.states[state], 1.0) for state in model.free}
+    if model.noise == "estimate":
+        factors |= {f"{o}_sd": units.get(u, 1.0) for o, (_, u) in model.observables.items()}
+    truth = {k: value for k, (value, _) in model.unknowns.items()}
+
+    def bounded(key: str, value: float) -> dict[str, Any]:
+        if model.bounds == "positive":
+            return {"lower": 0.0}
+        own = value * factors[key]
+        return {"lower": own / 30, "upper": own * 30, "scale": "log10"}
+
+    initial: dict[str, Any] = {}
+    for state, value in model.initial.items():
+        if state in model.free:
+            initial[state] = bounded(state, value)
+        else:
+            initial[state] = value * units.get(model.states[state], 1.0)
+    mapping = {
+        "format": 1,
+        "name": f"{name} in {dict(units)}",
+        "ode": dict(model.ode),
+        "observables": {o: e for o, (e, _) in model.observables.items() if o not in model.ode},
+        "parameters": {k: bounded(k, v) for k, v in truth.items()},
+        "initial": initial,
+        "noise": noise,
+        "experiment": [{"name": "run", "t0": 0.0, "data": columns}],
+    }
+    measured = [o for o in model.observables if o in model.ode]
+    if mapping["observables"]:
+        mapping["observables"] |= {o: o for o in measured}
+    else:
+        mapping["observables"] = {o: o for o in measured}
+    squares = 1.0
+    if model.noise == "none":
+        (unit,) = {u for _, u in model.observables.values()}
+        squares = units.get(unit, 1.0) ** 2
+    return Guise(mapping, factors, squares)
+
+
+def _simulated(name: str) -> dict[str, list[float]]:
+    """Return data in the plain units, by SciPy."""
+    model = OWN[name]
+    truth = {k: np.float64(v) for k, (v, _) in model.unknowns.items()}
+    parsed = {s: parse(e) for s, e in model.ode.items()}
+    names = list(model.ode)
+
+    def rhs(t: float, x: Any) -> list[float]:
+        at = {**truth, **dict(zip(names, x, strict=True)), "t": np.float64(t)}
+        return [float(parsed[s].evaluate(at, NUMPY)) for s in names]
+
+    sol = solve_ivp(
+        rhs,
+        (0.0, max(model.times)),
+        [model.initial[s] for s in names],
+        method="Radau",
+        t_eval=list(model.times),
+        rtol=1e-10,
+        atol=1e-16,
+    )
+    rng = np.random.default_rng([len(name), *name.encode()])
+    found = {}
+    for observable, (expression, _) in model.observables.items():
+        at = {**truth, **dict(zip(names, sol.y, strict=True))}
+        exact = np.asarray(parse(expression).evaluate(at, NUMPY))
+        draws = rng.standard_normal(len(exact))
+        if model.noise == "relative":
+            noisy = exact * (1 + model.level * draws)
+        else:
+            noisy = exact + model.level * np.abs(exact).max() * draws
+        found[observable] = [float(f"{v:.6g}") for v in noisy]
+    return found
+
+
+def other_guise(plain: Mapping[str, Any], units: Units, time: float = 1.0) -> Guise:
+    """Return any problem of format 1 with some states and parameters in other units.
+
+    Raises
+    ------
+    ValueError
+        It has what this does not rewrite.
+    """
+    for key in ("algebraic", "inputs"):
+        if plain.get(key):
+            raise ValueError(f"it has {key}")
+    states = list(plain["ode"])
+    observables = plain.get("observables") or {s: s for s in states}
+
+    def rewritten(text: Any) -> Any:
+        if not isinstance(text, str):
+            return text
+
+        def one(match: re.Match[str]) -> str:
+            name = match.group()
+            if name == "t":
+                return f"(t/{time!r})"
+            unit = units.get(name, 1.0)
+            return name if name in RESERVED or unit == 1.0 else f"({name}/{unit!r})"
+
+        return re.sub(r"(?<![\w.])[A-Za-z_]\w*", one, text)
+
+    def scaled(parameter: Any, unit: float) -> Any:
+        if not isinstance(parameter, Mapping):
+            return parameter * unit
+        if "prior" in parameter:
+            raise ValueError("it has priors")
+        keys = ("lower", "upper", "guess", "fixed")
+        return {k: v * unit if k in keys else v for k, v in parameter.items()}
+
+    ode = {s: f"{units.get(s, 1.0) / time!r}*({rewritten(e)})" for s, e in plain["ode"].items()}
+    initial = {}
+    for state, value in plain.get("initial", {}).items():
+        own = units.get(state, 1.0)
+        text = isinstance(value, str)
+        initial[state] = f"{own!r}*({rewritten(value)})" if text else scaled(value, own)
+    of = {o: units.get(e, 1.0) if e in states else 1.0 for o, e in observables.items()}
+    if not plain.get("noise"):
+        of = dict.fromkeys(of, max(of.values(), key=lambda v: abs(math.log(v))))
+    noise = {}
+    for observable, given in plain.get("noise", {}).items():
+        sd = given.get("sd")
+        if isinstance(sd, str) and sd != "estimate":
+            raise ValueError("its noise is an expression")
+        number = isinstance(sd, int | float)
+        noise[observable] = {**given, "sd": sd * of[observable]} if number else dict(given)
+    experiments = []
+    for experiment in plain["experiment"]:
+        if set(experiment) - {"name", "data", "t0", "initial"}:
+            raise ValueError("its experiments have events or constants")
+        data = {}
+        for column, values in experiment["data"].items():
+            own = of.get(column.removesuffix("_sd"), time if column == "t" else 1.0)
+            data[column] = [v if v is None else v * own for v in values]
+        changed = {**experiment, "data": data}
+        if "t0" in experiment:
+            changed["t0"] = experiment["t0"] * time
+        if "initial" in experiment:
+            changed["initial"] = {
+                s: scaled(v, units.get(s, 1.0)) for s, v in experiment["initial"].items()
+            }
+        experiments.append(changed)
+    mapping = {
+        **plain,
+        "ode": ode,
+        "observables": {o: e if e in states else rewritten(e) for o, e in observables.items()},
+        "parameters": {
+            k: scaled(v, units.get(k, 1.0)) for k, v in plain.get("parameters", {}).items()
+        },
+        "initial": initial,
+        "noise": noise,
+        "experiment": experiments,
+    }
+    sizes = set(of.values())
+    if not noise and len(sizes) > 1:
+        raise ValueError("its sum of squares depends on the units")
+    return Guise(mapping, units, sizes.pop() ** 2 if not noise else 1.0)

@@ -1,0 +1,51 @@
+"""Which unknowns act on what is measured: their effects, whatever their units."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from odefit.problem.arrays import Array, BoolArray
+
+NO_EFFECT = 1e-13
+"""Effect of an unknown's own size, relative to the largest effect, that rounding may make."""
+
+RANK_TOLERANCE = 1e-8
+"""Singular value of the Jacobian with columns of unit length, relative to the largest, below
+which a direction is not determined. Sensitivities are accurate to about 1e-9."""
+
+
+def acting(jacobian: Array, sizes: Array) -> tuple[Array, BoolArray]:
+    """Return the norms of the columns of a Jacobian, and which unknowns have an effect.
+
+    A derivative is as large as the unit of its unknown is. So what counts is the effect of a change
+    of each unknown by its size.
+
+    Parameters
+    ----------
+    jacobian
+        Shape (m, n).
+    sizes
+        The size of each unknown, shape (n,), see :func:`odefit.problem.sizes.sizes_at`.
+    """
+    norms = np.linalg.norm(jacobian, axis=0)
+    effects = norms * sizes
+    return norms, (norms > 0) & (effects > NO_EFFECT * effects.max(initial=0.0))
+
+
+def column_space(jacobian: Array, sizes: Array) -> Array:
+    """Return an orthonormal basis of what the columns of a Jacobian determine.
+
+    Parameters
+    ----------
+    jacobian, sizes
+        As :func:`acting` takes them.
+
+    Returns
+    -------
+    An array of shape (m, rank); the sum of squares of a row is the leverage of that residual.
+    """
+    norms, effective = acting(jacobian, sizes)
+    if not effective.any():
+        return np.zeros((len(jacobian), 0))
+    u, s, _ = np.linalg.svd(jacobian[:, effective] / norms[effective], full_matrices=False)
+    return np.asarray(u[:, s > RANK_TOLERANCE * s[0]])

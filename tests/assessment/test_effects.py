@@ -1,0 +1,36 @@
+"""Effects of unknowns do not depend on units."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from odefit.assessment.effects import acting, column_space
+
+RNG = np.random.default_rng(3)
+DESIGN = RNG.standard_normal((8, 2))
+
+
+def test_leverages_sum_to_the_rank() -> None:
+    redundant = np.column_stack([DESIGN, 3 * DESIGN[:, 0], np.zeros(8)])
+    basis = column_space(redundant, np.ones(4))
+    hat = DESIGN @ np.linalg.solve(DESIGN.T @ DESIGN, DESIGN.T)
+    assert basis.shape == (8, 2)
+    assert np.sum(basis**2, axis=1) == pytest.approx(np.diag(hat))
+
+
+@pytest.mark.parametrize("unit", [1e-15, 1e-6, 1e13])
+def test_an_unknown_acts_in_every_unit(unit: float) -> None:
+    sizes = np.array([1.0, 2.0 * unit])
+    norms, effective = acting(DESIGN / [1.0, unit], sizes)
+    assert effective.all()
+    assert norms[1] * unit == pytest.approx(np.linalg.norm(DESIGN[:, 1]))
+    assert column_space(DESIGN / [1.0, unit], sizes) @ np.eye(2) == pytest.approx(
+        column_space(DESIGN, np.ones(2))
+    )
+
+
+def test_what_rounding_leaves_of_a_column_is_no_effect() -> None:
+    rounded = np.column_stack([DESIGN, 1e-16 * DESIGN[:, 0]])
+    assert acting(rounded, np.ones(3))[1].tolist() == [True, True, False]
+    assert not acting(np.zeros((4, 2)), np.ones(2))[1].any()

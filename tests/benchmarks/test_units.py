@@ -1,0 +1,64 @@
+"""Answers are the same in other units.
+
+``python benchmarks/units.py`` does the same for more models and units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from guises import OWN, other_guise, own_guise
+from units import Answer, Guise, answer, differences
+
+from odefit import library
+from odefit.problem import problem_from_mapping, problem_to_mapping
+
+CASES: tuple[tuple[str, Mapping[str, float]], ...] = (
+    ("michaelis-menten", {"a": 1e-15, "t": 1e-3}),
+    ("michaelis-menten", {"a": 1e13}),
+    ("logistic", {"a": 1e-12, "t": 1e9}),
+    ("sir", {"a": 1e-15}),
+    ("one-compartment", {"a": 1e-15, "dose": 1e13}),
+    ("one-compartment", {"a": 1e6, "dose": 1e-6, "t": 1e-9}),
+    ("robertson-like", {"a": 1e-12}),
+    ("lotka-volterra", {"a": 1e-6, "b": 1e6}),
+    ("lotka-volterra", {"a": 1e9, "b": 1e-9, "t": 1e5}),
+    ("mass-action", {"a": 1e-15, "t": 1e3}),
+    ("transport", {"a": 1e6, "b": 1e-6}),
+    ("production", {"a": 1e-12, "y": 1e12}),
+    ("second-order", {"a": 1e13}),
+    ("hill", {"a": 1e-9, "b": 1e9}),
+)
+
+
+@cache
+def plain(name: str) -> Answer:
+    return answer(own_guise(name, {}))
+
+
+@pytest.mark.parametrize(("name", "units"), CASES)
+def test_an_answer_is_the_same_in_other_units(name: str, units: Mapping[str, float]) -> None:
+    assert not differences(plain(name), answer(own_guise(name, units)))
+
+
+@pytest.mark.slow
+def test_the_answer_to_a_problem_of_the_library_is_the_same_in_other_units() -> None:
+    given = problem_to_mapping(library.load("sir"))
+    units = {"S": 1e9, "I": 1e9, "R": 1e9}
+    found = answer(other_guise(given, units, time=1e-6))
+    assert not differences(answer(Guise(given, {})), found)
+
+
+def test_what_differs_is_told() -> None:
+    known = plain("second-order")
+    wrong = replace(known, objective=known.objective * 1.01, trouble={"k": "no effect"})
+    assert len(differences(known, wrong)) == 2
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_each_model_has_a_unit_for_every_unknown(name: str) -> None:
+    guise = own_guise(name, {"a": 1e-3, "t": 1e3})
+    assert set(problem_from_mapping(guise.mapping).keys) == set(guise.factors)
