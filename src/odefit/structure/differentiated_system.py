@@ -7,9 +7,12 @@ the parameters.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from odefit.problem.arrays import ComplexArray
+from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.problem.features import integrated_features
 from odefit.problem.problem import Problem
@@ -59,6 +62,10 @@ class DifferentiatedSystem:
     replicates
         Whether an experiment is expanded whose equations, initial values and outputs are those of
         an earlier one: for perfect data it adds nothing.
+    opened
+        The experiments that are expanded with a variable added to every initial value that is
+        given, as :func:`~odefit.structure.expansion.expand` explains; these variables are the last
+        of the unknowns. None for all experiments as they are.
     deadline
         The time after which the system is given up, while it is made and whenever it is run.
 
@@ -88,6 +95,7 @@ class DifferentiatedSystem:
         times: int = 1,
         deadline: Deadline = NEVER,
         replicates: bool = True,
+        opened: Sequence[Condition] | None = None,
     ) -> None:
         unknown_to_series = integrated_features(problem, noise=False)
         if unknown_to_series:
@@ -97,12 +105,14 @@ class DifferentiatedSystem:
         self.deadline = deadline
         self.expansions: list[Expansion] = []
         seen: set[tuple[object, ...] | None] = set()
-        for condition in problem.conditions:
+        for condition in problem.conditions if opened is None else opened:
             for number in range(times):
                 label = condition.name if len(problem.conditions) > 1 else ""
                 label += f"#{number + 1}" if times > 1 else ""
                 try:
-                    expansion = expand(problem, condition, free_states, label, deadline)
+                    expansion = expand(
+                        problem, condition, free_states, label, deadline, opened is not None
+                    )
                 except NotRationalError as error:
                     raise NoTaylorSeriesError(problem.name, str(error)) from None
                 if not replicates:
@@ -112,7 +122,9 @@ class DifferentiatedSystem:
                     seen.add(key)
                 self.expansions.append(expansion)
         used = {name: None for expansion in self.expansions for name in expansion.unknowns}
-        self.names = list(dict.fromkeys([*(k for k in problem.keys if k in used), *used]))
+        added = [name for e in self.expansions for name in e.opened.values()]
+        names = [*(k for k in problem.keys if k in used), *used]
+        self.names = [*dict.fromkeys(n for n in names if n not in added), *added]
         place = {name: i for i, name in enumerate(self.names)}
         self.columns = [
             np.array([place[n] for n in expansion.unknowns], dtype=np.intp)
