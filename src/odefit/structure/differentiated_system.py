@@ -62,10 +62,11 @@ class DifferentiatedSystem:
     replicates
         Whether an experiment is expanded whose equations, initial values and outputs are those of
         an earlier one: for perfect data it adds nothing.
+    conditions
+        The experiments that are expanded; None for all.
     opened
-        The experiments that are expanded with a variable added to every initial value that is
-        given, as :func:`~odefit.structure.expansion.expand` explains; these variables are the last
-        of the unknowns. None for all experiments as they are.
+        Whether a variable is added to every initial value that is given, as
+        :func:`~odefit.structure.expansion.expand` explains; these are the last of the unknowns.
     deadline
         The time after which the system is given up, while it is made and whenever it is run.
 
@@ -95,7 +96,8 @@ class DifferentiatedSystem:
         times: int = 1,
         deadline: Deadline = NEVER,
         replicates: bool = True,
-        opened: Sequence[Condition] | None = None,
+        conditions: Sequence[Condition] | None = None,
+        opened: bool = False,
     ) -> None:
         unknown_to_series = integrated_features(problem, noise=False)
         if unknown_to_series:
@@ -105,14 +107,12 @@ class DifferentiatedSystem:
         self.deadline = deadline
         self.expansions: list[Expansion] = []
         seen: set[tuple[object, ...] | None] = set()
-        for condition in problem.conditions if opened is None else opened:
+        for condition in problem.conditions if conditions is None else conditions:
             for number in range(times):
                 label = condition.name if len(problem.conditions) > 1 else ""
                 label += f"#{number + 1}" if times > 1 else ""
                 try:
-                    expansion = expand(
-                        problem, condition, free_states, label, deadline, opened is not None
-                    )
+                    expansion = expand(problem, condition, free_states, label, deadline, opened)
                 except NotRationalError as error:
                     raise NoTaylorSeriesError(problem.name, str(error)) from None
                 if not replicates:

@@ -69,6 +69,11 @@ class Reach:
     reached: int
     width: int = 0
 
+    @property
+    def generic(self) -> bool:
+        """Whether no initial value is given, so that there is nothing special about the start."""
+        return self.width == 0
+
 
 def reach_at_start(
     system: DifferentiatedSystem, seed: int = 0, least: int = 0, points: int = 2
@@ -95,7 +100,8 @@ def reach_at_start(
         system.problem,
         free_states=False,
         deadline=system.deadline,
-        opened=[e.condition for e in system.expansions],
+        conditions=[e.condition for e in system.expansions],
+        opened=True,
     )
     if not any(e.opened for e in opened.expansions):
         return Reach(-1, True, -1)

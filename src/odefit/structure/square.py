@@ -58,6 +58,8 @@ class SquareSystem:
     rank
         The rank that is known to be the highest, where derivatives need not be followed further;
         None where it is not known.
+    reached
+        The order of derivative with which it was reached at the latest.
 
     Raises
     ------
@@ -76,7 +78,11 @@ class SquareSystem:
     """
 
     def __init__(
-        self, system: DifferentiatedSystem, seed: int = 0, rank: int | None = None
+        self,
+        system: DifferentiatedSystem,
+        seed: int = 0,
+        rank: int | None = None,
+        reached: int = 0,
     ) -> None:
         self.system = system
         rng = np.random.default_rng(seed)
@@ -89,8 +95,9 @@ class SquareSystem:
         )
         # What is known to be reached is followed as far as that takes.
         highest = system.sufficient_order * (1 if rank is None else MAX_RISES)
+        highest = max(highest, reached)
         values, points = modular_point(system, rng, highest)
-        series = GrowingSeries(system, values, points, system.sufficient_order)
+        series = GrowingSeries(system, values, points, max(system.sufficient_order, reached))
         for order in range(highest + 1):
             before = echelon.rank
             for k, expansion in enumerate(system.expansions):
