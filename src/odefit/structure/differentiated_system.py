@@ -26,6 +26,13 @@ MAX_PROJECTION_STEPS = 50
 """Largest number of Newton steps that move a random point onto the algebraic constraints."""
 
 
+NO_SERIES_AT_START = (
+    "at the given initial values there is a division by zero, so that the outputs have no Taylor "
+    "series there"
+)
+"""The reason where equations cannot be evaluated at the initial values."""
+
+
 class NoTaylorSeriesError(InputError):
     """The outputs of a problem have no Taylor series, so that its structure cannot be examined.
 

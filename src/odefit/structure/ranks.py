@@ -17,7 +17,11 @@ import numpy as np
 
 from odefit.problem.arrays import BoolArray
 from odefit.structure.deadline import UnfinishedError
-from odefit.structure.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
+from odefit.structure.differentiated_system import (
+    NO_SERIES_AT_START,
+    DifferentiatedSystem,
+    NoTaylorSeriesError,
+)
 from odefit.structure.echelon import Echelon
 from odefit.structure.expansion import Expansion
 from odefit.structure.modular_points import MAX_RISES, GrowingSeries, modular_point
@@ -196,11 +200,7 @@ def _add_points(
         if proved or not found[-1].complete or len(found) >= min(most, max(map(_wanted, found))):
             break
     if not found:
-        raise NoTaylorSeriesError(
-            system.problem.name,
-            "at the given initial values there is a division by zero, so that the outputs have "
-            "no Taylor series there",
-        )
+        raise NoTaylorSeriesError(system.problem.name, NO_SERIES_AT_START)
 
 
 def _wanted(found: PointRank) -> int:

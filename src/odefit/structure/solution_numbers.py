@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from odefit.structure.auxiliary_states import consistent_point, on_principal_branch
+from odefit.structure.comparison import FURTHER_ORDERS
 from odefit.structure.differentiated_system import DifferentiatedSystem
 from odefit.structure.exact.count import ExactCount, exact_count
 from odefit.structure.homotopy.distinct import distinct_rows, distinct_values
@@ -167,7 +168,7 @@ def _counted(square: SquareSystem, local: LocalRank, seed: int) -> tuple[ExactCo
     except ZeroDivisionError:
         reach = Reach(-1, False, local.reached, len(system.names))
     if exact is not None and not reach.generic:
-        exact = counted(reach.reached + 1, FURTHER_SHARE) or exact
+        exact = counted(reach.reached + FURTHER_ORDERS, FURTHER_SHARE) or exact
     return exact, reach
 
 
