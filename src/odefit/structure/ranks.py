@@ -149,7 +149,7 @@ def local_rank(system: DifferentiatedSystem, seed: int = 0) -> LocalRank:
         if not system.free_states:
             try:
                 reach = reach_at_start(system, seed, first.reached, _wanted(first))
-            except (UnfinishedError, ZeroDivisionError):
+            except UnfinishedError:
                 reach = Reach(-1, False, -1)
         if reach.order > first.reached:
             rng, found = np.random.default_rng([seed, 2]), []

@@ -119,7 +119,7 @@ def same_outputs(
         return None
     reach = Reach(-1, True, -1)
     if total > 1:
-        reach = reach_at_start(system, seed)
+        reach = reach_at_start(system, seed, operations=OPERATIONS_PER_SECOND * seconds)
         if not reach.generic:
             total = counted_to(reach.reached + FURTHER_ORDERS) or total
     if total == 1:

@@ -163,10 +163,7 @@ def _counted(square: SquareSystem, local: LocalRank, seed: int) -> tuple[ExactCo
     exact = counted(0, EXACT_SHARE)
     if exact is not None and exact.total == 1:
         return exact, Reach(-1, True, -1)
-    try:
-        reach = reach_at_start(system, seed, local.reached)
-    except ZeroDivisionError:
-        reach = Reach(-1, False, local.reached, len(system.names))
+    reach = reach_at_start(system, seed, local.reached)
     if exact is not None and not reach.generic:
         exact = counted(reach.reached + FURTHER_ORDERS, FURTHER_SHARE) or exact
     return exact, reach

@@ -76,7 +76,11 @@ class Reach:
 
 
 def reach_at_start(
-    system: DifferentiatedSystem, seed: int = 0, least: int = 0, points: int = 2
+    system: DifferentiatedSystem,
+    seed: int = 0,
+    least: int = 0,
+    points: int = 2,
+    operations: float = MAX_OPERATIONS,
 ) -> Reach:
     """Find the order of derivative after which the rank at the given initial values is final.
 
@@ -90,11 +94,13 @@ def reach_at_start(
         An order up to which derivatives may be followed at least, whatever that takes.
     points
         Number of generic points at which the rank G is computed.
+    operations
+        Operations on Taylor coefficients, about, that may be spent.
 
     Raises
     ------
-    ZeroDivisionError
-        Something is divided by zero at the given initial values.
+    UnfinishedError
+        The deadline of the system has passed before any derivative was looked at.
     """
     opened = DifferentiatedSystem(
         system.problem,
@@ -107,8 +113,14 @@ def reach_at_start(
         return Reach(-1, True, -1)
     rng = np.random.default_rng([seed, 6])
     directions = _Directions(opened, rng)
-    ceiling = max(directions.generic_rank(rng) for _ in range(points))
-    return directions.special_rank(rng, ceiling, least)
+    highest = max(least, directions.affordable(operations))
+    for _ in range(MAX_FAILURES):
+        try:
+            ceiling = max(directions.generic_rank(rng) for _ in range(points))
+            return directions.special_rank(rng, ceiling, highest)
+        except ZeroDivisionError:
+            continue  # an unlucky point, or something is divided by zero at the start
+    return Reach(-1, False, -1, directions.width)
 
 
 class _Directions:
@@ -178,14 +190,13 @@ class _Directions:
                 break
         return search.echelon.rank, search.relations
 
-    def special_rank(self, rng: np.random.Generator, ceiling: tuple[int, int], least: int) -> Reach:
+    def special_rank(
+        self, rng: np.random.Generator, ceiling: tuple[int, int], highest: int
+    ) -> Reach:
         """Follow the derivatives at the given initial values until the rank is the generic one."""
         held = {int(column): 0 for columns in self.added for column in columns}
-        highest = max(least, self._affordable())
         values, points = modular_point(self.opened, rng, highest, held)
         search = _Search(self, GrowingSeries(self.opened, values, points, highest))
-        if search.relations != ceiling[1]:
-            highest = least
         reached, told = -1, -1
         for order in range(highest + 1):
             try:
@@ -197,14 +208,14 @@ class _Directions:
                 return Reach(told, True, reached, self.width)
         return Reach(told, False, reached, self.width)
 
-    def _affordable(self) -> int:
-        """Return the order up to which derivatives can be followed in reasonable time."""
+    def affordable(self, operations: float) -> int:
+        """Return the order up to which derivatives can be followed with so many operations."""
         size = 0
         for expansion, columns in zip(self.opened.expansions, self.opened.columns, strict=True):
             expansion.program.prepare()
             e = expansion.program.equations
             size += len(e.tape.entries) + len(e.states) * len(columns)
-        return int((MAX_OPERATIONS / max(size, 1)) ** 0.5)
+        return int((operations / max(size, 1)) ** 0.5)
 
 
 class _Search:
