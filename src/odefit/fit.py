@@ -14,6 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from odefit.assessment.bad_fits import intervals_of_bad_fit, misfit_warnings, weighed_down
+from odefit.assessment.bound_agreement import agreeing_with_bounds
 from odefit.assessment.certification import certify_answer
 from odefit.assessment.completeness import assess_completeness
 from odefit.assessment.continuity import assess_continuity
@@ -231,11 +232,19 @@ def _result(
         lambda: answer(problem, estimate, control, False),
     )
     unproved = ""
+    proposed: Sequence[Start] = ()
     if found is not None and wanted.certify and estimate.certificate is None:
         _tell(problem, control, estimate, "proving bounds of the objective")
         first = found, estimate
+        found, estimate, proposed, unproved = unless_ended(
+            control, lambda: _certified(*first, control, polish), lambda: (*first, (), "")
+        )
+    if found is not None and estimate.certificate is not None:
+        second = found, estimate, proposed or estimate.starts
         found, estimate, unproved = unless_ended(
-            control, lambda: _certified(*first, control, polish), lambda: (*first, "")
+            control,
+            lambda: agreeing_with_bounds(*second, control, polish),
+            lambda: (*second[:2], ""),
         )
     forward = ForwardMap(problem) if found is None else found.forward
     solutions: Sequence[Solution] = ()
@@ -413,21 +422,22 @@ def _structure_seconds(control: Control, spent: float) -> tuple[float, float]:
 
 def _certified(
     found: Answer, estimate: Estimate, control: Control, polish: bool
-) -> tuple[Answer, Estimate, str]:
+) -> tuple[Answer, Estimate, Sequence[Start], str]:
     """Return an answer and its estimate with a certificate, or a sentence on why there is none.
 
-    Where the proof has come across something better, that is the answer.
+    Where the proof has come across something better, that is the answer. What else it has come
+    across is returned as well.
     """
     problem = found.forward.problem
     proof, unproved = certify_answer(problem, found.start, control)
     if proof is None:
-        return found, estimate, unproved
+        return found, estimate, (), unproved
     better = [s for s in proof.starts if s.cost < found.evaluation.cost]
     starts = [replace(s, index=len(estimate.starts) + i) for i, s in enumerate(better)]
     more = replace(estimate, starts=(*estimate.starts, *starts), certificate=proof.certificate)
     if all(CostTolerance.of(found.forward).same(s, found.start) for s in better):
-        return found, replace(more, starts=estimate.starts), ""
-    return answer(problem, more, control, polish) or found, more, ""
+        return found, replace(more, starts=estimate.starts), proof.starts, ""
+    return answer(problem, more, control, polish) or found, more, proof.starts, ""
 
 
 def _ending(
