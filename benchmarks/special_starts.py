@@ -59,10 +59,10 @@ SAME_OUTPUTS = 1e-7
 SAME_VALUE = 1e-5
 """Relative difference up to which values are the same."""
 
-RANDOM_STARTS = 10
+RANDOM_STARTS = 4
 """Number of random complex values from which Newton's method begins."""
 
-MAX_CANDIDATES = 150
+MAX_CANDIDATES = 80
 """Largest number of permutations, signs and roots of unity that are tried."""
 
 Values = npt.NDArray[Any]
@@ -132,24 +132,29 @@ class Judge:
 
     # Outputs and sensitivities in double precision --------------------------------------------
 
-    def outputs_at(self, values: Values) -> tuple[Values, Values] | None:
+    def outputs_at(
+        self, values: Values, sensitivities: bool = True
+    ) -> tuple[Values, Values] | None:
         """Return outputs and their derivatives at late times, shapes (r,) and (r, n).
 
-        The result is None where the trajectory ends before.
+        The result is None where the trajectory ends before. Without `sensitivities` there are no
+        columns.
         """
-        m, n = len(self.states), len(self.names)
+        m, n = len(self.states), len(self.names) if sensitivities else 0
         f, fx, fp, g, gx, gp, x0, x0p = self._numpy
         nothing = [0.0] * m
         start = np.concatenate(
             [
                 np.ravel(x0(*nothing, *values)),
-                np.ravel(np.asarray(x0p(*nothing, *values)).reshape(m, n)),
+                np.ravel(np.asarray(x0p(*nothing, *values)).reshape(m, -1)[:, :n]),
             ]
         ).astype(values.dtype)
 
         def rate(_: float, z: Values) -> Values:
             x, s = z[:m], z[m:].reshape(m, n)
             at = (*x, *values)
+            if not n:
+                return np.ravel(f(*at))
             change = np.asarray(fx(*at)).reshape(m, m) @ s + np.asarray(fp(*at)).reshape(m, n)
             return np.concatenate([np.ravel(f(*at)), change.ravel()])
 
@@ -168,7 +173,7 @@ class Judge:
             values_at.append(np.ravel(g(*at)))
             q = len(values_at[-1])
             by_states = np.asarray(gx(*at)).reshape(q, m) @ z[m:].reshape(m, n)
-            derivatives.append(by_states + np.asarray(gp(*at)).reshape(q, n))
+            derivatives.append(by_states + np.asarray(gp(*at)).reshape(q, -1)[:, :n])
         return np.concatenate(values_at), np.concatenate(derivatives)
 
     # Ranks ------------------------------------------------------------------------------------
@@ -315,7 +320,7 @@ class Judge:
         size = np.abs(candidate) + 1e-3
         if any(np.all(np.abs(candidate - f) <= SAME_VALUE * size) for f in found):
             return
-        made = self.outputs_at(candidate)
+        made = self.outputs_at(candidate, sensitivities=False)
         if made is None:
             return
         if np.abs(made[0] - reference).max() <= SAME_OUTPUTS * np.abs(reference).max():
@@ -325,7 +330,7 @@ class Judge:
 
     def _newton(self, values: Values, own: Sequence[int], reference: Values) -> Values | None:
         """Return where Gauss-Newton steps lead, if they come to an end."""
-        for _ in range(25):
+        for _ in range(15):
             made = self.outputs_at(values)
             if made is None:
                 return None

@@ -37,6 +37,9 @@ from odefit.structure.number_fields import PRIME, Residues
 MAX_OPERATIONS = 3e8
 """Operations on Taylor coefficients, about, that the search for the rank G may take."""
 
+MAX_ORDER = 700
+"""The highest order of derivative that is looked at."""
+
 RESTS = 2
 """Number of orders in which the rank has to rest around a generic point: one would suffice, if no
 determinant vanished by chance."""
@@ -215,7 +218,7 @@ class _Directions:
             expansion.program.prepare()
             e = expansion.program.equations
             size += len(e.tape.entries) + len(e.states) * len(columns)
-        return int((operations / max(size, 1)) ** 0.5)
+        return min(int((operations / max(size, 1)) ** 0.5), MAX_ORDER)
 
 
 class _Search:
