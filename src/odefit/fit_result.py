@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from odefit.assessment.bad_fits import intervals_of_bad_fit, misfit_warnings, weighed_down
+from odefit.assessment.bound_agreement import agreeing_with_bounds
 from odefit.assessment.certification import certify_answer
 from odefit.assessment.completeness import assess_completeness
 from odefit.assessment.continuity import assess_continuity
@@ -25,13 +26,15 @@ from odefit.methods.control import Control, Method
 from odefit.methods.cost_tolerance import CostTolerance
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.outliers import robust_outliers, suspected_outliers
-from odefit.methods.polish import Answer, answer
+from odefit.methods.polish import Answer, answer, answer_by
 from odefit.problem.arrays import Array
 from odefit.problem.packages import installed_version
 from odefit.problem.problem import Problem
+from odefit.reporting.second_opinions import told as opinion_told
 from odefit.result import Result
 from odefit.result_data import Solution, StageFailure, values_at
 from odefit.simulation import ForwardMap
+from odefit.simulation.second_opinion import better_map, second_opinion
 from odefit.solutions import (
     ambiguity,
     bounded,
@@ -121,10 +124,38 @@ def _with_plain_answer(state: FitState) -> FitState:
 
 
 def _with_certificate(state: FitState) -> FitState:
-    found, estimate, unproved = _certified(
+    found, estimate, proposed, unproved = _certified(
         state.answer, state.estimate, state.control, state.wanted.polish
     )
-    return replace(state, found=found, estimate=estimate, unproved=unproved)
+    return replace(state, found=found, estimate=estimate, proposed=proposed, unproved=unproved)
+
+
+def _with_second_opinion(state: FitState) -> FitState:
+    """Add what an engine of another family says; where others agree with it, it integrates."""
+    found = state.answer
+    opinion = second_opinion(found.forward, found.start.vector)
+    better = better_map(found.forward, opinion)
+    if better is not None:
+        again = answer_by(better, found.start, state.estimate, state.control, state.wanted.polish)
+        found = again if isinstance(again, Answer) else found
+    return replace(state, found=found, opinion=opinion)
+
+
+def _with_agreeing_bounds(state: FitState) -> FitState:
+    """Let an answer that contradicts the bounds proved for it be integrated anew."""
+    found, estimate, unproved = agreeing_with_bounds(
+        state.answer,
+        state.estimate,
+        state.proposed or state.estimate.starts,
+        state.control,
+        state.wanted.polish,
+    )
+    return replace(state, found=found, estimate=estimate, unproved=unproved or state.unproved)
+
+
+def _single(state: FitState) -> bool:
+    """Return whether the answer is a single trajectory from the initial values."""
+    return state.found is not None and state.found.start.nodes is None
 
 
 def _with_local(state: FitState, unique: bool = False) -> FitState:
@@ -296,6 +327,7 @@ def _with_warnings(state: FitState) -> FitState:
         *map(_capital, control.remarks),
         *([found.warning] if found is not None and found.warning else []),
         *([UNINTEGRATED] if _unintegrated(state) else []),
+        *([sentence] if (sentence := opinion_told(state.opinion)) else []),
         *misfit_warnings(misfit, state.goodness, _corroborated(estimate)),
         *([weighed_down(outliers)] if outliers and not (misfit and misfit.outliers) else []),
         *([state.unproved] if state.unproved else []),
@@ -333,6 +365,12 @@ STAGES = (
         _with_certificate,
         lambda s: _answered(s) and s.wanted.certify and s.estimate.certificate is None,
         doing="proving bounds of the objective",
+    ),
+    Stage("second opinion", _with_second_opinion, _single),
+    Stage(
+        "agreement with the bounds",
+        _with_agreeing_bounds,
+        lambda s: _answered(s) and s.estimate.certificate is not None,
     ),
     Stage("local optimality", _with_local, _answered),
     Stage("uncertainty", _with_uncertainty, _answered),
@@ -394,21 +432,23 @@ def _structure_seconds(control: Control, spent: float) -> tuple[float, float]:
 
 def _certified(
     found: Answer, estimate: Estimate, control: Control, polish: bool
-) -> tuple[Answer, Estimate, str]:
+) -> tuple[Answer, Estimate, tuple[Start, ...], str]:
     """Return an answer and its estimate with a certificate, or a sentence on why there is none.
 
-    Where the proof has come across something better, that is the answer.
+    Where the proof has come across something better, that is the answer. What else it has come
+    across is returned as well.
     """
     problem = found.forward.problem
     proof, unproved = certify_answer(problem, found.start, control)
     if proof is None:
-        return found, estimate, unproved
-    better = [s for s in proof.starts if s.cost < found.evaluation.cost]
+        return found, estimate, (), unproved
+    proposed = tuple(proof.starts)
+    better = [s for s in proposed if s.cost < found.evaluation.cost]
     starts = [replace(s, index=len(estimate.starts) + i) for i, s in enumerate(better)]
     more = replace(estimate, starts=(*estimate.starts, *starts), certificate=proof.certificate)
     if all(CostTolerance.of(found.forward).same(s, found.start) for s in better):
-        return found, replace(more, starts=estimate.starts), ""
-    return answer(problem, more, control, polish) or found, more, ""
+        return found, replace(more, starts=estimate.starts), proposed, ""
+    return answer(problem, more, control, polish) or found, more, proposed, ""
 
 
 def _ending(

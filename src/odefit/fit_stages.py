@@ -15,13 +15,14 @@ from odefit.assessment.misfit import Misfit
 from odefit.assessment.parts import Assessment, Goodness, Local, Treatment, Uncertainty
 from odefit.fit_log import log_failure, log_stage
 from odefit.methods.control import CTRL_C, OUT_OF_MEMORY, Control, Interruption, Progress
-from odefit.methods.estimate import Completeness, Estimate, Status
+from odefit.methods.estimate import Completeness, Estimate, Start, Status
 from odefit.methods.fit_measure import FitMeasure
 from odefit.methods.outliers import Outlier
 from odefit.methods.polish import Answer
 from odefit.problem.problem import Problem
 from odefit.result_data import Solution, StageFailure
 from odefit.simulation.cut_off import NEVER, CutOffError, cutting_off
+from odefit.simulation.second_opinion import SecondOpinion
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,10 @@ class FitState:
         What is proved of the answer.
     unproved
         A sentence on why there is no certificate.
+    proposed
+        Other values that a proof has come across.
+    opinion
+        What another engine says of the answer's trajectories; None where none was asked.
     warnings
         What the user should know.
     failures
@@ -85,6 +90,8 @@ class FitState:
     equal: tuple[Solution, ...] = ()
     assessment: Assessment = field(default_factory=Assessment)
     unproved: str = ""
+    proposed: tuple[Start, ...] = ()
+    opinion: SecondOpinion | None = None
     warnings: tuple[str, ...] = ()
     failures: tuple[StageFailure, ...] = ()
 

@@ -94,7 +94,7 @@ def test_the_findings_do_not_hang_on_the_seed(seed: int) -> None:
 
 
 def test_algebraic_and_transcendental_ways_are_told_apart() -> None:
-    model = problem({"x": "-x + a*exp(-b*t)"}, {"y": "x"}, ["a", "b"])
+    model = problem({"x": "-x + a*exp(-b*(t + 1))"}, {"y": "x"}, ["a", "b"])
     best = rank_of(model).best
     names = rank_of(model).names
     assert dict(zip(names, best.determined, strict=True))["a"]

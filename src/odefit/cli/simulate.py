@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     table, opinion = confirmed_simulation(
         problem, given, times, strict=options.result is None, nodes=nodes
     )
-    if opinion is not None and (sentence := told(opinion)):
+    if sentence := told(opinion):
         print(f"note: {sentence}", file=sys.stderr)
     write_csv(table, options.csv)
     return DONE

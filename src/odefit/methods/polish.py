@@ -75,7 +75,7 @@ def answer(problem: Problem, estimate: Estimate, control: Control, polish: bool)
     reason = ""
     found: Answer | None = None
     for number, end in enumerate(ends):
-        tried = _tried(forward, end, estimate, control, polish)
+        tried = answer_by(forward, end, estimate, control, polish)
         if isinstance(tried, Answer):
             found = tried
             break
@@ -89,7 +89,7 @@ def answer(problem: Problem, estimate: Estimate, control: Control, polish: bool)
     same = found is not None and CostTolerance.of(forward).same(found.start, best)
     if not same and best.nodes is None:
         for other, how in other_integrations(problem, best.vector):
-            tried = _tried(other, best, estimate, control, polish)
+            tried = answer_by(other, best, estimate, control, polish)
             if isinstance(tried, Answer) and (
                 found is None or tried.evaluation.cost < found.evaluation.cost
             ):
@@ -106,6 +106,33 @@ def answer(problem: Problem, estimate: Estimate, control: Control, polish: bool)
         f"({reason}): the answer is the best that can be, whose objective is "
         f"{found.evaluation.objective:.6g} instead of {best.objective:.6g}",
     )
+
+
+def answer_by(
+    forward: ForwardMap, end: Start, estimate: Estimate, control: Control, polish: bool
+) -> Answer | Failure:
+    """Return the answer that an end makes, or why it cannot be evaluated.
+
+    Parameters
+    ----------
+    forward
+        What integrates it.
+    end, estimate
+        The end of a start, and what the method found.
+    control, polish
+        Limits of the fit, and whether the end is improved.
+    """
+    better = _improved(forward, end, control) if polish else end
+    with cutting_off(NEVER):  # without an evaluation there is no answer
+        evaluation, gap = evaluated(forward, better, estimate)
+        if isinstance(evaluation, Failure) and better is not end:
+            better = end
+            evaluation, gap = evaluated(forward, end, estimate)
+    if isinstance(evaluation, Failure):
+        return evaluation
+    if better.nodes is not None:
+        forward = ForwardMap(forward.problem, nodes=better.nodes)
+    return Answer(better, evaluation, gap, forward)
 
 
 def evaluated(
@@ -130,23 +157,6 @@ def _distinct_ends(forward: ForwardMap, estimate: Estimate) -> Iterator[Start]:
         yield end
         if len(known) == MAX_ENDS:
             return
-
-
-def _tried(
-    forward: ForwardMap, end: Start, estimate: Estimate, control: Control, polish: bool
-) -> Answer | Failure:
-    """Return the answer that an end makes, or why it cannot be evaluated."""
-    better = _improved(forward, end, control) if polish else end
-    with cutting_off(NEVER):  # without an evaluation there is no answer
-        evaluation, gap = evaluated(forward, better, estimate)
-        if isinstance(evaluation, Failure) and better is not end:
-            better = end
-            evaluation, gap = evaluated(forward, end, estimate)
-    if isinstance(evaluation, Failure):
-        return evaluation
-    if better.nodes is not None:
-        forward = ForwardMap(forward.problem, nodes=better.nodes)
-    return Answer(better, evaluation, gap, forward)
 
 
 def _improved(forward: ForwardMap, end: Start, control: Control) -> Start:

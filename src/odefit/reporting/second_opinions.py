@@ -14,11 +14,11 @@ ENGINES = {
 """Names of the engines in sentences."""
 
 
-def told(opinion: SecondOpinion, used: str = "the usual engines") -> str:
+def told(opinion: SecondOpinion | None, used: str = "the usual engines") -> str:
     """Return in a sentence what users should know of a second opinion; empty if nothing."""
-    difference = opinion.difference
-    if opinion.agrees or difference is None:
+    if opinion is None or opinion.agrees or opinion.difference is None:
         return ""
+    difference = opinion.difference
     where = f"{difference.name} at t = {difference.time:g}"
     if difference.experiment:
         where += f" in experiment {difference.experiment}"

@@ -23,7 +23,7 @@ from odefit.structure.echelon import Echelon
 from odefit.structure.number_fields import PRIME, Residues
 from odefit.structure.ranks import LocalRank, PointRank
 
-MAX_INTEGER = 6
+MAX_INTEGER = 32
 """Largest numerator and denominator of exponents and coefficients."""
 
 MAX_FOR_TRIPLES = 40

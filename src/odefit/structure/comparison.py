@@ -41,12 +41,17 @@ class OutputComparison:
         The vector of parameters, shape (parameters,).
     seed
         Seed of the coefficients of known functions that the parameters do not give.
+    order
+        The order of derivative beyond which no solutions are known to differ, if that is higher
+        than the orders of the square system.
     """
 
-    def __init__(self, square: SquareSystem, parameters: ComplexArray, seed: int = 0) -> None:
+    def __init__(
+        self, square: SquareSystem, parameters: ComplexArray, seed: int = 0, order: int = 0
+    ) -> None:
         self.square = square
         self.parameters = parameters
-        self.order = square.order + FURTHER_ORDERS
+        self.order = max(order, square.order) + FURTHER_ORDERS
         rng = np.random.default_rng(seed)
         self._points = [
             ExpansionPoint(known, _continued(expansion, functions, self.order, rng))
@@ -70,9 +75,28 @@ class OutputComparison:
 
     def coefficients(self, solutions: ComplexArray) -> ComplexArray:
         """Return all Taylor coefficients at each solution, shape (m, coefficients)."""
+        parts = self.parts(self.square.all_unknowns(self.refined(solutions), self.parameters))
+        if self._floors is None:
+            sizes = [np.full(p.shape[1], np.abs(p[0]).max(initial=MIN_SCALE)) for p in parts]
+            self._floors = NEARLY_ZERO * np.concatenate(sizes)
+        return np.concatenate(parts, axis=1)
+
+    def parts(self, values: ComplexArray) -> list[ComplexArray]:
+        """Return the Taylor coefficients of each order, then the constraints.
+
+        Parameters
+        ----------
+        values
+            All unknowns of the system at each of m points, shape (m, unknowns).
+
+        Returns
+        -------
+        list
+            For each expansion the coefficients by their orders, shape (m, outputs) each, and the
+            constraints.
+        """
         square = self.square
-        values = square.all_unknowns(self.refined(solutions), self.parameters)
-        parts = []
+        parts: list[ComplexArray] = []
         with np.errstate(all="ignore"):
             for k, expansion in enumerate(square.system.expansions):
                 known, functions = self._points[k]
@@ -88,10 +112,7 @@ class OutputComparison:
                 parts += [*np.moveaxis(taylor.outputs[:, :, :measured], 1, 0)]
                 # Constraints, which are zero, are compared with numbers of the size of one.
                 parts.append(1.0 + taylor.outputs[:, 0, measured : expansion.outputs])
-        if self._floors is None:
-            sizes = [np.full(p.shape[1], np.abs(p[0]).max(initial=MIN_SCALE)) for p in parts]
-            self._floors = NEARLY_ZERO * np.concatenate(sizes)
-        return np.concatenate(parts, axis=1)
+        return parts
 
     def equal(self, one: ComplexArray, others: ComplexArray) -> BoolArray:
         """Return which of the others, shape (m, coefficients), have the coefficients of `one`."""

@@ -7,9 +7,12 @@ the parameters.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from odefit.problem.arrays import ComplexArray
+from odefit.problem.condition import Condition
 from odefit.problem.errors import InputError
 from odefit.problem.features import integrated_features
 from odefit.problem.problem import Problem
@@ -21,6 +24,13 @@ from odefit.structure.tape import NotRationalError
 
 MAX_PROJECTION_STEPS = 50
 """Largest number of Newton steps that move a random point onto the algebraic constraints."""
+
+
+NO_SERIES_AT_START = (
+    "at the given initial values there is a division by zero, so that the outputs have no Taylor "
+    "series there"
+)
+"""The reason where equations cannot be evaluated at the initial values."""
 
 
 class NoTaylorSeriesError(InputError):
@@ -59,6 +69,11 @@ class DifferentiatedSystem:
     replicates
         Whether an experiment is expanded whose equations, initial values and outputs are those of
         an earlier one: for perfect data it adds nothing.
+    conditions
+        The experiments that are expanded; None for all.
+    opened
+        Whether a variable is added to every initial value that is given, as
+        :func:`~odefit.structure.expansion.expand` explains; these are the last of the unknowns.
     deadline
         The time after which the system is given up, while it is made and whenever it is run.
 
@@ -88,6 +103,8 @@ class DifferentiatedSystem:
         times: int = 1,
         deadline: Deadline = NEVER,
         replicates: bool = True,
+        conditions: Sequence[Condition] | None = None,
+        opened: bool = False,
     ) -> None:
         unknown_to_series = integrated_features(problem, noise=False)
         if unknown_to_series:
@@ -97,12 +114,12 @@ class DifferentiatedSystem:
         self.deadline = deadline
         self.expansions: list[Expansion] = []
         seen: set[tuple[object, ...] | None] = set()
-        for condition in problem.conditions:
+        for condition in problem.conditions if conditions is None else conditions:
             for number in range(times):
                 label = condition.name if len(problem.conditions) > 1 else ""
                 label += f"#{number + 1}" if times > 1 else ""
                 try:
-                    expansion = expand(problem, condition, free_states, label, deadline)
+                    expansion = expand(problem, condition, free_states, label, deadline, opened)
                 except NotRationalError as error:
                     raise NoTaylorSeriesError(problem.name, str(error)) from None
                 if not replicates:
@@ -112,7 +129,9 @@ class DifferentiatedSystem:
                     seen.add(key)
                 self.expansions.append(expansion)
         used = {name: None for expansion in self.expansions for name in expansion.unknowns}
-        self.names = list(dict.fromkeys([*(k for k in problem.keys if k in used), *used]))
+        added = [name for e in self.expansions for name in e.opened.values()]
+        names = [*(k for k in problem.keys if k in used), *used]
+        self.names = [*dict.fromkeys(n for n in names if n not in added), *added]
         place = {name: i for i, name in enumerate(self.names)}
         self.columns = [
             np.array([place[n] for n in expansion.unknowns], dtype=np.intp)

@@ -7,7 +7,8 @@ of their own (around any time).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Generic, Literal, NamedTuple
 
 import numpy as np
@@ -69,6 +70,13 @@ class Expansion:
         argument) of its differential.
     states
         For each state whose value is an unknown of its own, the name of that unknown.
+    time
+        The time around which the experiment is expanded; None for any.
+    exact
+        Initial values of auxiliary states, by their variables, that are rational numbers.
+    opened
+        For each state whose value is given, the name of the variable that is added to it, where
+        such were asked for.
     """
 
     condition: Condition
@@ -79,6 +87,9 @@ class Expansion:
     lifting: Lifting
     differentials: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
     states: Mapping[str, str]
+    time: Fraction | None = None
+    exact: Mapping[int, Fraction] = field(default_factory=dict)
+    opened: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def repeats(self) -> tuple[object, ...] | None:
@@ -139,8 +150,12 @@ class Expansion:
     def generic_expansion_point(
         self, order: int, rng: np.random.Generator
     ) -> ExpansionPoint[np.complex128]:
-        """Return random numbers and functions in place of what the experiment prescribes."""
-        time = rng.normal()
+        """Return random numbers and functions in place of what the experiment prescribes.
+
+        The time is random as well, unless the expansion has its own.
+        """
+        drawn = rng.normal()
+        time = drawn if self.time is None else float(self.time)
 
         def series(name: str, length: int) -> ComplexArray:
             if name == TIME:
@@ -148,19 +163,42 @@ class Expansion:
             return np.asarray(rng.normal(size=length) + 1j * rng.normal(size=length))
 
         functions = self.function_series(COMPLEX, order, series)
-        return ExpansionPoint(random_complex(rng, len(self.program.equations.known)), functions)
+        known = random_complex(rng, len(self.program.equations.known))
+        for i, value in self._exactly_known():
+            known[i] = complex(value)
+        return ExpansionPoint(known, functions)
 
     def modular_expansion_point(
-        self, order: int, rng: np.random.Generator
+        self, order: int, rng: np.random.Generator, *, any_time: bool = False
     ) -> ExpansionPoint[np.int64]:
-        """Return random residues in place of everything that is known."""
+        """Return random residues in place of everything that is known.
+
+        Parameters
+        ----------
+        order
+            The highest Taylor coefficient of the known functions.
+        rng
+            Draws the residues.
+        any_time
+            Whether the time is random as well, although the expansion has its own.
+        """
+        fixed = None if self.time is None or any_time else MODULAR.exact(self.time)
 
         def series(name: str, length: int) -> npt.NDArray[np.int64]:
             drawn = rng.integers(1, PRIME, length)
-            return time_series(MODULAR, drawn[0], length) if name == TIME else drawn
+            if name == TIME:
+                return time_series(MODULAR, drawn[0] if fixed is None else fixed, length)
+            return drawn
 
         known = rng.integers(1, PRIME, len(self.program.equations.known))
+        for i, value in () if any_time else self._exactly_known():
+            known[i] = MODULAR.exact(value)
         return ExpansionPoint(known, self.function_series(MODULAR, order, series))
+
+    def _exactly_known(self) -> list[tuple[int, Fraction]]:
+        """Return the places of the known numbers that are rational, and their values."""
+        sources = [self._source(t) for t in self.program.equations.known]
+        return [(i, self.exact[s]) for i, s in enumerate(sources) if s in self.exact]
 
     def function_series(
         self,
@@ -256,6 +294,7 @@ def expand(
     free_states: bool,
     label: str,
     deadline: Deadline = NEVER,
+    opened: bool = False,
 ) -> Expansion:
     """Record the equations of one experiment around one time.
 
@@ -269,6 +308,9 @@ def expand(
         Distinguishes the names of such unknowns from those of other expansions.
     deadline
         The time after which the expansion is given up.
+    opened
+        Whether a variable is added to every initial value that is given, which makes an unknown
+        of it.
 
     Raises
     ------
@@ -288,11 +330,13 @@ def expand(
     observables = lifting.record(scalars)
     measured = tuple(n for n in problem.model.observables if n in condition.series)
     initial: dict[str, Term] = {}
+    exact: dict[str, Fraction] = {}
     if not free_states:
         for state, bound in condition.initial.items():
             initial[state] = bound_value(bound, condition.scalars, unknowns, lifting.algebra)
         initial = _after_events(condition, scalars, initial, lifting.algebra)
         lifting.complete_rhs()
+        exact = _exact_starts(lifting, initial, _fraction(condition.t0))
     known: list[Term] = [Term(tape, i) for i in lifting.constants]
     known += lifting.generic
     own: dict[str, str] = {}
@@ -303,9 +347,23 @@ def expand(
             initial[state] = tape.variable(f"{state}{AT_START}")
             known.append(initial[state])
             continue
+        if state in exact:
+            initial[state] = tape.number(exact[state])
+            continue
         own[state] = f"{state}@{label}"
         initial[state] = tape.variable(own[state])
         names[initial[state].index] = own[state]
+    added: dict[str, str] = {}
+    free = {t.index for t, u in zip(unknowns, problem.unknowns, strict=True) if u.kind == "initial"}
+    given = {*free, *(t.index for t in known)}
+    # From values that are all unknown, one time is as good as another: any is generic.
+    special = exact or any(initial[n].index not in free for n in problem.model.states)
+    for state in lifting.states if opened else ():
+        if state not in own and initial[state].index not in given:
+            added[state] = f"{state}+@{label}"
+            change = tape.variable(added[state])
+            names[change.index] = added[state]
+            initial[state] = initial[state] + change
     outputs = [observables[n] for n in measured] + lifting.constraints
     differentials, parts = _differential_outputs(lifting, len(outputs))
     outputs += parts
@@ -336,6 +394,9 @@ def expand(
         lifting,
         differentials,
         own,
+        None if free_states or not special else _fraction(condition.t0),
+        {lifting.states[n].index: v for n, v in exact.items()},
+        added,
     )
 
 
@@ -376,9 +437,37 @@ def _after_events(
     for time, assign in condition.events:
         if time != condition.t0:
             continue
-        values = {**scalars, **initial, TIME: algebra.number(repr(float(time)))}
+        values = {**scalars, **initial, TIME: algebra.tape.number(_fraction(time))}
         new = {name: e.evaluate(values, algebra) for name, e in assign.items()}
         if set(new) - set(initial):
             raise NotRationalError("an event at t0 changes a constant; give its new value instead")
         initial = {**initial, **new}
     return dict(initial)
+
+
+def _fraction(time: float) -> Fraction:
+    """Return a time as the number that it is written as."""
+    return Fraction(repr(float(time)))
+
+
+def _exact_starts(
+    lifting: Lifting, initial: Mapping[str, Term], time: Fraction
+) -> dict[str, Fraction]:
+    """Return the initial values of auxiliary states that are rational numbers.
+
+    The exponential of a state that begins at 0 begins at 1: with any other value, the ranks would
+    be those of another problem.
+    """
+    tape = lifting.tape
+    at = {lifting.states[name].index: term for name, term in initial.items()}
+    for index, (name, differentiated) in lifting.functions.items():
+        if name == TIME and not differentiated:
+            at[index] = tape.number(time)
+    found: dict[str, Fraction] = {}
+    for definition in lifting.definitions:
+        arguments = [tape.substitute(a, at).value for a in definition.arguments]
+        value = None if None in arguments else definition.exact(*arguments)
+        if value is not None:
+            found[tape.names[definition.state.index]] = value
+            at[definition.state.index] = tape.number(value)
+    return found

@@ -7,8 +7,7 @@ values count as known, inputs as known generic functions.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -17,16 +16,13 @@ from odefit.problem.expressions import Expression
 from odefit.problem.model import Model
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
-from odefit.structure.auxiliary_states import consistent_point, on_principal_branch, unknowns_in
+from odefit.structure.auxiliary_states import unknowns_in
 from odefit.structure.combinations import IdentifiableCombinations, identifiable_combinations
 from odefit.structure.deadline import Deadline, UnfinishedError
 from odefit.structure.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
-from odefit.structure.exact.count import exact_count
 from odefit.structure.expansion import Expansion
-from odefit.structure.homotopy.distinct import distinct_rows, distinct_values
-from odefit.structure.indistinguishable import find_indistinguishable
 from odefit.structure.ranks import LocalRank, local_rank
-from odefit.structure.square import SquareSystem
+from odefit.structure.solution_numbers import SolutionNumbers, count_solutions
 from odefit.structure.structural_identifiability import (
     StructuralIdentifiability,
     UnknownIdentifiability,
@@ -35,10 +31,6 @@ from odefit.structure.tape import Term
 
 TIME_LIMIT = 120.0
 """Default of the time limit, in seconds."""
-
-EXACT_SHARE, EXACT_SECONDS = 0.6, 60.0
-"""The share of the time left that the exact count may take, and its seconds where there is no
-limit. Homotopy continuation has the rest: it sometimes ends where the exact count does not."""
 
 PERIODIC_STATES = ("sin(", "cos(")
 """How names of auxiliary states begin that determine their arguments only up to a period."""
@@ -105,7 +97,7 @@ def structural_identifiability(
     if local.best.complete:
         combined = identifiable_combinations(local, problem.keys, deadline)
 
-    def result(counted: _SolutionNumbers, *, unfinished: bool) -> StructuralIdentifiability:
+    def result(counted: SolutionNumbers, *, unfinished: bool) -> StructuralIdentifiability:
         classify = _Classification(problem, system, local, frozenset(combined.involved), counted)
         return StructuralIdentifiability(
             problem.name,
@@ -125,52 +117,19 @@ def structural_identifiability(
             time.monotonic() - began,
             counted.exact,
             unfinished,
+            None if local.final or local.proved else local.reached,
         )
 
-    before = result(_SolutionNumbers(), unfinished=not local.best.complete)
+    late = not local.best.complete or (not local.final and deadline.passed)
+    before = result(SolutionNumbers(), unfinished=late)
     if not count or before.unfinished:
         return before
     report(before)
     try:
-        counted = _count(system, local, frozenset(combined.involved), seed)
+        counted = count_solutions(system, local, frozenset(combined.involved), seed)
     except UnfinishedError:
-        counted = _SolutionNumbers()
+        counted = SolutionNumbers()
     return result(counted, unfinished=not counted.complete and deadline.passed)
-
-
-# The count ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _SolutionNumbers:
-    """How many solutions there are.
-
-    Attributes
-    ----------
-    solutions
-        Number of solutions that differ in the unknowns of the problem.
-    values
-        For each algebraic unknown, its number of values.
-    complete
-        Whether the count came to its end.
-    miss_probability
-        Probability that there are more.
-    given
-        Unknowns of the problem that were held at given values.
-    branches
-        Whether solutions in which auxiliary states are not the principal values of their
-        functions were left out; None where there are no auxiliary states.
-    exact
-        Whether they were counted exactly, by a Groebner basis modulo a prime.
-    """
-
-    solutions: int = 0
-    values: Mapping[str, int] = field(default_factory=dict)
-    complete: bool = False
-    miss_probability: float = 1.0
-    given: tuple[str, ...] = ()
-    branches: bool | None = None
-    exact: bool = False
 
 
 def _measured(model: Model) -> Problem:
@@ -181,82 +140,6 @@ def _measured(model: Model) -> Problem:
         data=columns,
         parameters={name: {} for name in sorted(model.parameters)},
         initial={state: {} for state in model.states},
-    )
-
-
-def _count(
-    system: DifferentiatedSystem,
-    local: LocalRank,
-    involved: frozenset[str],
-    seed: int,
-) -> _SolutionNumbers:
-    """Count the solutions and the values of unknowns.
-
-    Parameters
-    ----------
-    system, local
-        The equations, and which unknowns they determine locally.
-    involved
-        Unknowns that are identifiable in combination with others.
-    seed
-        Seed of the random points.
-
-    Raises
-    ------
-    UnfinishedError
-        The time has passed.
-    """
-    square = SquareSystem(system, seed, local.best.algebraic_rank)
-    keys = [k for k in system.problem.keys if k in system.names]
-    place = {name: i for i, name in enumerate(system.names)}
-    held = {system.names[i] for i in square.held}
-    given = tuple(k for k in keys if k in held & involved)
-    lifted = _has_auxiliary_states(system)
-    if not square.size:
-        return _SolutionNumbers(1, {}, True, 0.0, given, None if not lifted else True)
-    left = system.deadline.left
-    exact = exact_count(
-        square,
-        structural=True,
-        time_limit=EXACT_SECONDS if left is None else EXACT_SHARE * left,
-        seed=seed,
-        stop=lambda: system.deadline.passed,
-        names=keys,
-    )
-    if exact is not None and (not lifted or exact.total == 1):
-        values = {**dict.fromkeys(system.names, 1), **exact.values}
-        return _SolutionNumbers(exact.distinct, values, True, 0.0, given, exact=True)
-    system.deadline.check()
-    rng = np.random.default_rng([seed, 3])
-    base = consistent_point(square, rng) if lifted else None
-    point, parameters = base or square.generic_point(rng)
-    # Multiple solutions, should there be any, are none that a homotopy follows.
-    expected = exact.total if exact is not None and exact.total == exact.dimension else None
-    found = find_indistinguishable(
-        square, point, parameters, seed, lambda: system.deadline.passed, expected
-    )
-    solutions = found.solutions
-    if base is not None:
-        algebraic = frozenset(np.array(system.names)[local.best.algebraic].tolist())
-        solutions = solutions[on_principal_branch(square, solutions, parameters, algebraic)]
-    unknowns = square.all_unknowns(solutions, parameters)
-    return _SolutionNumbers(
-        max(distinct_rows(unknowns[:, [place[k] for k in keys]]), 1),
-        distinct_values(square, solutions, parameters),
-        found.complete,
-        found.miss_probability,
-        given,
-        None if not lifted else base is not None,
-    )
-
-
-def _has_auxiliary_states(system: DifferentiatedSystem) -> bool:
-    """Return whether initial values of auxiliary states are among the unknowns."""
-    return any(
-        name in system.names
-        for e in system.expansions
-        for state, name in e.states.items()
-        if state not in (*e.lifting.model.states, *e.lifting.model.algebraic)
     )
 
 
@@ -272,7 +155,7 @@ class _Classification:
         system: DifferentiatedSystem,
         local: LocalRank,
         involved: frozenset[str],
-        counted: _SolutionNumbers,
+        counted: SolutionNumbers,
     ) -> None:
         self.problem = problem
         self.system = system
@@ -291,6 +174,8 @@ class _Classification:
         place = self.place.get(key)
         if place is not None and not best.complete and not best.determined[place]:
             return UnknownIdentifiability(key, "undecided")
+        if place is not None and not self.local.final and not best.determined[place]:
+            return self._not_followed(key)
         if place is None or not best.effective[place]:
             if index in self.later:
                 return UnknownIdentifiability(
@@ -311,12 +196,21 @@ class _Classification:
             return UnknownIdentifiability(
                 key, "in combination" if key in self.involved else "no effect"
             )
+        if best.algebraic[place] and key in self.counted.unique:
+            return UnknownIdentifiability(key, "globally", 1)
         if not self.counted.complete:
             return UnknownIdentifiability(key, "locally")
         if best.algebraic[place]:
             values = self.counted.values[key]
             return UnknownIdentifiability(key, "globally" if values == 1 else "locally", values)
         return self._transcendental(key)
+
+    def _not_followed(self, key: str) -> UnknownIdentifiability:
+        """Say of an unknown how far derivatives were followed that do not determine it."""
+        orders = f"the derivatives up to order {self.local.reached} do not determine it"
+        if self.events:
+            return UnknownIdentifiability(key, "outside", None, f"{orders}, before the first event")
+        return UnknownIdentifiability(key, "undecided", None, f"{orders}, and later ones may")
 
     def _transcendental(self, key: str) -> UnknownIdentifiability:
         """Classify an unknown that is determined through functions that are not rational."""
@@ -328,8 +222,8 @@ class _Classification:
         followed: set[str] = set()
         for expansion in self.system.expansions:
             for d in expansion.lifting.definitions:
-                if expansion.lifting.known(d.state):
-                    continue
+                if expansion.lifting.known(d.state) or d.state.index in expansion.exact:
+                    continue  # its initial value says nothing
                 within = frozenset[str]().union(*(unknowns_in(expansion, a) for a in d.arguments))
                 name = expansion.lifting.tape.names[d.state.index]
                 state = expansion.states[name]
@@ -363,6 +257,12 @@ class _Classification:
             yield (
                 "Functions (exp, log, sqrt, powers, ...) count as states of their own: some of "
                 "the solutions may belong to other branches of them."
+            )
+        if self.counted.compared is not None:
+            yield (
+                "Around the given initial values, solutions that agree in the first derivatives "
+                f"may differ in later ones: these were compared numerically, up to order "
+                f"{self.counted.compared} and along the trajectories."
             )
         if problem.model.inputs:
             yield "Inputs count as known functions that vary enough."

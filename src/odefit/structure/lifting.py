@@ -56,12 +56,15 @@ class Definition:
         The function, of complex numbers.
     polynomial
         Whether the relation is among the algebraic constraints, as that of a root is.
+    exact
+        The function, of rational numbers; None where its value is not known to be rational.
     """
 
     state: Term
     arguments: tuple[Term, ...]
     function: Callable[..., complex]
     polynomial: bool = False
+    exact: Callable[..., Fraction | None] = lambda *arguments: None
 
 
 class Lifting:
@@ -236,22 +239,23 @@ class Lifting:
         arguments: Sequence[Term],
         function: Callable[..., complex],
         polynomial: bool = False,
+        exact: Callable[..., Fraction | None] = lambda *arguments: None,
     ) -> Term:
         """Return a new auxiliary state, with its differential and its function."""
         label = f"{name}({len(self.definitions) + 1})"
         state = self.states[label] = self.tape.variable(label)
         self._differential[state.index] = differential = Differential(state, tuple(terms(state)))
         self.differentials.append(differential)
-        self.definitions.append(Definition(state, tuple(arguments), function, polynomial))
+        self.definitions.append(Definition(state, tuple(arguments), function, polynomial, exact))
         return state
 
     def _elementary(self, function: str, e: Term) -> Term:
         """Return the value of an elementary function of one argument."""
         one = self.tape.number(1)
         if function == "exp":
-            return self._state("exp", lambda w: [(w, e)], (e,), cmath.exp)
+            return self._state("exp", lambda w: [(w, e)], (e,), cmath.exp, exact=_at(0, 1))
         if function == "log":
-            return self._state("log", lambda w: [(one / e, e)], (e,), cmath.log)
+            return self._state("log", lambda w: [(one / e, e)], (e,), cmath.log, exact=_at(1, 0))
         if function == "log10":
             return self._lift("log", (e,)) / self._irrational("log(10)", math.log(10))
         if function == "sqrt":
@@ -265,19 +269,24 @@ class Lifting:
             sinh, cosh = (up - down) * half, (up + down) * half
             return sinh if function == "sinh" else cosh if function == "cosh" else sinh / cosh
         if function == "atan":
-            return self._state("atan", lambda w: [(one / (one + e * e), e)], (e,), cmath.atan)
+            slope = one / (one + e * e)
+            return self._state("atan", lambda w: [(slope, e)], (e,), cmath.atan, exact=_at(0, 0))
         root = self._root(one - e * e, 2)
         if function == "asin":
-            return self._state("asin", lambda w: [(one / root, e)], (e,), cmath.asin)
-        return self._state("acos", lambda w: [(-(one / root), e)], (e,), cmath.acos)
+            return self._state(
+                "asin", lambda w: [(one / root, e)], (e,), cmath.asin, exact=_at(0, 0)
+            )
+        slope = -(one / root)
+        return self._state("acos", lambda w: [(slope, e)], (e,), cmath.acos, exact=_at(1, 0))
 
     def _sine_and_cosine(self, e: Term) -> tuple[Term, Term]:
         """Return sine and cosine of `e`, each of which is in the other's derivative."""
         if ("sine", e.index) not in self._lifted:
             label = f"cos({len(self.definitions) + 2})"  # that of the state after the next
             cosine = self.tape.variable(label)
-            sine = self._state("sin", lambda w: [(cosine, e)], (e,), cmath.sin)
-            assert self._state("cos", lambda w: [(-sine, e)], (e,), cmath.cos).index == cosine.index
+            sine = self._state("sin", lambda w: [(cosine, e)], (e,), cmath.sin, exact=_at(0, 0))
+            made = self._state("cos", lambda w: [(-sine, e)], (e,), cmath.cos, exact=_at(0, 1))
+            assert made.index == cosine.index
             self.constraints.append(sine * sine + cosine * cosine - self.tape.number(1))
             self._lifted["sine", e.index], self._lifted["cosine", e.index] = sine, cosine
         return self._lifted["sine", e.index], self._lifted["cosine", e.index]
@@ -295,6 +304,7 @@ class Lifting:
             lambda w: [(w * exponent / base, base), (w * log, exponent)],
             (base, exponent),
             lambda b, a: b**a,
+            exact=lambda b, a: Fraction(1) if b == 1 or (a == 0 and b != 0) else None,
         )
 
     def _root(self, base: Term, degree: int) -> Term:
@@ -352,3 +362,8 @@ class Lifting:
         for name, row in zip(names, rows, strict=True):
             self.rhs[name] = row[size]
         self.constraints += constraints
+
+
+def _at(argument: int, value: int) -> Callable[[Fraction], Fraction | None]:
+    """Return a function that is known at one argument, where its value is rational."""
+    return lambda given: Fraction(value) if given == argument else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator, Mapping
+
 import numpy as np
 
 from odefit.structure.differentiated_system import DifferentiatedSystem
@@ -75,6 +77,22 @@ class GrowingSeries:
         row[self.system.columns[k]] = derivatives[0, order, place]
         return row
 
+    def relation_rows(self) -> Iterator[tuple[bool, Residues]]:
+        """Yield what holds between the unknowns alone, whatever is measured, to first order.
+
+        These are the gradients of constraints, each with True, and the equations between the
+        differentials of auxiliary states, with False.
+        """
+        for k, expansion in enumerate(self.system.expansions):
+            for i in range(len(expansion.observables), expansion.outputs):
+                yield True, self.gradient(k, 0, i)
+            for place, pairs in expansion.differentials:
+                row = self.gradient(k, 0, place)
+                for factor, argument in pairs:
+                    by_argument = self.gradient(k, 0, argument)
+                    row = (row - self.output(k, 0, factor) * by_argument) % PRIME
+                yield False, row
+
     def _reach(self, order: int) -> None:
         if order <= self._reached:
             return
@@ -87,7 +105,12 @@ class GrowingSeries:
 
 
 def modular_point(
-    system: DifferentiatedSystem, rng: np.random.Generator, order: int
+    system: DifferentiatedSystem,
+    rng: np.random.Generator,
+    order: int,
+    held: Mapping[int, int] | None = None,
+    *,
+    any_time: bool = False,
 ) -> tuple[Residues, list[ModularExpansionPoint]]:
     """Return random unknowns modulo the prime, and random expansion points.
 
@@ -95,6 +118,15 @@ def modular_point(
     unknown is left, the constraint keeps a value that is not zero: the point then satisfies
     another equation of the same family (what is constrained is constant in time), and is generic
     all the same.
+
+    Parameters
+    ----------
+    system, rng, order
+        The equations, what draws the point, and the highest order of what is known.
+    held
+        Values of some unknowns, by their places, that are given.
+    any_time
+        Whether the times of the expansions are random as well.
 
     Returns
     -------
@@ -106,8 +138,14 @@ def modular_point(
     expansions = range(len(system.expansions))
     for _ in range(MAX_POINTS):
         values = rng.integers(1, PRIME, len(system.names))
-        points = [e.modular_expansion_point(order, rng) for e in system.expansions]
-        moved = all(_satisfy_constraints(system, k, values, points[k]) for k in expansions)
+        for column, value in (held or {}).items():
+            values[column] = value
+        points = [
+            e.modular_expansion_point(order, rng, any_time=any_time) for e in system.expansions
+        ]
+        moved = all(
+            _satisfy_constraints(system, k, values, points[k], held or ()) for k in expansions
+        )
         if moved and not any(
             _constraints(system, k, values[None], points[k]).any() for k in expansions
         ):
@@ -125,14 +163,23 @@ def _constraints(
 
 
 def _satisfy_constraints(
-    system: DifferentiatedSystem, k: int, values: Residues, point: ModularExpansionPoint
+    system: DifferentiatedSystem,
+    k: int,
+    values: Residues,
+    point: ModularExpansionPoint,
+    held: Container[int] = (),
 ) -> bool:
-    """Move unknowns of an expansion so that its constraints hold; return whether they do."""
+    """Move unknowns of an expansion, other than `held`, so that its constraints hold.
+
+    Returns whether they do.
+    """
     if not system.expansions[k].constraints:
         return True
     order = _elimination_order(system, k, values, point)
     return order is not None and all(
-        _solve_constraint(system, k, constraint, columns, values, point)
+        _solve_constraint(
+            system, k, constraint, [c for c in columns if c not in held], values, point
+        )
         for constraint, columns in order
     )
 

@@ -17,11 +17,16 @@ import numpy as np
 
 from odefit.problem.arrays import BoolArray
 from odefit.structure.deadline import UnfinishedError
-from odefit.structure.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
+from odefit.structure.differentiated_system import (
+    NO_SERIES_AT_START,
+    DifferentiatedSystem,
+    NoTaylorSeriesError,
+)
 from odefit.structure.echelon import Echelon
 from odefit.structure.expansion import Expansion
 from odefit.structure.modular_points import MAX_RISES, GrowingSeries, modular_point
 from odefit.structure.number_fields import PRIME, Residues
+from odefit.structure.special_starts import Reach, reach_at_start
 from odefit.structure.tape import Term, needed
 
 MIN_POINTS = 2
@@ -89,11 +94,18 @@ class LocalRank:
         The random points of the highest rank.
     degree
         Upper bound of the degree of the determinants.
+    final
+        Whether derivatives of higher orders are known to tell nothing more. If not, what is not
+        determined may be so by derivatives beyond :attr:`reached`.
+    reached
+        The highest order of derivative that was looked at.
     """
 
     names: tuple[str, ...]
     points: tuple[PointRank, ...]
     degree: int
+    final: bool = True
+    reached: int = 0
 
     @property
     def best(self) -> PointRank:
@@ -107,8 +119,8 @@ class LocalRank:
 
     @property
     def error(self) -> float:
-        """Upper bound of the probability that the rank of the derivatives looked at is higher."""
-        if self.proved or not self.best.complete:
+        """Upper bound of the probability that the rank is higher, where it is known to be final."""
+        if self.proved or not self.best.complete or not self.final:
             return 0.0
         return min(1.0, self.degree / PRIME) ** len(self.points)
 
@@ -130,48 +142,85 @@ def local_rank(system: DifferentiatedSystem, seed: int = 0) -> LocalRank:
     UnfinishedError
         The deadline of the system has passed before any derivative was looked at.
     """
-    rng = np.random.default_rng([seed, 2])
-    found: list[PointRank] = []
-    wanted, count = MIN_POINTS, len(system.names)
+    rng, found = np.random.default_rng([seed, 2]), list[PointRank]()
+    _add_points(system, rng, found, most=1)
+    first, reach = found[0], Reach(-1, True, -1)
+    if first.rank < len(system.names) and first.complete:
+        if not system.free_states:
+            try:
+                reach = reach_at_start(system, seed, first.reached, _wanted(first))
+            except UnfinishedError:
+                reach = Reach(-1, False, -1)
+        if reach.order > first.reached:
+            rng, found = np.random.default_rng([seed, 2]), []
+        _add_points(system, rng, found, least=reach.order)
+    highest = max(p.rank for p in found)
+    points = tuple(p for p in found if p.rank == highest)
+    reached = max(reach.reached, *(p.reached for p in found))
+    degree = _degree(system, reached, len(system.names)) + _degree(system, reached, reach.width)
+    return LocalRank(tuple(system.names), points, degree, reach.final, reached)
+
+
+def _add_points(
+    system: DifferentiatedSystem,
+    rng: np.random.Generator,
+    found: list[PointRank],
+    *,
+    least: int = 0,
+    most: int = MAX_POINTS,
+) -> None:
+    """Add the findings at random points until they suffice, or there are `most`.
+
+    Parameters
+    ----------
+    system, rng, found
+        The equations, what draws the points, and the findings so far.
+    least
+        The order up to which derivatives are looked at, at least.
+    most
+        The largest number of findings.
+
+    Raises
+    ------
+    NoTaylorSeriesError
+        The equations cannot be evaluated at the initial values that are given.
+    UnfinishedError
+        The deadline of the system has passed before any derivative was looked at.
+    """
     for _ in range(MAX_POINTS + MAX_FAILURES):
         try:
-            found.append(_at_point(system, rng))
+            found.append(_at_point(system, rng, least))
         except ZeroDivisionError:
             continue
         except UnfinishedError:
             if not found:
                 raise
             break
-        if not found[-1].complete:
-            break
-        rank, lost = found[-1].rank, int((~found[-1].determined).sum())
-        if rank == count:
-            break
-        wanted = max(wanted, min(MAX_POINTS, lost // max(lost - (count - rank), 1) + 2))
-        if len(found) >= wanted:
+        proved = found[-1].rank == len(system.names)
+        if proved or not found[-1].complete or len(found) >= min(most, max(map(_wanted, found))):
             break
     if not found:
-        raise NoTaylorSeriesError(
-            system.problem.name,
-            "at the given initial values there is a division by zero, so that the outputs have "
-            "no Taylor series there",
-        )
-    highest = max(p.rank for p in found)
-    points = tuple(p for p in found if p.rank == highest)
-    reached = max(p.reached for p in found)
-    return LocalRank(tuple(system.names), points, _degree(system, reached))
+        raise NoTaylorSeriesError(system.problem.name, NO_SERIES_AT_START)
 
 
-def _at_point(system: DifferentiatedSystem, rng: np.random.Generator) -> PointRank:
-    """Return the findings at one random point.
+def _wanted(found: PointRank) -> int:
+    """Return how many points tell symmetries with constant coefficients from others."""
+    lost = int((~found.determined).sum())
+    independent = lost - (len(found.values) - found.rank)
+    return max(MIN_POINTS, min(MAX_POINTS, lost // max(independent, 1) + 2))
+
+
+def _at_point(system: DifferentiatedSystem, rng: np.random.Generator, least: int) -> PointRank:
+    """Return the findings at one random point, with derivatives up to order `least` at least.
 
     Raises
     ------
     UnfinishedError
         The deadline of the system has passed before any derivative was looked at.
     """
-    search = _PointSearch(system, rng)
-    for order in range(MAX_RISES * system.sufficient_order + 1):
+    highest = max(MAX_RISES * system.sufficient_order, least)
+    search = _PointSearch(system, rng, highest, least)
+    for order in range(highest + 1):
         try:
             search.add_outputs(order)
         except UnfinishedError:
@@ -180,7 +229,7 @@ def _at_point(system: DifferentiatedSystem, rng: np.random.Generator) -> PointRa
             return search.finding(complete=False)
         if search.full or order >= search.series.highest:
             return search.finding(complete=True)
-    return search.finding(complete=False)
+    return search.finding(complete=least > 0)
 
 
 class _PointSearch:
@@ -192,33 +241,28 @@ class _PointSearch:
         The equations.
     rng
         Draws the point.
+    highest, least
+        The highest order that may be asked for, and one that will be.
     """
 
-    def __init__(self, system: DifferentiatedSystem, rng: np.random.Generator) -> None:
+    def __init__(
+        self, system: DifferentiatedSystem, rng: np.random.Generator, highest: int, least: int
+    ) -> None:
         self.system = system
         self.count = len(system.names)
         self.reached = -1
-        self.values, points = modular_point(system, rng, MAX_RISES * system.sufficient_order)
-        self.series = GrowingSeries(system, self.values, points, system.sufficient_order)
+        self.values, points = modular_point(system, rng, highest + system.sufficient_order)
+        self.series = GrowingSeries(
+            system, self.values, points, max(system.sufficient_order, least)
+        )
         self.all, self.algebraic = Echelon(self.count), Echelon(self.count)
         self.effective = np.zeros(self.count, dtype=bool)
         self.orders = [[-1] * len(b.observables) for b in system.expansions]
-        for k, expansion in enumerate(system.expansions):
-            self._add_relations(k, expansion)
+        for polynomial, row in self.series.relation_rows():
+            self.all.add(row)
+            if polynomial:
+                self.algebraic.add(row)
         self.relations = self.all.null_space()
-
-    def _add_relations(self, k: int, expansion: Expansion) -> None:
-        """Add constraints, and the equations between differentials."""
-        for i in range(len(expansion.observables), expansion.outputs):
-            row = self.series.gradient(k, 0, i)
-            self.all.add(row)
-            self.algebraic.add(row)
-        for place, pairs in expansion.differentials:
-            row = self.series.gradient(k, 0, place)
-            for factor, argument in pairs:
-                by_argument = self.series.gradient(k, 0, argument)
-                row = (row - self.series.output(k, 0, factor) * by_argument) % PRIME
-            self.all.add(row)
 
     def add_outputs(self, order: int) -> None:
         """Add one derivative of every measured output."""
@@ -232,7 +276,8 @@ class _PointSearch:
                     self.orders[k][i] = order
                     rises = True
                 if rises:
-                    self.series.highest = order + self.system.sufficient_order
+                    further = order + self.system.sufficient_order
+                    self.series.highest = max(self.series.highest, further)
         self.reached = order
 
     @property
@@ -261,20 +306,20 @@ def _acting(row: Residues, relations: Residues, count: int) -> BoolArray:
     direct = row != 0
     if len(relations) == count:
         return np.asarray(direct)
-    moved = np.array([(vector * row % PRIME).sum() % PRIME != 0 for vector in relations])
+    moved = (relations * row % PRIME).sum(axis=1) % PRIME != 0
     return np.asarray(direct | (relations[moved] != 0).any(axis=0))
 
 
 # The degree of the determinants ---------------------------------------------------------------
 
 
-def _degree(system: DifferentiatedSystem, order: int) -> int:
+def _degree(system: DifferentiatedSystem, order: int, count: int) -> int:
     """Return an upper bound of the degree of the minors of the equations' Jacobian.
 
-    They are polynomials in all random numbers; `order` is the highest derivative.
+    They are polynomials in all random numbers; `order` is the highest derivative, and `count` the
+    number of columns.
     """
     highest = max((_degree_of_equations(e) for e in system.expansions), default=1)
-    count = len(system.names)
     # With x' = P/Q, derivative j has the denominator Q^(2j - 1), and its numerator no higher
     # degree; the derivatives by the unknowns double that.
     return count * 2 * (2 * order + 2) * highest

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
+from odefit.structure.comparison import FURTHER_ORDERS
 from odefit.structure.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
 from odefit.structure.exact.count import exact_count
 from odefit.structure.identifiability import acting_on_noise
 from odefit.structure.indistinguishable import carried
+from odefit.structure.later_times import same_later
+from odefit.structure.special_starts import Reach, reach_at_start
 from odefit.structure.square import SquareSystem
 from odefit.structure.storage import stored_indistinguishable
 
@@ -96,26 +99,42 @@ def same_outputs(
 
     try:
         system = DifferentiatedSystem(problem, free_states=False)
+        if operations(system) > OPERATIONS_PER_SECOND * seconds or not _covers(system):
+            return None
+        square = SquareSystem(system, seed)
     except NoTaylorSeriesError:
         return None
-    if operations(system) > OPERATIONS_PER_SECOND * seconds or not _covers(system):
-        return None
-    square = SquareSystem(system, seed)
     if len(square.held) or not square.size or late():
         return None
-    left = max(end - time.monotonic(), 0.0)
-    counted = exact_count(square, structural=True, time_limit=left, seed=seed, stop=stop)
-    nothing = np.empty((0, len(vector)))
-    if counted is None:
+
+    def counted_to(order: int) -> int | None:
+        left = max(end - time.monotonic(), 0.0)
+        counted = exact_count(
+            square, structural=True, order=order, time_limit=left, seed=seed, stop=stop
+        )
+        return None if counted is None else counted.total
+
+    total, nothing = counted_to(0), np.empty((0, len(vector)))
+    if total is None:
         return None
-    if counted.total == 1:
+    reach = Reach(-1, True, -1)
+    if total > 1:
+        reach = reach_at_start(system, seed, operations=OPERATIONS_PER_SECOND * seconds)
+        if not reach.generic:
+            total = counted_to(reach.reached + FURTHER_ORDERS) or total
+    if total == 1:
         return SameOutputs(1, 1, nothing)
     if problem.model.algebraic or any(e.lifting.definitions for e in system.expansions):
         return None  # solutions may differ in auxiliary variables alone
     end = max(end, began + (search_seconds or 0.0))
-    known = stored_indistinguishable(square, counted.total, seed, late)
+    known = stored_indistinguishable(square, total, seed, late)
     if known is None:
-        return SameOutputs(counted.total, 1, nothing)
+        # From given initial values the count is an upper bound alone.
+        return SameOutputs(total, 1, nothing) if reach.generic else None
+    if not reach.generic:
+        same = same_later(square, known.solutions, known.parameters, reach.reached)
+        known = replace(known, solutions=known.solutions[same], expected=None)
+        total = len(known.solutions)
     place = {name: i for i, name in enumerate(system.names)}
     at = np.zeros(len(system.names), dtype=complex)
     columns = [(i, place[key]) for i, key in enumerate(problem.keys) if key in place]
@@ -135,7 +154,7 @@ def same_outputs(
     vectors = np.tile(vector, (len(real), 1))
     for i, column in columns:
         vectors[:, i] = real[:, column]
-    return SameOutputs(counted.total, 1 + len(others), vectors)
+    return SameOutputs(total, 1 + len(others), vectors)
 
 
 def operations(system: DifferentiatedSystem) -> float:

@@ -17,11 +17,18 @@ from functools import cached_property
 import numpy as np
 
 from odefit.problem.arrays import ComplexArray, IntArray
-from odefit.structure.differentiated_system import DifferentiatedSystem
+from odefit.structure.differentiated_system import (
+    NO_SERIES_AT_START,
+    DifferentiatedSystem,
+    NoTaylorSeriesError,
+)
 from odefit.structure.echelon import Echelon
 from odefit.structure.expansion import ExpansionPoint
 from odefit.structure.homotopy.tracker import solve
 from odefit.structure.modular_points import MAX_RISES, GrowingSeries, modular_point
+
+MAX_POINTS = 5
+"""Largest number of random points that are tried until nothing is divided by zero."""
 
 GENERIC_CANDIDATES = 6
 """Number of random points of which the best conditioned one is taken as the generic point."""
@@ -58,9 +65,13 @@ class SquareSystem:
     rank
         The rank that is known to be the highest, where derivatives need not be followed further;
         None where it is not known.
+    reached
+        The order of derivative with which it was reached at the latest.
 
     Raises
     ------
+    NoTaylorSeriesError
+        The equations cannot be evaluated at the initial values that are given.
     UnfinishedError
         The deadline of the system has passed.
 
@@ -76,31 +87,33 @@ class SquareSystem:
     """
 
     def __init__(
-        self, system: DifferentiatedSystem, seed: int = 0, rank: int | None = None
+        self,
+        system: DifferentiatedSystem,
+        seed: int = 0,
+        rank: int | None = None,
+        reached: int = 0,
     ) -> None:
         self.system = system
         rng = np.random.default_rng(seed)
         count = len(system.names)
-        echelon = Echelon(count)
-        self.rows: list[Row] = []
         # Around given initial values, or with known functions, the rank may rest for a while.
         patient = not system.free_states or any(
             e.program.equations.functions for e in system.expansions
         )
         # What is known to be reached is followed as far as that takes.
         highest = system.sufficient_order * (1 if rank is None else MAX_RISES)
-        values, points = modular_point(system, rng, highest)
-        series = GrowingSeries(system, values, points, system.sufficient_order)
-        for order in range(highest + 1):
-            before = echelon.rank
-            for k, expansion in enumerate(system.expansions):
-                outputs = expansion.outputs if order == 0 else len(expansion.observables)
-                for i in range(outputs):
-                    system.deadline.check()
-                    if echelon.add(series.gradient(k, order, i)):
-                        self.rows.append(Row(k, order, i))
-            if echelon.rank in (count, rank) or (echelon.rank == before and not patient):
+        highest = max(highest, reached)
+        for attempt in range(MAX_POINTS):
+            try:
+                values, points = modular_point(system, rng, highest)
+                series = GrowingSeries(
+                    system, values, points, max(system.sufficient_order, reached)
+                )
+                echelon, self.rows = self._search(series, highest, rank, patient)
                 break
+            except ZeroDivisionError:  # an unlucky point, or all are so
+                if attempt == MAX_POINTS - 1:
+                    raise NoTaylorSeriesError(system.problem.name, NO_SERIES_AT_START) from None
         self.solved = np.array(sorted(echelon.pivots), dtype=np.intp)
         self.held = np.array([k for k in range(count) if k not in echelon.pivots], dtype=np.intp)
         self.determined = tuple(echelon.determined.tolist())
@@ -108,6 +121,25 @@ class SquareSystem:
             [(place, row) for place, row in enumerate(self.rows) if row.expansion == k]
             for k in range(len(system.expansions))
         ]
+
+    def _search(
+        self, series: GrowingSeries, highest: int, rank: int | None, patient: bool
+    ) -> tuple[Echelon, list[Row]]:
+        """Return the span of the equations that raise the rank, and these equations."""
+        system = self.system
+        count = len(system.names)
+        echelon, rows = Echelon(count), list[Row]()
+        for order in range(highest + 1):
+            before = echelon.rank
+            for k, expansion in enumerate(system.expansions):
+                outputs = expansion.outputs if order == 0 else len(expansion.observables)
+                for i in range(outputs):
+                    system.deadline.check()
+                    if echelon.add(series.gradient(k, order, i)):
+                        rows.append(Row(k, order, i))
+            if echelon.rank in (count, rank) or (echelon.rank == before and not patient):
+                break
+        return echelon, rows
 
     @property
     def size(self) -> int:

@@ -22,7 +22,7 @@ STATUS_WORDS: Mapping[IdentifiabilityStatus, str] = {
     "in combination": "no, only in combination",
     "no effect": "no: changes no output",
     "outside": "not examined",
-    "undecided": "not decided within the time limit",
+    "undecided": "not decided",
 }
 
 
@@ -38,7 +38,8 @@ class UnknownIdentifiability:
         ``"globally"`` or ``"locally"`` identifiable (one value, or several); ``"in combination"``
         with others alone; ``"no effect"`` on any output; ``"outside"`` the analysis, because it
         acts on the noise alone, or only after the first event; ``"undecided"`` where the time
-        limit ended the analysis before.
+        limit ended the analysis before, or where the derivatives that were looked at do not
+        determine it and higher ones may.
     values
         How many values agree with all outputs; None where they are not counted, or infinitely
         many.
@@ -62,6 +63,8 @@ class UnknownIdentifiability:
         if self.status == "outside":
             return f"not examined: {self.remark}"
         text = STATUS_WORDS[self.status]
+        if self.status == "undecided":
+            return f"{text}: {self.remark}" if self.remark else f"{text} within the time limit"
         if self.status == "locally":
             text += f", {self.values} values" if self.values else ", number not counted"
         return f"{text} ({self.remark})" if self.remark else text
@@ -105,6 +108,9 @@ class StructuralIdentifiability:
         Whether the solutions were counted exactly, modulo a prime, and not numerically.
     unfinished
         Whether the time limit ended the analysis early.
+    reached
+        The highest order of derivative that was looked at, where higher ones may determine more
+        unknowns: around given initial values such as zeros. None where they cannot.
     """
 
     problem: str
@@ -121,6 +127,7 @@ class StructuralIdentifiability:
     seconds: float = 0.0
     exact: bool = False
     unfinished: bool = False
+    reached: int | None = None
 
     def __getitem__(self, key: str) -> UnknownIdentifiability:
         """Return how far the unknown of that name is identifiable."""
@@ -163,7 +170,8 @@ class StructuralIdentifiability:
         ]
         undecided = groups["not decided"]
         if len(undecided) == count:
-            return "Nothing was decided within the time limit."
+            limit = "by" if self.reached is not None else "within"
+            return f"Nothing was decided {limit} {self._limit}."
         if len(parts) == 1:
             words = next(w for w, keys in groups.items() if keys)
             who = "The one unknown is" if count == 1 else f"All {count} unknowns are"
@@ -173,8 +181,17 @@ class StructuralIdentifiability:
         else:
             found = f"Of {count} unknowns, {_listed(parts)}"
             if undecided:
-                return f"{found} within the time limit: higher derivatives may determine them."
+                if self.reached is None:
+                    return f"{found} within {self._limit}: higher derivatives may determine them."
+                return f"{found} by {self._limit}: higher ones may determine them."
         return f"{found}."
+
+    @property
+    def _limit(self) -> str:
+        """What ended the analysis of the unknowns that are not decided."""
+        if self.reached is None:
+            return "the time limit"
+        return f"the derivatives up to order {self.reached}"
 
     @property
     def _solutions(self) -> str:

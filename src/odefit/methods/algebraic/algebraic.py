@@ -311,6 +311,8 @@ class _Run:
                     end = polished
             others.append(end)
         counted = found.completeness
+        if system.held:  # with other values of these there may be other solutions
+            counted = replace(counted, known=False)
         every = counted.known and counted.found == counted.possible
         complete = every or not counted.lost
         rest = [s for s in self.starts if s is not best and (s.cost > limit or not complete)]
@@ -320,6 +322,7 @@ class _Run:
         # Known initial values, or relations that are no polynomials, have thinned them out.
         valid = 1 + len(others)
         every = complete and counted.found == counted.real and not system.transcendental
+        every = every and not system.held
         return replace(counted, possible=valid, found=valid, known=every, real=valid)
 
     # Message ------------------------------------------------------------------------------------

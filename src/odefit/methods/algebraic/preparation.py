@@ -12,7 +12,7 @@ from odefit.problem.arrays import ComplexArray
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
 from odefit.structure.comparison import count_indistinguishable
-from odefit.structure.differentiated_system import DifferentiatedSystem
+from odefit.structure.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
 from odefit.structure.homotopy.monodromy import GenericSolutions
 from odefit.structure.square import SquareSystem
 from odefit.structure.storage import stored_solutions
@@ -133,8 +133,12 @@ def prepare(
         The model has no Taylor series, or its outputs determine nothing.
     """
     free = SquareSystem(DifferentiatedSystem(problem, free_states=True), seed)
-    known = SquareSystem(DifferentiatedSystem(problem, free_states=False), seed)
-    square = free if _determined(known) <= _determined(free) else known
+    square = free
+    try:
+        known = SquareSystem(DifferentiatedSystem(problem, free_states=False), seed)
+        square = free if _determined(known) <= _determined(free) else known
+    except NoTaylorSeriesError:
+        pass  # what is divided by zero at t0 is not so later
     if not square.size:
         raise InputError(
             f"the outputs of {problem.name!r} determine none of its unknowns: there is nothing "

@@ -73,6 +73,7 @@ def exact_count(
     square: SquareSystem,
     *,
     structural: bool,
+    order: int = 0,
     time_limit: float | None = None,
     seed: int = 0,
     stop: Callable[[], bool] = lambda: False,
@@ -92,7 +93,10 @@ def exact_count(
         track. True counts the indistinguishable ones, by one more derivative of every output. No
         more are needed: the first derivative that is not among the rows is algebraic over those
         that are, so that by differentiating its minimal polynomial all later ones are rational in
-        those that are used.
+        those that are used. (Around given initial values that need not hold: there the number is
+        an upper bound.)
+    order
+        The order up to which derivatives are used, where that is higher.
     time_limit
         Time limit in seconds.
     seed
@@ -110,7 +114,7 @@ def exact_count(
         divide by zero at all random points, or if there are infinitely many solutions.
     """
     deadline = Deadline(time_limit, stop)
-    rows = _rows(square, structural)
+    rows = _rows(square, structural, order)
     try:
         equations, depth = _equations(square, rows, seed, deadline)
         solved = square.solved.tolist()
@@ -128,14 +132,14 @@ def exact_count(
     )
 
 
-def _rows(square: SquareSystem, structural: bool) -> list[Row]:
+def _rows(square: SquareSystem, structural: bool, least: int) -> list[Row]:
     """Return the equations whose solutions are counted."""
     if not structural:
         return list(square.rows)
     rows = []
     for k, expansion in enumerate(square.system.expansions):
         for i, highest in enumerate(square.orders(k)):
-            beyond = highest + 1 if i < len(expansion.observables) else 0
+            beyond = max(highest + 1, least) if i < len(expansion.observables) else 0
             rows += [Row(k, order, i) for order in range(beyond + 1)]
     return rows
 

@@ -1,0 +1,147 @@
+"""Whether the objective of the answer agrees with the bounds that are proved for it.
+
+A bound in continuous time is proved with enclosures, and the objective is that of an integrated
+trajectory. Where the answer is below the lower bound, or above what was found, one of the two is
+wrong; it is mostly the integration, which has stepped across something narrow. Then other engines
+integrate the answer, and what agrees with the bounds is the answer. If nothing does, there is no
+certificate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from odefit.methods.control import Control
+from odefit.methods.cost_tolerance import CostTolerance
+from odefit.methods.estimate import Certificate, Estimate, Start
+from odefit.methods.polish import Answer, answer_by
+from odefit.problem.errors import InputError
+from odefit.problem.problem import Problem
+from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation.making_engines import EngineName
+
+ACCURATE: tuple[tuple[EngineName, float | None], ...] = (
+    ("bdf", 1e-10),
+    ("casadi", 1e-10),
+    ("local-linearization", None),
+    ("heyoka", None),
+)
+"""Engines and relative tolerances by which an answer is integrated anew; None for an engine's
+own tolerance."""
+
+INTEGRATION_ERRORS = 100.0
+"""Errors of an integration at the measurements, in multiples of its tolerance, that are allowed."""
+
+ABOVE_FOUND = 1e-3
+"""Relative difference up to which an answer may be above the best that was found: a search ends
+where it is close enough."""
+
+
+def agreeing_with_bounds(
+    found: Answer, estimate: Estimate, proposed: Sequence[Start], control: Control, polish: bool
+) -> tuple[Answer, Estimate, str]:
+    """Return an answer that agrees with the bounds of its certificate, or no certificate.
+
+    Parameters
+    ----------
+    found, estimate
+        The answer, and what the methods found, with the certificate.
+    proposed
+        Other values that the proof has come across.
+    control, polish
+        Limits of the fit, and whether an answer that is integrated anew is improved.
+
+    Returns
+    -------
+    answer, estimate
+        As they were, if they agree.
+    warning
+        What was wrong, and what was done; empty if nothing was.
+    """
+    bounds = estimate.certificate
+    wrong = "" if bounds is None else contradiction(bounds, found)
+    if bounds is None or not wrong:
+        return found, estimate, ""
+    first = len(estimate.starts)
+    ends = [found.start, *(replace(s, index=first + i) for i, s in enumerate(proposed))]
+    for forward, how in _integrations(found.forward.problem):
+        tried = [answer_by(forward, end, estimate, control, polish) for end in ends]
+        agreeing = [t for t in tried if isinstance(t, Answer) and not contradiction(bounds, t)]
+        if agreeing:
+            best = _told(min(agreeing, key=lambda t: t.evaluation.cost))
+            more = [] if best.start.index < len(estimate.starts) else [best.start]
+            warning = (
+                f"{wrong[0].upper()}{wrong[1:]}: it was integrated wrongly. The answer was "
+                f"integrated anew by {how}, which agrees with the bounds"
+            )
+            return best, replace(estimate, starts=(*estimate.starts, *more)), warning
+    warning = (
+        f"No certificate is given: {wrong}. Either the integration is wrong, which no other "
+        "engine has shown, or the bound is"
+    )
+    return found, replace(estimate, certificate=None), warning
+
+
+def _told(found: Answer) -> Answer:
+    """Return an answer whose start has the objective of its evaluation."""
+    evaluation = found.evaluation
+    start = replace(found.start, objective=evaluation.objective, cost=evaluation.cost)
+    return replace(found, start=start)
+
+
+def contradiction(bounds: Certificate, found: Answer) -> str:
+    """Return what is wrong with an objective or the bounds of it, in words; empty if nothing is.
+
+    Bounds of a discretised problem, and of a box that the answer is not in, say nothing of it. What
+    an integration may be wrong by, within its tolerance, is allowed for.
+    """
+    start = found.start
+    if "discretised" in bounds.scope or start.nodes is not None or not _within(bounds, found):
+        return ""
+    objective = found.evaluation.objective
+    allowed = _integration_error(found.forward, found.evaluation, start)
+    if objective < bounds.lower - allowed:
+        return (
+            f"the objective of the answer, {objective:.6g}, was below {bounds.lower:.6g}, which "
+            "is proved to be a lower bound"
+        )
+    most = bounds.upper + max(ABOVE_FOUND * abs(bounds.upper), bounds.negligible) + allowed
+    if objective > most:
+        return (
+            f"the objective of the answer, {objective:.6g}, was above {bounds.upper:.6g}, which "
+            "is proved to be reached"
+        )
+    return ""
+
+
+def _integration_error(forward: ForwardMap, evaluation: Evaluation, start: Start) -> float:
+    """Return the error of the objective that the tolerance of the integration allows."""
+    tolerance = CostTolerance.of(forward)
+    accuracy = INTEGRATION_ERRORS * forward.accuracy(evaluation.choice)
+    noise = tolerance.noise(evaluation.cost, accuracy, evaluation.jacobian, start.vector)
+    return 2 * noise + accuracy * abs(evaluation.objective)
+
+
+def _within(bounds: Certificate, found: Answer) -> bool:
+    """Return whether an answer is in the box that the bounds are about."""
+    problem, vector = found.forward.problem, found.start.vector
+    lower, upper = problem.lower.copy(), problem.upper.copy()
+    for i, key in enumerate(problem.keys):
+        low, high = bounds.assumed.get(key, (-math.inf, math.inf))
+        lower[i], upper[i] = max(lower[i], low), min(upper[i], high)
+    return bool(np.all((vector >= lower) & (vector <= upper)))
+
+
+def _integrations(problem: Problem) -> Iterator[tuple[ForwardMap, str]]:
+    """Yield forward maps by which an answer is integrated anew, and how, in words."""
+    for engine, tolerance in ACCURATE:
+        try:
+            forward = ForwardMap(problem, engine, tolerance)
+        except InputError:
+            continue  # the engine is not installed, or cannot integrate such equations
+        how = f"the engine {engine}"
+        yield forward, how if tolerance is None else f"{how} at a tolerance of {tolerance:g}"
