@@ -11,7 +11,7 @@ from odefit.problem.arrays import Array
 from odefit.problem.packages import require
 from odefit.problem.problem import Problem
 from odefit.result_data import ResultData
-from odefit.simulation import Failure, Residuals, residual_table
+from odefit.simulation import Failure, residual_table
 from odefit.simulation.nodes import Nodes
 from odefit.simulation.simulations import Residuals
 
@@ -69,13 +69,6 @@ def residual_frame(result: ResultData) -> pd.DataFrame:
     return residuals_at(result.problem, result.best.vector, result.best.nodes, scale)
 
 
-def _weighted(e: Residuals, scale: float) -> Array:
-    """Return the residuals in standard deviations; NaN where these are zero."""
-    if not scale > 0:
-        return np.full(len(e.measured), np.nan)
-    return np.asarray(np.abs(e.standardized / scale) * np.sign(e.measured - e.predicted))
-
-
 def residuals_at(
     problem: Problem, vector: Array, nodes: Nodes | None = None, scale: float = 1.0
 ) -> pd.DataFrame:
@@ -126,6 +119,8 @@ def _weighted(found: Residuals, scale: float) -> Array:
 
     There a standard deviation that is estimated from the residuals is zero, as they are.
     """
-    if scale == 0.0:
+    if not scale > 0.0:
         return np.full(len(found.measured), np.nan)
-    return np.abs(found.standardized / scale) * np.sign(found.measured - found.predicted)
+    return np.asarray(
+        np.abs(found.standardized / scale) * np.sign(found.measured - found.predicted)
+    )
