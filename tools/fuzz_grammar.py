@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -77,8 +78,11 @@ def fuzz_model(number: int) -> FuzzModel:
     for attempt in range(ATTEMPTS):
         draft = _Draft(np.random.default_rng([number, attempt]))
         try:
-            return _drawn(number, draft)
-        except (UnusableError, ArithmeticError, ValueError):
+            strict = np.errstate(over="raise", divide="raise", invalid="raise")
+            with strict, warnings.catch_warnings():
+                warnings.simplefilter("error")  # what LSODA says of a hopeless integration
+                return _drawn(number, draft)
+        except (UnusableError, ArithmeticError, ValueError, UserWarning):
             continue
     raise RuntimeError(f"no model in {ATTEMPTS} attempts for {number}")
 

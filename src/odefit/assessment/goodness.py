@@ -231,7 +231,8 @@ def _squares(rows: Array) -> Array:
 
 def _scaled(residuals: Array) -> Array:
     size = np.sqrt(_squares(residuals) / residuals.shape[1])
-    return np.asarray(residuals / np.maximum(size, np.finfo(float).tiny)[:, None])
+    size = np.where(size > 0, size, 1.0)
+    return np.asarray(residuals / size[:, None])
 
 
 def _deviation_from_normality(scaled: Array) -> Array:

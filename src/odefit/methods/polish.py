@@ -88,7 +88,7 @@ def answer(problem: Problem, estimate: Estimate, control: Control, polish: bool)
     best = ends[0]
     same = found is not None and CostTolerance.of(forward).same(found.start, best)
     if not same and best.nodes is None:
-        for other, how in other_integrations(problem, best.vector):
+        for other, how in other_integrations(problem, best.vector, control.should_stop):
             tried = answer_by(other, best, estimate, control, polish)
             if isinstance(tried, Answer) and (
                 found is None or tried.evaluation.cost < found.evaluation.cost

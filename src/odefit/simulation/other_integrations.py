@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
@@ -26,15 +26,26 @@ OTHER_INTEGRATIONS: tuple[tuple[EngineName, float | None], ...] = (
 )
 """Engines and relative tolerances that are tried, in their order; None for an engine's own."""
 
+MOST_STEPS = 3000
+"""Steps of the Local Linearization method, each of which takes about a millisecond."""
 
-def other_integrations(problem: Problem, vector: Array) -> Iterator[tuple[ForwardMap, str]]:
-    """Yield forward maps that can integrate a problem at `vector`, and how, in words."""
+
+def other_integrations(
+    problem: Problem, vector: Array, stop: Callable[[], bool] = lambda: False
+) -> Iterator[tuple[ForwardMap, str]]:
+    """Yield forward maps that can integrate a problem at `vector`, and how, in words.
+
+    `stop` says whether no other engine is to be tried: some take long where others fail.
+    """
     without_control = ForwardMap(problem, controlled=False)
     if not isinstance(without_control.evaluate(vector), Failure):
         yield without_control, UNCONTROLLED
     for engine, tolerance in OTHER_INTEGRATIONS:
+        if stop():
+            return
         try:
-            forward = ForwardMap(problem, engine, tolerance)
+            steps = MOST_STEPS if engine == "local-linearization" else None
+            forward = ForwardMap(problem, engine, tolerance, steps=steps)
             found = forward.trajectories(vector, sensitivities=False)
         except InputError:
             continue  # the engine cannot integrate such equations, or is not installed
