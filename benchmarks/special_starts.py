@@ -1,6 +1,6 @@
 """Structural identifiability from special initial values against ranks at late times.
 
-    python benchmarks/special_starts.py [--count 150] [--first 0] [--seconds 20] [--ranks] [--out FILE]
+    python benchmarks/special_starts.py [--count 150] [--first 0] [--seconds 20] [--ranks] [--out F]
 
 The random models of `special_models.py` start from rest, from equilibria and from symmetric states.
 What `odefit.identifiability` says of them is judged by code that shares nothing with it:
