@@ -11,11 +11,13 @@ import odefit
 from odefit import Event, Experiment, Model, Problem
 from odefit.structure.deadline import Deadline
 from odefit.structure.differentiated_system import DifferentiatedSystem
+from odefit.structure.same_outputs import same_outputs
 from odefit.structure.structural_identifiability import (
     StructuralIdentifiability,
     UnknownIdentifiability,
 )
 from tests.structure.models import TIMES, problem
+from tests.structure.random_models import random_problem
 
 
 def statuses(found: StructuralIdentifiability) -> dict[str, str]:
@@ -394,3 +396,24 @@ def test_equations_alone_are_examined_as_if_all_else_were_unknown() -> None:
         "a": "in combination",
         "b": "in combination",
     }
+
+
+@pytest.mark.parametrize("rate", ["exp(x)", "sin(x)", "-tanh(x)", "sqrt(x)", "x/(1 + x)"])
+@pytest.mark.parametrize("other", [False, True])
+def test_a_parameter_that_is_not_used_has_no_effect(rate: str, other: bool) -> None:
+    more, names = (" + a*x", ["k", "a"]) if other else ("", ["k"])
+    found = odefit.identifiability(problem({"x": rate + more}, {"y": "x"}, names, {"x": 2.0}))
+    assert found["k"].status == "no effect"
+    assert not other or found["a"].status == "globally"
+    assert "Those that are not identifiable are in no equation of the outputs." in found.sureness
+    assert ("That the others are so locally is proved" in found.sureness) == other
+    assert "That all are identifiable" not in found.sureness
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_right_models_are_examined_without_an_exception(seed: int) -> None:
+    model = random_problem(seed)
+    found = odefit.identifiability(model, time_limit=2.0)
+    assert len(found.unknowns) == (0 if found.reason else len(model.unknowns))
+    assert str(found)
+    same_outputs(model, np.full(len(model.unknowns), 0.7), 0.5)

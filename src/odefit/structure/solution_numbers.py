@@ -111,17 +111,21 @@ def count_solutions(
     point, parameters = base or square.generic_point(rng)
     # Multiple solutions, should there be any, are none that a homotopy follows.
     expected = exact.total if exact is not None and exact.total == exact.dimension else None
-    found = find_indistinguishable(
-        square, point, parameters, seed, lambda: system.deadline.passed, expected
-    )
-    solutions, doubt, all_counted = found.solutions, found.miss_probability, False
-    if not reach.generic:
-        if doubt > MISS_PROBABILITY:  # the bound need not be reached
-            doubt = miss_probability(len(solutions), found.collisions)
-        all_counted = exact is not None and len(solutions) == exact.total and not lifted
+    for number in dict.fromkeys((expected, None)):
+        found = find_indistinguishable(
+            square, point, parameters, seed, lambda: system.deadline.passed, number
+        )
+        solutions, doubt, all_counted = found.solutions, found.miss_probability, False
+        if reach.generic:
+            break
         if len(solutions) > 1:
             same = same_later(square, solutions, parameters, reach.reached)
-            solutions, all_counted = solutions[same], all_counted and bool(same.all())
+            solutions = solutions[same]
+        if len(solutions) == number:  # as many as there can be
+            doubt, all_counted = 0.0, not lifted
+            break
+        # Those that agree in the first derivatives alone were found as well, or instead.
+        doubt = miss_probability(len(found.solutions), found.collisions)
     if base is not None:
         algebraic = frozenset(np.array(system.names)[local.best.algebraic].tolist())
         solutions = solutions[on_principal_branch(square, solutions, parameters, algebraic)]

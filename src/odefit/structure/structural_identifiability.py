@@ -230,8 +230,14 @@ class StructuralIdentifiability:
                 "Ranks are exact, modulo a prime: what is called identifiable or not is wrong "
                 f"with a probability below {_bound(self.error)}."
             )
-        else:
+        elif not self.named("in combination", "no effect"):
             parts.append("That all are identifiable locally is proved (full rank modulo a prime).")
+        else:
+            parts.append("Those that are not identifiable are in no equation of the outputs.")
+            if self.named("globally", "locally"):
+                parts.append("That the others are so locally is proved (full rank modulo a prime).")
+        if self.solutions == 1 and not self.named("globally", "locally"):
+            return " ".join(parts)
         if self.solutions is not None and self.exact:
             parts.append(
                 "The count is exact, by a Groebner basis at a random point modulo a prime: it is "
