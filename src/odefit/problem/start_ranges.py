@@ -141,7 +141,8 @@ class _Ranges:
         if math.isfinite(high):
             return Range(high - 2 * max(typical[1], abs(high)), high, False)
         if sized:
-            return Range(-0.5 * typical[1], 0.5 * typical[1], False)
+            size = self._sizes.unknowns[unknown.kind, unknown.name].size
+            return Range(-size, size, False)
         # Without any bound, most parameters of ODE models are positive all the same.
         return Range(typical[0], typical[1], True)
 
