@@ -11,6 +11,7 @@ from odefit import Model, Problem
 from odefit.assessment.identifiability import local_identifiability
 from odefit.methods.estimate import Status
 from odefit.simulation import ForwardMap
+from odefit.simulation.trajectory import Trajectory
 
 TIMES = np.array([0.0, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 60.0, 80.0, 100.0])
 SUBSTRATE = np.array(
@@ -37,6 +38,7 @@ def test_a_progress_curve_has_the_same_answer_in_every_unit(unit: float) -> None
     assert result.status is Status.CONVERGED
     assert result.objective / unit**2 == pytest.approx(8.3182404, rel=1e-6)
     assert (vm, km, x) == pytest.approx((2.2619066, 36.480884, 60.429179), rel=1e-4)
+    assert result.uncertainty is not None
     assert not {"no effect", "not determined"} & set(result.uncertainty.trouble.values())
 
 
@@ -44,10 +46,11 @@ def test_a_progress_curve_has_the_same_answer_in_every_unit(unit: float) -> None
 def test_a_trajectory_is_the_same_in_every_unit(unit: float) -> None:
     problem = progress_curve(unit)
     vm, km, start = 2.0, 30.0, 60.0
-    exact = km * lambertw(start / km * np.exp((start - vm * TIMES) / km)).real
+    exact = km * np.real(lambertw(start / km * np.exp((start - vm * TIMES) / km), 0))
     found = ForwardMap(problem).trajectory(
         np.array([vm, km, start]) * unit, problem.conditions[0].name, TIMES, sensitivities=False
     )
+    assert isinstance(found, Trajectory)
     assert found.states[:, 0] / unit == pytest.approx(exact, rel=1e-6)
 
 
@@ -89,6 +92,7 @@ def test_right_data_of_states_of_very_different_sizes_are_no_outliers() -> None:
     assert result.objective == pytest.approx(59.867, abs=1e-3)
     values = np.array([0.0398053, 3.02202e7, 10029.3])
     errors = np.array([1.6e-4, 2.4e5, 73.0])
+    assert result.uncertainty is not None
     assert result.solutions[0].vector / values == pytest.approx(np.ones(3), abs=2e-5)
     assert result.uncertainty.standard_errors / errors == pytest.approx(np.ones(3), abs=0.05)
     assert "outlier" not in result.summary()
@@ -138,6 +142,7 @@ def test_an_unknown_of_3e14_has_an_effect_and_its_neighbours_their_standard_erro
     weighted = design / np.linalg.norm(design, axis=0) / 0.01
     covariance = np.linalg.inv(weighted.T @ weighted)
     expected = np.sqrt(np.diag(covariance)) / np.linalg.norm(design, axis=0)
+    assert result.uncertainty is not None
     assert not result.uncertainty.trouble
     assert result.uncertainty.standard_errors == pytest.approx(expected, rel=1e-6)
 
