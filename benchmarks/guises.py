@@ -191,10 +191,9 @@ OWN: Mapping[str, OwnModel] = {
             "k0": (3.0, {"a": 1, "t": -1}),
             "k1": (0.5, FIRST),
             "s": (2.0, {"y": 1, "a": -1}),
-            "o": (0.7, {"y": 1}),
         },
         {"x": 1.0},
-        {"y": ("s*x + o", "y")},
+        {"y": ("s*x", "y")},
         grid(10.0),
         noise="estimate",
     ),
@@ -285,21 +284,17 @@ def own_guise(name: str, units: Units) -> Guise:
             initial[state] = bounded(state, value)
         else:
             initial[state] = value * units.get(model.states[state], 1.0)
-    mapping = {
+    observables = {o: e for o, (e, _) in model.observables.items()}
+    mapping: dict[str, Any] = {
         "format": 1,
         "name": f"{name} in {dict(units)}",
         "ode": dict(model.ode),
-        "observables": {o: e for o, (e, _) in model.observables.items() if o not in model.ode},
+        "observables": observables,
         "parameters": {k: bounded(k, v) for k, v in truth.items()},
         "initial": initial,
         "noise": noise,
         "experiment": [{"name": "run", "t0": 0.0, "data": columns}],
     }
-    measured = [o for o in model.observables if o in model.ode]
-    if mapping["observables"]:
-        mapping["observables"] |= {o: o for o in measured}
-    else:
-        mapping["observables"] = {o: o for o in measured}
     squares = 1.0
     if model.noise == "none":
         (unit,) = {u for _, u in model.observables.values()}

@@ -28,6 +28,7 @@ import odefit
 from odefit import library
 from odefit.problem import problem_from_mapping
 from odefit.problem.writing import problem_to_mapping
+from odefit.simulation.engines import EngineName
 
 SAME_OBJECTIVE = 1e-5
 """Relative difference of objectives that counts as none."""
@@ -63,7 +64,7 @@ class Answer:
     seconds: float
 
 
-def answer(guise: Guise, engine: str = "auto", seed: int = 1) -> Answer:
+def answer(guise: Guise, engine: EngineName = "auto", seed: int = 1) -> Answer:
     """Fit a problem, and return its answer in the plain units."""
     problem = problem_from_mapping(guise.mapping)
     method: Any = None
@@ -72,19 +73,21 @@ def answer(guise: Guise, engine: str = "auto", seed: int = 1) -> Answer:
     began = time.perf_counter()
     result = odefit.fit(problem, method, seed=seed)
     seconds = time.perf_counter() - began
-    found = result.uncertainty
+    found, local = result.uncertainty, result.assessment.local
+    assert found is not None, result.message
+    assert local is not None, result.message
     factors = {k: guise.factors.get(k.split("[")[0], 1.0) for k in problem.keys}
     vector = result.solutions[0].vector
     units = np.array([factors[k] for k in problem.keys])
     errors = found.standard_errors / units
     trouble = {k: v for k, v in found.trouble.items() if v not in ("not linear",)}
     return Answer(
-        result.status,
+        result.status.value,
         result.objective / guise.objective,
         dict(zip(problem.keys, (vector / units).tolist(), strict=True)),
         dict(zip(problem.keys, errors.tolist(), strict=True)),
         trouble,
-        "to rounding" in result.assessment.local.sentence,
+        "to rounding" in local.sentence,
         seconds,
     )
 
@@ -127,11 +130,11 @@ def own_cases(models: list[str], first: int, count: int) -> Iterator[tuple[str, 
     """Yield the name, the plain problem and its other guises of each model."""
     for name in models:
         plain = own_guise(name, {})
-        guises = list(FIXED)
+        guises: list[Mapping[str, float]] = list(FIXED)
         for number in range(count):
             rng = np.random.default_rng([first + number, *name.encode()])
-            units = random_units(rng, ["a", "b", "c", "dose", "y"])
-            guises.append({**units, "t": float(10.0 ** rng.integers(-9, 10))})
+            drawn = random_units(rng, ["a", "b", "c", "dose", "y"])
+            guises.append({**drawn, "t": float(10.0 ** rng.integers(-9, 10))})
         for units in guises:
             yield f"{name} {_shown(units)}", plain, own_guise(name, units)
 

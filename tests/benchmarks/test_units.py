@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from guises import OWN, other_guise, own_guise
-from units import Answer, Guise, answer, differences
+from guises import OWN, Guise, other_guise, own_guise
+from units import Answer, answer, differences
 
 from odefit import library
 from odefit.problem import problem_from_mapping, problem_to_mapping

@@ -469,3 +469,41 @@ def test_errors_of_the_integration_do_not_end_the_iteration_early() -> None:
         promised = promised_decrease(at.residuals, at.jacobian, found.vector, -free, free)
         # In standard errors, which 398 degrees of freedom leave.
         assert math.sqrt(2 * promised / (2 * at.cost / 398)) < 1e-3
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A cost of a curve a exp(-k t), with residuals in some unit."""
+
+    residuals: Array
+    jacobian: Array
+
+    @property
+    def cost(self) -> float:
+        return 0.5 * float(self.residuals @ self.residuals)
+
+
+def curve_search(unit: float, start: float) -> Minimum:
+    """Search with a in a unit, k in 1 over it, and residuals in another."""
+    times = np.linspace(0.0, 3.0, 9)
+    data = 2.0 * np.exp(-0.7 * times) + 0.1 * np.cos(5 * times)
+    units = np.array([unit, 1 / unit])
+
+    def evaluate(x: Array) -> Curve:
+        a, k = x / units
+        curve = np.exp(-k * times)
+        jacobian = np.column_stack([curve, -a * times * curve]) / units
+        return Curve(unit * (a * curve - data), unit * jacobian)
+
+    free = np.full(2, np.inf)
+    return minimise(evaluate, start * units, -free, free, Tolerances(), sizes=1e-6 * units)
+
+
+@pytest.mark.parametrize("unit", [2.0**-50, 2.0**43])
+@pytest.mark.parametrize("start", [0.0, 0.3])
+def test_the_path_of_the_search_does_not_depend_on_units(unit: float, start: float) -> None:
+    plain, found = curve_search(1.0, start), curve_search(unit, start)
+    assert found.converged
+    assert found.vector / [unit, 1 / unit] == pytest.approx(plain.vector, rel=1e-6)
+    assert found.vector / [unit, 1 / unit] == pytest.approx([2.0, 0.7], rel=0.1)
+    assert found.evaluations == plain.evaluations

@@ -188,3 +188,17 @@ def test_a_jump_of_an_input_takes_the_algebraic_variable_with_it() -> None:
     again = taylor_integrate(system, 0, there, 2.0, 0.0)
     assert again is not None
     assert again == pytest.approx(start, rel=1e-11)
+
+
+def test_a_small_state_is_as_accurate_as_a_large_one_beside_it() -> None:
+    given = Problem(
+        Model(ode={"big": "-a*big", "u": "b*v", "v": "-b*u"}),
+        {"t": [0.0, 1.0], "big": [1e6, 1e5], "u": [1e-6, 0.0], "v": [0.0, 1e-6]},
+        {"a": {}, "b": {}},
+        {"big": 1e6, "u": {}, "v": {}},
+    )
+    system, start = system_at(given, {"a": 0.3, "b": 40.0, "big": 1e6, "u": 1e-6, "v": 0.0})
+    end = taylor_integrate(system, 0, start, 0.0, 1.0)
+    assert end is not None
+    exact = [1e6 * np.exp(-0.3), 1e-6 * np.cos(40.0), -1e-6 * np.sin(40.0)]
+    assert states(system, end, ["big", "u", "v"]) == pytest.approx(exact, rel=1e-10, abs=0.0)

@@ -20,6 +20,9 @@ MAX_UNIFORM_DECADES = 2.0
 DISPERSIONS = (1e-3, 10.0)
 """Range of the dispersion of counts: nearly Poisson counts, and very scattered ones."""
 
+ALIKE = 0.1
+"""Observables whose data are this part of the largest, or more, may be in the same unit."""
+
 SPREAD = 8.0
 """Sizes that only the equations tell are at most so many times larger than these say."""
 
@@ -90,7 +93,7 @@ class _Ranges:
         if unknown.kind == "initial":
             measured = _measured_at_start(unknown, self.problem)
             if measured is not None and p.lower <= measured[1] <= p.upper:
-                width = 0.05 * (abs(measured[1]) or self.sizes.get(measured[0], self.size))
+                width = 0.05 * (abs(measured[1]) or self._beside_zero(measured[0]))
                 low, high = max(p.lower, measured[1] - width), min(p.upper, measured[1] + width)
                 if low < high:
                     return Range(low, high, False)
@@ -110,6 +113,14 @@ class _Ranges:
         if math.isfinite(low) and math.isfinite(high):
             return Range(low, high, False)
         return self._open(unknown, low, high)
+
+    def _beside_zero(self, observable: str) -> float:
+        """Return the size of the data where a measured initial value is zero.
+
+        It is that of all data, unless they are clearly in another unit than the observable.
+        """
+        own = self.sizes.get(observable, self.size)
+        return self.size if own >= ALIKE * self.size else own
 
     def _of_noise(self, unknown: Unknown) -> Range:
         own = {o: n for o, n in self.problem.noise.items() if n.unknown(o) == unknown.name}
@@ -141,7 +152,8 @@ class _Ranges:
         if math.isfinite(high):
             return Range(high - 2 * max(typical[1], abs(high)), high, False)
         if sized:
-            return Range(-0.5 * typical[1], 0.5 * typical[1], False)
+            size = self._sizes.unknowns[unknown.kind, unknown.name].size
+            return Range(-size, size, False)
         # Without any bound, most parameters of ODE models are positive all the same.
         return Range(typical[0], typical[1], True)
 
