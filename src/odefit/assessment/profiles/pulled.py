@@ -18,7 +18,15 @@ import numpy as np
 
 from odefit.assessment.effects import RANK_TOLERANCE
 from odefit.assessment.profiles.coordinates import Coordinates
-from odefit.assessment.profiles.families import Common, Model, Point, bend, between, unbound
+from odefit.assessment.profiles.families import (
+    NO_EFFECT,
+    Common,
+    Model,
+    Point,
+    bend,
+    between,
+    unbound,
+)
 from odefit.methods.trust_region import bounded_step
 from odefit.problem.arrays import Array
 from odefit.simulation import Failure, ForwardMap
@@ -218,7 +226,7 @@ def _least_cost_direction(jacobian: Array, by: Array) -> tuple[Array, float]:
     wide = jacobian.shape[0] < jacobian.shape[1]
     _, s, vt = np.linalg.svd(jacobian / norms, full_matrices=wide)
     s = np.concatenate([s, np.zeros(vt.shape[0] - len(s))])
-    keep = s > RANK_TOLERANCE * max(float(s.max(initial=0.0)), 1e-300)
+    keep = s > RANK_TOLERANCE * max(float(s.max(initial=0.0)), NO_EFFECT)
     parts = vt @ scaled
     loose = parts[~keep]
     if len(loose) and np.linalg.norm(loose) > 1e-6 * max(float(np.linalg.norm(scaled)), 1e-300):
