@@ -32,7 +32,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import numpy.typing as npt
-import sympy
+import sympy  # type: ignore[import-untyped]
 from scipy.integrate import solve_ivp
 from special_models import SpecialModel, special_model
 
