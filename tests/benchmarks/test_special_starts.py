@@ -9,7 +9,6 @@ import pytest
 from special_models import FAMILIES, special_model
 from special_starts import Judge, verdict
 
-
 SEEDS = (*range(2, 11), *range(12, 19), *range(20, 24))
 """Quick ones of all families."""
 
