@@ -32,7 +32,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import numpy.typing as npt
-import sympy
+import sympy  # type: ignore[import-untyped]
 from scipy.integrate import solve_ivp
 from special_models import SpecialModel, special_model
 
@@ -62,7 +62,7 @@ SAME_VALUE = 1e-5
 RANDOM_STARTS = 4
 """Number of random complex values from which Newton's method begins."""
 
-MAX_CANDIDATES = 80
+MAX_CANDIDATES = 150
 """Largest number of permutations, signs and roots of unity that are tried."""
 
 Values = npt.NDArray[Any]
@@ -279,6 +279,13 @@ class Judge:
             return found
         for candidate in self._candidates(truth, own):
             self._keep(candidate, reference[0], found)
+        # Symmetries one after the other.
+        for one, pair in product(found[1:5], permutations(own, 2)):
+            candidate = one.copy()
+            candidate[list(pair)] = candidate[list(pair[::-1])]
+            self._keep(candidate, reference[0], found)
+        for one, two in product(found[1:5], found[1:5]):
+            self._keep(one * two / truth, reference[0], found)
         for _ in range(RANDOM_STARTS):
             start = truth.copy()
             angles = self.rng.uniform(-np.pi, np.pi, len(own))
@@ -302,9 +309,10 @@ class Judge:
             candidate = truth.copy()
             candidate[own] = truth[list(order)]
             found.append(candidate)
-        for i, degree in product(own, range(3, 9)):
+        turns = sorted({k / degree for degree in range(3, 9) for k in range(1, degree)})
+        for i, turn in product(own, turns):
             candidate = truth.copy()
-            candidate[i] *= cmath.exp(2j * cmath.pi / degree)
+            candidate[i] *= cmath.exp(2j * cmath.pi * turn)
             found.append(candidate)
         for pair in permutations(own, 2):
             candidate = truth.copy()

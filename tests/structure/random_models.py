@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from odefit.problem.experiment import Event, Experiment
@@ -49,7 +51,20 @@ FORMS = (
 )
 """Terms of right-hand sides and outputs; x and y are states, a and b parameters."""
 
-STARTS = ({}, 0.0, 0.0, 0.0, 1.0, 2.0, 10.0, "{a}", "{a}/{b}", "2*{a}", "exp({a})", "sqrt({a})")
+STARTS: tuple[Any, ...] = (
+    {},
+    0.0,
+    0.0,
+    0.0,
+    1.0,
+    2.0,
+    10.0,
+    "{a}",
+    "{a}/{b}",
+    "2*{a}",
+    "exp({a})",
+    "sqrt({a})",
+)
 """Initial values: unknown, numbers, and expressions in parameters."""
 
 
@@ -82,7 +97,7 @@ def random_problem(seed: int) -> Problem:
     events = []
     if rng.random() < 0.2:
         time = float(rng.choice([0.0, 1.0]))
-        events = [Event(time, {states[0]: filled("{x} + {a}")})]
+        events = [Event((time,), {states[0]: filled("{x} + {a}")})]
     data = {"t": TIMES, **{name: 0.5 + 0.1 * np.cos(TIMES) for name in outputs}}
     return Problem(
         Model(ode=ode, observables=outputs),

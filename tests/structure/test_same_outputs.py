@@ -134,3 +134,21 @@ def test_without_time_nothing_is_known() -> None:
     assert same_outputs(both, np.array([0.3, 0.8]), 0.0) is None
     stopped = same_outputs(both, np.array([0.3, 0.8]), AMPLE, stop=lambda: True)
     assert stopped is None
+
+
+@pytest.mark.parametrize("rate", ["a*sqrt(x)", "a*x^b", "b*x^(1/3) + a", "a*log(x)*b", "a*x^0.7*b"])
+def test_a_root_of_a_state_that_begins_at_zero_leaves_nothing_known(rate: str) -> None:
+    model = Model(ode={"x": "k - 0.1*x", "r": f"{rate} - 0.3*r"}, observables={"y": "r"})
+    names = " ".join(n for n in ("k", "a", "b") if n == "k" or f"{n}" in rate)
+    of = problem(model, names, {"x": 0.0, "r": 0.0}, TIMES)
+    assert same_outputs(of, np.ones(len(of.unknowns)), AMPLE) is None
+
+
+@pytest.mark.parametrize(("power", "others"), [(3, 0), (2, 1)])
+def test_a_sign_that_shows_late_is_no_other_solution(power: int, others: int) -> None:
+    ode = {"x": "-a^2*x + z", "z": f"w^{power}", "w": "v^3", "v": "a"}
+    start = {"x": 1.0, "z": 0.0, "w": 0.0, "v": 0.0}
+    of = problem(Model(ode=ode, observables={"y": "x"}), "a", start, TIMES)
+    same = found(of, [0.7])
+    assert (same.possible, same.found) == (1 + others, 1 + others)
+    np.testing.assert_allclose(same.real, np.full((others, 1), -0.7), rtol=1e-9)

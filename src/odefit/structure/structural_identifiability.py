@@ -282,7 +282,8 @@ class StructuralIdentifiability:
             yield f"Identifiable {which}: {', '.join(self.combinations)}{more}."
         elif self.missing and self.named("in combination"):
             names = _listed(self.named("in combination"))
-            yield f"Of {names} only {self.missing} combinations are identifiable."
+            which = "combination is" if self.missing == 1 else "combinations are"
+            yield f"Of {names} only {self.missing} {which} identifiable."
         yield from self._order_lines()
         yield from self.remarks
         if self.sureness:

@@ -17,6 +17,7 @@ import pytest
 import odefit
 from odefit import Control, Experiment, InputError, Model, Problem, Progress, Status
 from odefit.methods.algebraic import Algebraic
+from odefit.methods.algebraic.preparation import prepare
 from odefit.methods.estimate import Estimate
 from tests.methods.algebraic.models import (
     LOGISTIC,
@@ -328,3 +329,31 @@ def test_names_of_the_models_agree() -> None:
     assert set(prey().keys) == set(PREY_TRUTH)
     assert set(LOGISTIC_TRUTH) < {"k", "j", "x"}
     assert tuple(PREY.ode) == ("r", "w")
+
+
+def test_nothing_is_said_of_other_solutions_where_an_unknown_is_held() -> None:
+    times = np.linspace(0.0, 4.0, 21)
+    problem = Problem(
+        Model(ode={"x": "-(a + b)*x"}),
+        {"t": times, "x": np.exp(-0.9 * times)},
+        {"a": {}, "b": {}},
+        {"x": 1.0},
+    )
+    result = odefit.fit(problem, Algebraic(), seed=1)
+    complete = result.assessment.complete
+    assert complete is not None
+    assert not complete.known
+    assert "how many there can be is not known" in complete.sentence
+
+
+def test_a_division_by_zero_at_the_start_is_none_later() -> None:
+    times = np.linspace(0.0, 3.0, 31)
+    # x = sqrt(t) from 0, where its rate 1/(2 x) is not defined; measured from t = 0.5 on.
+    problem = Problem(
+        Model(ode={"z": "1", "x": "k*x/z"}, observables={"y": "x"}),
+        {"t": times[5:], "y": np.sqrt(times[5:])},
+        {"k": {"lower": 0.1, "upper": 2.0}},
+        {"z": 0.0, "x": 0.0},
+        t0=0.0,
+    )
+    assert prepare(problem).free_states
