@@ -27,7 +27,7 @@ from odefit.structure.structural_identifiability import (
     StructuralIdentifiability,
     UnknownIdentifiability,
 )
-from odefit.structure.tape import Term
+from odefit.structure.tape import NotRationalError, Term
 
 TIME_LIMIT = 120.0
 """Default of the time limit, in seconds."""
@@ -279,7 +279,10 @@ def _affine(expansion: Expansion, argument: Term, key: str) -> bool:
     tape = expansion.lifting.tape
     names = dict(zip(expansion.unknowns, expansion.program.equations.unknowns, strict=True))
     derivative = tape.derivative(argument, names[key])
-    direct = tape.substitute(argument, {names[key].index: tape.number(0)})
+    try:
+        direct = tape.substitute(argument, {names[key].index: tape.number(0)})
+    except NotRationalError:
+        return False  # not defined where the unknown is zero
     return key not in unknowns_in(expansion, derivative) | unknowns_in(expansion, direct)
 
 
