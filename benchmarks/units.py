@@ -28,7 +28,7 @@ import odefit
 from odefit import library
 from odefit.problem import problem_from_mapping
 from odefit.problem.writing import problem_to_mapping
-from odefit.simulation.engines import EngineName
+from odefit.simulation.making_engines import EngineName
 
 SAME_OBJECTIVE = 1e-5
 """Relative difference of objectives that counts as none."""
