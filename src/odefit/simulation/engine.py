@@ -97,6 +97,9 @@ LOST_DIGITS = 1e4
 """Error of the smallest state, in units of the tolerance and of its largest value, from which on
 states are integrated in units of their own: at a tolerance of 1e-12 eight digits remain."""
 
+UNSEEN = 1e-10
+"""Size of a state, relative to the largest or to one, that error control at 1e-12 hardly sees."""
+
 FEWEST_DIGITS = 1e-14
 """Smallest unit of an absolute tolerance that is given beforehand, relative to the largest
 state."""
@@ -110,6 +113,16 @@ def too_small(states: Array) -> bool:
     sizes = np.abs(states)
     known = sizes[sizes > 0.0]
     return bool(known.min(initial=math.inf) * LOST_DIGITS < max(1.0, known.max(initial=0.0)))
+
+
+def invisible(states: Array) -> bool:
+    """Return whether a state is below what heyoka's error control sees, and not zero.
+
+    What grows out of it would be stepped across.
+    """
+    sizes = np.abs(states)
+    known = sizes[sizes > 0.0]
+    return bool(known.min(initial=math.inf) < UNSEEN * max(1.0, known.max(initial=0.0)))
 
 
 def magnitudes(states: Array, rates: Array, ahead: float) -> Array:

@@ -26,7 +26,7 @@ from odefit.simulation.engine import (
     EngineFailure,
     InitialState,
     SegmentSolution,
-    too_small,
+    invisible,
 )
 from odefit.simulation.engine_choice import (
     UNDECIDED,
@@ -228,7 +228,7 @@ class Engines:
         problem = segment, initial
         if self.setting in ("local-linearization", "lsoda"):
             engine = self._engine(self.setting, field, pattern)
-            return engine.integrate(*problem, MAX_TAYLOR_STEPS), choice
+            return engine.integrate(*problem, self.steps or MAX_TAYLOR_STEPS), choice
         if self.setting in ("bdf", "casadi") or self._needs_implicit(field):
             return self._implicit(field, pattern, *problem), choice
         if self.setting == "heyoka":
@@ -237,8 +237,8 @@ class Engines:
         if import_problem("heyoka") or self._costs(field, pattern.directions).too_large_for_taylor:
             return self._implicit(field, pattern, *problem), EngineChoice(stiff=True)
         flat = features is not None and features.acts(initial.scalars)
-        fine = self.absolute < ABSOLUTE_OVER_RELATIVE
-        if flat or fine or too_small(initial.states):
+        fine = SHARE_OF_NOISE * self.finest < self.taylor_tolerance
+        if flat or fine or invisible(initial.states):
             return self._watched_first(field, pattern, *problem, choice)
         first = self._implicit_first if choice.stiff else self._taylor_first
         return first(field, pattern, *problem, choice)

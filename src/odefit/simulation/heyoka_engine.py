@@ -17,6 +17,7 @@ heyoka's batch mode integrates as many problems at once as a vector of the proce
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,13 @@ import numpy as np
 from odefit.problem.arrays import Array, IntArray
 from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.cut_off import cut_off
-from odefit.simulation.engine import EngineFailure, InitialState, SegmentSolution, too_small
+from odefit.simulation.engine import (
+    EngineFailure,
+    InitialState,
+    SegmentSolution,
+    invisible,
+    too_small,
+)
 from odefit.simulation.heyoka_equations import (
     LANES,
     VariationalEquations,
@@ -36,6 +43,9 @@ from odefit.simulation.heyoka_equations import (
 from odefit.simulation.heyoka_walk import HeyokaWalk
 from odefit.simulation.segments import Segment
 from odefit.simulation.step_costs import DIRECTIONS_IN_LANES
+
+WALKED_STEPS = 10
+"""Steps that one in units of each state's own size counts for, where engines are compared."""
 
 if TYPE_CHECKING:
     from odefit.simulation.narrow_features import NarrowFeatures
@@ -99,14 +109,24 @@ class HeyokaEngine:
         self, segment: Segment, initial: InitialState, max_steps: int
     ) -> SegmentSolution | EngineFailure:
         """See :class:`odefit.simulation.engine.Engine`."""
-        if self._watched(initial.scalars) or too_small(initial.states):
-            return self._walk.integrate(segment, initial, max_steps)
+        if self._watched(initial.scalars) or invisible(initial.states):
+            return self._walked(segment, initial, max_steps)
         found = self._as_it_is(segment, initial, max_steps)
+        begin = np.abs(initial.states)
         if isinstance(found, SegmentSolution):
-            reached = np.abs(found.states).max(axis=0)
-            if too_small(np.maximum(np.abs(initial.states), reached)):
-                return self._walk.integrate(segment, initial, max_steps)
-        return found
+            if not too_small(np.maximum(begin, np.abs(found.states).max(axis=0))):
+                return found
+        elif found.out_of_steps or not too_small(begin):
+            return found
+        return self._walked(segment, initial, max_steps)
+
+    def _walked(
+        self, segment: Segment, initial: InitialState, max_steps: int
+    ) -> SegmentSolution | EngineFailure:
+        """Integrate in units of each state's own size, step by step."""
+        found = self._walk.integrate(segment, initial, max_steps)
+        # What is looked at in Python takes several times as long as a step.
+        return replace(found, steps=WALKED_STEPS * found.steps)
 
     def _watched(self, scalars: Array) -> bool:
         features = self._arguments[3]
