@@ -13,7 +13,7 @@ from scipy.special import lambertw
 import odefit
 from odefit.problem.arrays import Array
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.engine import magnitudes, too_small
+from odefit.simulation.engine import magnitudes, smallest_share
 from odefit.simulation.making_engines import EngineName
 
 ENGINES: tuple[EngineName, ...] = ("auto", "heyoka", "bdf", "casadi")
@@ -172,19 +172,17 @@ def test_sizes_of_states_from_zero_follow_their_rates() -> None:
 @pytest.mark.parametrize(
     ("states", "expected"),
     [
-        ([1.0, 0.5], False),
-        ([1.0, 0.0], False),
-        ([1e-3], False),
-        ([1e-6], True),
-        ([1e6, 1.0], True),
-        ([1e6, 1e4], False),
-        ([], False),
+        ([1.0, 0.5], 0.5),
+        ([1.0, 0.0], 1.0),
+        ([-1e-3], 1e-3),
+        ([1e6, -1.0], 1e-6),
+        ([1e6, 1e4], 1e-2),
+        ([0.0], math.inf),
+        ([], math.inf),
     ],
 )
-def test_states_are_too_small_beside_one_or_beside_others(
-    states: list[float], expected: bool
-) -> None:
-    assert too_small(np.array(states)) is expected
+def test_states_are_small_beside_one_or_beside_others(states: list[float], expected: float) -> None:
+    assert smallest_share(np.array(states)) == pytest.approx(expected)
 
 
 def test_a_decay_over_many_decades_is_followed_where_noise_is_relative() -> None:

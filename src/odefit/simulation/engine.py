@@ -93,36 +93,37 @@ class EngineFailure:
     steps_ahead: float = math.inf
 
 
-LOST_DIGITS = 1e4
+LOST_DIGITS = 1e6
 """Error of the smallest state, in units of the tolerance and of its largest value, from which on
-states are integrated in units of their own: at a tolerance of 1e-12 eight digits remain."""
+states are integrated in units of their own: at a tolerance of 1e-12 six digits remain."""
+
+LOST_DIGITS_OF_SEARCHES = 1e9
+"""The same while many starts look for the basin of the best solution."""
 
 UNSEEN = 1e-10
-"""Size of a state, relative to the largest or to one, that error control at 1e-12 hardly sees."""
+"""Size of a state, relative to the largest or to one, that error control at 1e-12 hardly sees.
+
+What grows out of it would be stepped across."""
 
 FEWEST_DIGITS = 1e-14
 """Smallest unit of an absolute tolerance that is given beforehand, relative to the largest
 state."""
 
 
-def too_small(states: Array) -> bool:
-    """Return whether a state has too few digits beside an error that is absolute below one.
+def smallest_share(states: Array, least: float = 1.0) -> float:
+    """Return the smallest magnitude that is not zero, over the largest one, or over `least`.
 
-    That is heyoka's error control: relative to the largest state, and absolute below one.
+    With one that is what counts beside heyoka's error control, which is relative to the largest
+    state, and absolute below one. It is infinite where all states are zero.
     """
-    sizes = np.abs(states)
-    known = sizes[sizes > 0.0]
-    return bool(known.min(initial=math.inf) * LOST_DIGITS < max(1.0, known.max(initial=0.0)))
-
-
-def invisible(states: Array) -> bool:
-    """Return whether a state is below what heyoka's error control sees, and not zero.
-
-    What grows out of it would be stepped across.
-    """
-    sizes = np.abs(states)
-    known = sizes[sizes > 0.0]
-    return bool(known.min(initial=math.inf) < UNSEEN * max(1.0, known.max(initial=0.0)))
+    smallest, largest = math.inf, least
+    for value in states.tolist():
+        size = abs(value)
+        if 0.0 < size < smallest:
+            smallest = size
+        if size > largest:
+            largest = size
+    return smallest / largest if largest > 0.0 else math.inf
 
 
 def magnitudes(states: Array, rates: Array, ahead: float) -> Array:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+
+from odefit.simulation.step_limits import DEAR_TAYLOR
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,15 @@ class EngineChoice:
 
 UNDECIDED = EngineChoice()
 """The choice of an engine before anything has been integrated."""
+
+
+def after_taylor(choice: EngineChoice, cheap: bool) -> EngineChoice:
+    """Return the choice after an integration by the Taylor method, which was cheap or was not."""
+    if cheap:
+        return replace(choice, dear=0) if choice.dear else choice
+    if choice.dear + 1 < DEAR_TAYLOR:
+        return replace(choice, dear=choice.dear + 1)
+    return EngineChoice(stiff=True)
 
 
 @cache

@@ -20,17 +20,21 @@ from odefit.problem.vector_field import SensitivityPattern, StoppedField, Vector
 from odefit.simulation.cut_off import REASON, cut_off
 from odefit.simulation.engine import (
     ABSOLUTE_OVER_RELATIVE,
+    LOST_DIGITS,
+    LOST_DIGITS_OF_SEARCHES,
+    UNSEEN,
     Adjoint,
     BatchIntegrator,
     Engine,
     EngineFailure,
     InitialState,
     SegmentSolution,
-    invisible,
+    smallest_share,
 )
 from odefit.simulation.engine_choice import (
     UNDECIDED,
     EngineChoice,
+    after_taylor,
     import_problem,
     is_missing,
     missing_package,
@@ -41,7 +45,6 @@ from odefit.simulation.step_costs import StepCosts
 from odefit.simulation.step_limits import (
     CVODES_STEPS,
     CVODES_STEPS_PER_OUTPUT,
-    DEAR_TAYLOR,
     IMPLICIT_STEPS,
     LATER_TRIALS,
     MAX_TAYLOR_STEPS,
@@ -233,12 +236,12 @@ class Engines:
             return self._implicit(field, pattern, *problem), choice
         if self.setting == "heyoka":
             taylor = self._engine("heyoka", field, pattern)
-            return taylor.integrate(*problem, MAX_TAYLOR_STEPS), choice
+            return self._by_taylor(taylor, *problem, MAX_TAYLOR_STEPS), choice
         if import_problem("heyoka") or self._costs(field, pattern.directions).too_large_for_taylor:
             return self._implicit(field, pattern, *problem), EngineChoice(stiff=True)
         flat = features is not None and features.acts(initial.scalars)
         fine = SHARE_OF_NOISE * self.finest < self.taylor_tolerance
-        if flat or fine or invisible(initial.states):
+        if flat or fine or smallest_share(initial.states, 0.0) < UNSEEN:
             return self._watched_first(field, pattern, *problem, choice)
         first = self._implicit_first if choice.stiff else self._taylor_first
         return first(field, pattern, *problem, choice)
@@ -261,7 +264,7 @@ class Engines:
             return found, choice if choice.stiff else EngineChoice(stiff=True)
         taylor = self._engine("heyoka", field, pattern)
         allowed = choice.taylor_steps or MAX_TAYLOR_STEPS // 10
-        return _either(taylor.integrate(segment, initial, allowed), found), choice
+        return _either(self._by_taylor(taylor, segment, initial, allowed), found), choice
 
     def _implicit_first(
         self,
@@ -281,8 +284,8 @@ class Engines:
         taylor = self._engine("heyoka", field, pattern)
         if isinstance(found, EngineFailure):
             allowed = choice.taylor_steps or costs.taylor_steps(_usual(segment))
-            return _either(taylor.integrate(segment, initial, allowed), found), choice
-        trial = taylor.integrate(segment, initial, costs.taylor_steps(found.steps))
+            return _either(self._by_taylor(taylor, segment, initial, allowed), found), choice
+        trial = self._by_taylor(taylor, segment, initial, costs.taylor_steps(found.steps))
         if isinstance(trial, SegmentSolution):
             return found, EngineChoice()
         return found, EngineChoice(stiff=True, since=TAYLOR_TRIAL - LATER_TRIALS)
@@ -299,14 +302,14 @@ class Engines:
         costs = self._costs(field, pattern.directions)
         taylor = self._engine("heyoka", field, pattern)
         allowed = choice.taylor_steps or costs.taylor_steps(_usual(segment))
-        first = taylor.integrate(segment, initial, allowed)
+        first = self._by_taylor(taylor, segment, initial, allowed)
         if isinstance(first, SegmentSolution):
             cheap = costs.taylor_steps(_usual(segment, self._usual_steps))
-            return first, _after_taylor(choice, first.steps <= max(cheap, choice.taylor_steps or 0))
+            return first, after_taylor(choice, first.steps <= max(cheap, choice.taylor_steps or 0))
         if not first.out_of_steps and first.steps > 0:
             return first, choice  # a blow-up: the other engine would only take longer to find it
         if import_problem("casadi"):
-            last = taylor.integrate(segment, initial, MAX_TAYLOR_STEPS)
+            last = self._by_taylor(taylor, segment, initial, MAX_TAYLOR_STEPS)
             if isinstance(last, EngineFailure) and last.out_of_steps:
                 reason = f"{last.reason}, and without an implicit integrator stiff equations cannot"
                 reason += f" be integrated: {missing_package('casadi')}"
@@ -325,8 +328,20 @@ class Engines:
             return second, EngineChoice(stiff=True)
         # The segment is long rather than stiff.
         steps = int(min(MAX_TAYLOR_STEPS, TAYLOR_MARGIN * needed))
-        found = _either(taylor.integrate(segment, initial, steps), second)
+        found = _either(self._by_taylor(taylor, segment, initial, steps), second)
         return found, EngineChoice(taylor_steps=steps)
+
+    def _by_taylor(
+        self, taylor: Engine, segment: Segment, initial: InitialState, steps: int
+    ) -> SegmentSolution | EngineFailure:
+        """Integrate by the Taylor method; searches can do with fewer digits of small states."""
+        searching = self.implicit_tolerance > IMPLICIT_TOLERANCE
+        lost = LOST_DIGITS_OF_SEARCHES if searching else LOST_DIGITS
+        with_digits: Any = getattr(taylor, "with_digits", None)
+        if with_digits is None:
+            return taylor.integrate(segment, initial, steps)
+        found: SegmentSolution | EngineFailure = with_digits(segment, initial, steps, lost)
+        return found
 
     @property
     def absolute(self) -> float:
@@ -468,15 +483,6 @@ class Engines:
             )
             self._engines[key] = made_engine(name, field, pattern, accuracy, self._features(field))
         return self._engines[key]
-
-
-def _after_taylor(choice: EngineChoice, cheap: bool) -> EngineChoice:
-    """Return the choice after an integration by the Taylor method, which was cheap or was not."""
-    if cheap:
-        return replace(choice, dear=0) if choice.dear else choice
-    if choice.dear + 1 < DEAR_TAYLOR:
-        return replace(choice, dear=choice.dear + 1)
-    return EngineChoice(stiff=True)
 
 
 def _usual(segment: Segment, steps: int = USUAL_IMPLICIT_STEPS) -> int:

@@ -140,13 +140,20 @@ class ForwardMap:
         if key == (self.engines.tolerance, self.engines.controlled):
             return self
         if key not in self._of_other_accuracy:
-            other = copy(self)
-            for name in ("_conditions", "_without_sensitivities", "_through_nodes", "_adjoint"):
-                vars(other).pop(name, None)  # computed with the engines, and kept
-            other.engines = self.engines.with_accuracy(tolerance, controlled)
-            other._of_other_accuracy = {}
+            other = self._with(self.engines.with_accuracy(tolerance, controlled))
             self._of_other_accuracy[key] = other
         return self._of_other_accuracy[key]
+
+    def by(self, engine: EngineName, tolerance: float | None = None) -> ForwardMap:
+        """Return the forward map of the same problem by another engine, see :class:`ForwardMap`."""
+        return self._with(Engines(engine, tolerance, finest=self.engines.finest))
+
+    def _with(self, engines: Engines) -> ForwardMap:
+        other = copy(self)
+        for name in ("_conditions", "_without_sensitivities", "_through_nodes", "_adjoint"):
+            vars(other).pop(name, None)  # computed with the engines, and kept
+        other.engines, other._of_other_accuracy = engines, {}
+        return other
 
     def of(self, problem: Problem) -> ForwardMap:
         """Return the forward map of the same model with other data, which shares what is compiled.

@@ -28,11 +28,12 @@ from odefit.problem.arrays import Array, IntArray
 from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.cut_off import cut_off
 from odefit.simulation.engine import (
+    LOST_DIGITS,
+    UNSEEN,
     EngineFailure,
     InitialState,
     SegmentSolution,
-    invisible,
-    too_small,
+    smallest_share,
 )
 from odefit.simulation.heyoka_equations import (
     LANES,
@@ -109,14 +110,21 @@ class HeyokaEngine:
         self, segment: Segment, initial: InitialState, max_steps: int
     ) -> SegmentSolution | EngineFailure:
         """See :class:`odefit.simulation.engine.Engine`."""
-        if self._watched(initial.scalars) or invisible(initial.states):
+        return self.with_digits(segment, initial, max_steps, LOST_DIGITS)
+
+    def with_digits(
+        self, segment: Segment, initial: InitialState, max_steps: int, lost: float
+    ) -> SegmentSolution | EngineFailure:
+        """Integrate a segment; a state may lose digits up to the factor `lost`."""
+        begin = smallest_share(initial.states)
+        if begin < UNSEEN or self._watched(initial.scalars):
             return self._walked(segment, initial, max_steps)
         found = self._as_it_is(segment, initial, max_steps)
-        begin = np.abs(initial.states)
         if isinstance(found, SegmentSolution):
-            if not too_small(np.maximum(begin, np.abs(found.states).max(axis=0))):
+            reached = np.abs(found.states).max(axis=0)
+            if smallest_share(np.maximum(np.abs(initial.states), reached)) * lost >= 1.0:
                 return found
-        elif found.out_of_steps or not too_small(begin):
+        elif found.out_of_steps or begin * lost >= 1.0:
             return found
         return self._walked(segment, initial, max_steps)
 

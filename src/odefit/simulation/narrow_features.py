@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import casadi as ca
@@ -22,7 +23,7 @@ import numpy as np
 
 from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.expressions import NON_SMOOTH, TIME
-from odefit.problem.grammar import CONDITIONS, PIECEWISE
+from odefit.problem.grammar import CONDITIONS, PIECEWISE, Instruction
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.casadi_algebra import CasadiAlgebra
 from odefit.simulation.segments import Segment, SmoothPart, input_value
@@ -424,6 +425,12 @@ def _may_be_flat(field: VectorField) -> bool:
     for expression in expressions:
         if expression.functions & (FLAT | NON_SMOOTH):
             return True
-        if any(step.kind == "binary" and step.text not in "+-*/" for step in expression.program):
-            return True
+        for exponent, step in pairwise(expression.program):
+            if step.kind == "binary" and step.text not in "+-*/" and not _low(exponent):
+                return True
     return False
+
+
+def _low(exponent: Instruction) -> bool:
+    """Return whether an exponent is a number that leaves a power far from flat."""
+    return exponent.kind == "number" and float(exponent.text) <= FLAT_EXPONENT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -14,6 +15,9 @@ USUAL_RELATIVE_NOISE = 0.1
 """Relative noise that is supposed where the standard deviation is an expression."""
 
 
+_KNOWN: WeakKeyDictionary[Problem, float] = WeakKeyDictionary()
+
+
 def finest_noise(problem: Problem) -> float:
     """Return the smallest standard deviation, relative to the largest value of the same series.
 
@@ -21,10 +25,18 @@ def finest_noise(problem: Problem) -> float:
     units of the largest ones. With relative noise and on a logarithmic scale the smallest values
     count as well.
     """
+    if problem not in _KNOWN:
+        _KNOWN[problem] = _finest(problem)
+    return _KNOWN[problem]
+
+
+def _finest(problem: Problem) -> float:
     finest = math.inf
     for condition in problem.conditions:
         for name, series in condition.series.items():
             noise = problem.noise.get(name, Noise())
+            if series.sds is None and not noise.known:
+                continue
             values = np.abs(series.values[np.isfinite(series.values)])
             values = values[values > 0.0]
             if not len(values):

@@ -30,6 +30,9 @@ LARGEST_MODEL = 60
 """States up to which LSODA gives the second opinion; it has no sparse Jacobian. CVODES does
 beyond."""
 
+USUAL = 1e-8
+"""Relative tolerance of LSODA, whose errors are then far below what counts."""
+
 TIGHT = 1e-11
 """Relative tolerance of the engines that decide between two which do not agree."""
 
@@ -119,7 +122,7 @@ def second_opinion(
     other = _other_family(forward)
     if used is None or other is None:
         return SecondOpinion(other[0] if other else "lsoda", None)
-    found = _values(_map(forward, *other), vector, times, noise)
+    found = _values(forward.by(*other), vector, times, noise)
     if found is None:
         return SecondOpinion(other[0], None)
     difference = _largest(used, found)
@@ -128,7 +131,7 @@ def second_opinion(
     opinions: list[tuple[tuple[EngineName, float | None], list[_Values]]] = [(other, found)]
     for further in _judges(forward):
         try:
-            values = _values(_map(forward, *further), vector, times, noise)
+            values = _values(forward.by(*further), vector, times, noise)
         except InputError:
             continue  # the engine cannot integrate such equations, or is not installed
         if values is None:
@@ -147,11 +150,7 @@ def second_opinion(
 
 def better_map(forward: ForwardMap, opinion: SecondOpinion) -> ForwardMap | None:
     """Return the forward map that others agree with, if it is another one."""
-    return None if opinion.better is None else _map(forward, *opinion.better)
-
-
-def _map(forward: ForwardMap, engine: EngineName, tolerance: float | None) -> ForwardMap:
-    return ForwardMap(forward.problem, engine, tolerance)
+    return None if opinion.better is None else forward.by(*opinion.better)
 
 
 def _other_family(forward: ForwardMap) -> tuple[EngineName, float | None] | None:
@@ -160,7 +159,7 @@ def _other_family(forward: ForwardMap) -> tuple[EngineName, float | None] | None
         return "casadi", TIGHT  # no other engine solves algebraic equations
     if len(forward.field.states) > LARGEST_MODEL:
         return "casadi", None
-    return "lsoda", None
+    return "lsoda", USUAL
 
 
 def _judges(forward: ForwardMap) -> Iterator[tuple[EngineName, float | None]]:
