@@ -80,6 +80,46 @@ def test_states_of_any_sizes_beside_each_other(
     assert np.allclose(found[:, 1] / small, exact, rtol=1e-5, atol=0)
 
 
+@pytest.mark.parametrize("engine", ["bdf", "heyoka", "auto"])
+def test_a_ring_of_states_of_any_sizes_is_integrated(engine: EngineName) -> None:
+    """Goodwin's oscillator: each state feeds the next, whatever their units are."""
+    skip_without(engine)
+    times = np.linspace(1.0, 20.0, 10)
+    found = []
+    for m, e, p in [(1.0, 1.0, 1.0), (1e-6, 1e6, 1.0), (1e12, 1e-12, 1e5)]:
+        ode = {"m": "al*K^4/(K^4 + p^4) - d*m", "e": "b*m - d*e", "p": "c*e - d*p"}
+        parameters = {"al": 4.0 * m, "K": 1.5 * p, "d": 0.4, "b": e / m, "c": p / e}
+        initial = {"m": 0.5 * m, "e": 0.5 * e, "p": 0.5 * p}
+        found.append(states_of(ode, parameters, initial, times, engine) / [m, e, p])
+
+    def rates(t: float, y: Array) -> list[float]:
+        fed = 4.0 * 1.5**4 / (1.5**4 + y[2] ** 4)
+        return [fed - 0.4 * y[0], y[0] - 0.4 * y[1], y[1] - 0.4 * y[2]]
+
+    exact = solve_ivp(rates, (0, 20), [0.5] * 3, "DOP853", times, rtol=1e-12, atol=1e-14).y.T
+    for states in found:
+        assert np.allclose(states, exact, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e12])
+def test_states_alone_are_followed_step_by_step_as_well(unit: float) -> None:
+    """No unknown acts: there are no sensitivities beside the states."""
+    skip_without("heyoka")
+    times = np.linspace(1.0, 10.0, 10)
+    problem = odefit.Problem(
+        odefit.Model(ode={"x": "-k*x"}),
+        data=pd.DataFrame({"t": times, "x": unit * np.exp(-0.3 * times)}),
+        parameters={"k": {"guess": 0.3}},
+        initial={"x": unit},
+        t0=0.0,
+    )
+    forward = ForwardMap(problem, "heyoka")
+    name = problem.conditions[0].name
+    found = forward.trajectory(np.array([0.3]), name, times, sensitivities=False)
+    assert not isinstance(found, Failure), found
+    assert np.allclose(found.states[:, 0] / unit, np.exp(-0.3 * times), rtol=1e-10, atol=0)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("unit", [1e-9, 1.0, 1e6])
 def test_time_in_any_unit(unit: float, engine: EngineName) -> None:

@@ -205,7 +205,7 @@ class HeyokaWalk:
             last = int(np.searchsorted(times, reached, side="right"))
             at_times = np.array(output(np.append(times[row:last], reached)))
             x = at_times[:, :n] * scale
-            s = (at_times[:, n:].reshape(len(at_times), m, n) * scale).transpose(0, 2, 1) * wide
+            s = (at_times[:, n:].reshape(len(x), m, n) * scale).transpose(0, 2, 1) * wide
             out[row:last], out_columns[row:last] = x[:-1], s[:-1]
             inside = np.abs(output.tcs[output.times[:-1] < reached, :n, 0]).max(axis=0, initial=0.0)
             seen[:] = np.maximum(seen, np.maximum(np.abs(x).max(axis=0), inside * scale))

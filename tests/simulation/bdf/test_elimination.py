@@ -29,9 +29,9 @@ def arrow(n: int) -> tuple[Elimination, IntArray, IntArray]:
 def test_minimum_degree_leaves_no_fill_in_in_an_arrow() -> None:
     n = 20
     found, rows, order = arrow(n)
-    assert found.size == len(rows)
+    assert found.size == len(rows) + n
     assert sorted(order) == list(range(n))
-    assert elimination(np.arange(n) * 0, np.arange(n), n).size == 2 * n - 1
+    assert elimination(np.arange(n) * 0, np.arange(n), n).size == 2 * n - 1 + n
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -70,3 +70,34 @@ def test_a_vanishing_pivot_is_not_trusted() -> None:
 def test_rounding_in_place_of_a_pivot_is_not_trusted() -> None:
     e = elimination(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), 2)
     assert not factorise(e, 1.0, np.array([1.0 - 1e-12, 1.0, 1.0, 1.0]), np.empty(e.size))
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-9, 1.0, 1e9, 1e12])
+def test_trust_does_not_depend_on_the_units_of_the_states(unit: float) -> None:
+    """Multipliers have units: in a ring of states of very different sizes some are huge."""
+    n = 4
+    rows, columns = (a.ravel() for a in np.mgrid[:n, :n])
+    e = elimination(rows, columns, n)
+    rng = np.random.default_rng(1)
+    sizes = unit ** np.array([0.0, 1.0, -0.5, 0.3])
+    dense = rng.normal(size=(n, n)) - 3.0 * np.eye(n)
+    right = rng.normal(size=n)
+    exact = np.linalg.solve(np.eye(n) - 0.3 * dense, right)
+    scaled = (dense * sizes[:, None] / sizes).ravel()
+    lu, solution = np.empty(e.size), right * sizes
+    assert factorise(e, 0.3, scaled, lu)
+    solve_one(e, lu, solution)
+    assert np.allclose(solution / sizes, exact, rtol=1e-12)
+    # The last pivot is the difference of terms that are alike to ten digits.
+    singular = dense.copy()
+    minor = np.linalg.det((np.eye(n) - 0.3 * dense)[:-1, :-1])
+    singular[-1, -1] += np.linalg.det(np.eye(n) - 0.3 * dense) / minor / 0.3 * (1 - 1e-10)
+    assert not factorise(e, 0.3, (singular * sizes[:, None] / sizes).ravel(), lu)
+
+
+def test_a_coupling_that_does_not_come_back_is_trusted_however_large() -> None:
+    e = elimination(np.array([0, 1, 1]), np.array([0, 0, 1]), 2)
+    lu, solution = np.empty(e.size), np.array([2.0, 3.0])
+    assert factorise(e, 1.0, np.array([-1.0, 1e15, -2.0]), lu)
+    solve_one(e, lu, solution)
+    assert np.allclose(solution, [1.0, (3.0 + 1e15) / 3.0], rtol=1e-15)

@@ -12,8 +12,11 @@ from odefit.problem.arrays import Array, IntArray
 from odefit.simulation.bdf.compiling import compiled
 from odefit.simulation.bdf.programs import Indices
 
-LARGEST_MULTIPLIER = 1e8
-"""Largest multiplier of an elimination without pivoting that is trusted."""
+SMALLEST_PIVOT = 1e-8
+"""Smallest pivot that is trusted, relative to the largest of the terms that it is the sum of.
+
+Pivots and these terms have no unit. Multipliers have that of one state over another, so that their
+size says nothing."""
 
 
 class Elimination(NamedTuple):
@@ -33,10 +36,15 @@ class Elimination(NamedTuple):
         Row k of U has the entries `upper_start[k]` to `upper_start[k + 1] - 1`; their columns.
     target
         Positions that elimination changes, in the order in which it changes them.
+    pair_start, pair_lower, pair_upper
+        Where both an entry of column k of L and the one of row k of U that mirrors it may be
+        nonzero: the positions of both, from `pair_start[k]` to `pair_start[k + 1] - 1`.
+    pair_row
+        The row of the former.
     jacobian
         Position of each nonzero of the Jacobian.
     size
-        Number of positions.
+        Number of positions, and of the states: elimination needs a place more for each of these.
     """
 
     diagonal: Indices
@@ -45,6 +53,10 @@ class Elimination(NamedTuple):
     upper_start: Indices
     upper_column: Indices
     target: Indices
+    pair_start: Indices
+    pair_lower: Indices
+    pair_upper: Indices
+    pair_row: Indices
     jacobian: Indices
     size: int
 
@@ -107,6 +119,7 @@ def elimination(rows: IntArray, columns: IntArray, n: int) -> Elimination:
     lower = [(i, k) for k in range(n) for i in sorted(below[k])]
     upper = [(k, j) for k in range(n) for j in sorted(right[k])]
     target = [position[i, j] for k in range(n) for i in sorted(below[k]) for j in sorted(right[k])]
+    pairs = [sorted(below[k] & right[k]) for k in range(n)]
     jacobian = [position[e] for e in zip(rows.tolist(), columns.tolist(), strict=True)]
     return Elimination(
         _indices([position[k, k] for k in range(n)]),
@@ -115,8 +128,12 @@ def elimination(rows: IntArray, columns: IntArray, n: int) -> Elimination:
         _indices(np.cumsum([0, *(len(r) for r in right)])),
         _indices([j for _, j in upper]),
         _indices(target),
+        _indices(np.cumsum([0, *(len(p) for p in pairs)])),
+        _indices([position[i, k] for k in range(n) for i in pairs[k]]),
+        _indices([position[k, i] for k in range(n) for i in pairs[k]]),
+        _indices([i for k in range(n) for i in pairs[k]]),
         _indices(jacobian),
-        len(position),
+        len(position) + n,
     )
 
 
@@ -133,19 +150,26 @@ def factorise(e: Elimination, c: float, jacobian: Array, lu: Array) -> bool:
         lu[e.diagonal[k]] = 1.0
     for k in range(jacobian.shape[0]):
         lu[e.jacobian[k]] -= c * jacobian[k]
+    largest = lu[e.size - n :]  # of the terms of each diagonal entry
+    for k in range(n):
+        largest[k] = max(1.0, abs(lu[e.diagonal[k]]))
     at = 0
     trusted = True
     for k in range(n):
-        inverse = 1.0 / lu[e.diagonal[k]]
+        pivot = lu[e.diagonal[k]]
+        inverse = 1.0 / pivot
         lu[e.diagonal[k]] = inverse
+        trusted = trusted and np.isfinite(inverse) and abs(pivot) > SMALLEST_PIVOT * largest[k]
+        for pair in range(e.pair_start[k], e.pair_start[k + 1]):
+            term = abs(lu[e.pair_lower[pair]] * inverse * lu[e.pair_upper[pair]])
+            i = e.pair_row[pair]
+            largest[i] = max(largest[i], term)
         lower = e.diagonal[k] + 1
         upper = lower + e.lower_start[k + 1] - e.lower_start[k]
         end = upper + e.upper_start[k + 1] - e.upper_start[k]
-        trusted = trusted and np.isfinite(inverse)
         for i in range(lower, upper):
             multiplier = lu[i] * inverse
             lu[i] = multiplier
-            trusted = trusted and abs(multiplier) < LARGEST_MULTIPLIER
             for j in range(upper, end):
                 lu[e.target[at]] -= multiplier * lu[j]
                 at += 1
