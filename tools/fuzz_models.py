@@ -1,6 +1,6 @@
 """Random right models through everything that users run: nothing crashes, and no answer is lost.
 
-    python tools/fuzz_models.py [--from 0] [--count 5000] [--jobs 1] [--state FILE]
+    python tools/fuzz_models.py [--from 0] [--count 5000] [--jobs 1] [--light] [--state FILE]
     python tools/fuzz_models.py --case 17 [--print]
 
 `fuzz_grammar.py` draws a model for each number. Each goes through fit, tables, report, result file,
@@ -366,23 +366,23 @@ def run_case(number: int, light: bool = False) -> Outcome:
 # Many cases -------------------------------------------------------------------------------------
 
 
-def _serve(connection: Connection) -> None:
+def _serve(connection: Connection, light: bool) -> None:
     """Run the cases whose numbers arrive, in a process of their own."""
     while (number := connection.recv()) is not None:
-        connection.send(run_case(number))
+        connection.send(run_case(number, light))
 
 
 class _Worker:
     """A process that runs one case after another, and begins anew where it ends."""
 
-    def __init__(self) -> None:
-        self.number = -1
+    def __init__(self, light: bool) -> None:
+        self.number, self.light = -1, light
         self._start()
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, other = context.Pipe()
-        self._process = context.Process(target=_serve, args=(other,), daemon=True)
+        self._process = context.Process(target=_serve, args=(other, self.light), daemon=True)
         self._process.start()
         other.close()
 
@@ -406,10 +406,10 @@ class _Worker:
         self._process.join()
 
 
-def outcomes(numbers: list[int], jobs: int) -> Iterator[Outcome]:
+def outcomes(numbers: list[int], jobs: int, light: bool = False) -> Iterator[Outcome]:
     """Yield what becomes of the cases, in the order in which they end."""
     pending = iter(numbers)
-    busy = [_Worker() for _ in range(min(jobs, len(numbers)))]
+    busy = [_Worker(light) for _ in range(min(jobs, len(numbers)))]
     for worker in busy:
         worker.begin(next(pending))
     while busy:
@@ -457,7 +457,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--state", type=Path, help="keep outcomes here, and go on from them")
     parser.add_argument("--case", type=int, help="run this one alone, in this process")
-    parser.add_argument("--light", action="store_true", help="take --case as the tests do")
+    parser.add_argument(
+        "--light", action="store_true", help="take cases as the tests do, twice as fast"
+    )
     parser.add_argument("--print", action="store_true", help="print the model of --case as TOML")
     options = parser.parse_args(arguments)
     if options.case is not None:
@@ -479,7 +481,7 @@ def _campaign(options: argparse.Namespace) -> list[Outcome]:
             done = Outcome(**json.loads(line))
             found[done.number] = done
     wanted = range(options.first, options.first + options.count)
-    for outcome in outcomes([n for n in wanted if n not in found], options.jobs):
+    for outcome in outcomes([n for n in wanted if n not in found], options.jobs, options.light):
         found[outcome.number] = outcome
         if outcome.faults:
             print(shown(outcome), flush=True)
