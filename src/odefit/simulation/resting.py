@@ -1,0 +1,150 @@
+"""States that rest at zero, left out of equations whose derivatives have no bounds there.
+
+What is not there decays, binds and is consumed at a rate of zero, and stays at zero. Under a root
+or a power that is not a whole number its derivatives are infinite, or those of a higher order, so
+that engines fail where nothing moves. With the number zero in the place of the state the equations
+say the same, and so do their sensitivities: none of them moves the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from odefit.problem.algebras import NUMPY
+from odefit.problem.expressions import Expression
+from odefit.problem.formulas import Part, PartAlgebra, evaluated, number
+from odefit.problem.grammar import PIECEWISE, Instruction
+from odefit.problem.model import Model
+from odefit.problem.vector_field import VectorField
+from odefit.simulation.event_assignments import Values
+
+ZERO = number(0.0)
+
+
+def is_steep(field: VectorField) -> bool:
+    """Return whether a right-hand side has roots, or powers that are not whole numbers."""
+    return _steep_operations(field) > 0
+
+
+def _steep_operations(field: VectorField) -> int:
+    return sum(
+        text == "sqrt" or (kind == "binary" and text == "^" and not _whole(e.program[at - 1]))
+        for e in field.model.ode.values()
+        for at, (kind, text, _) in enumerate(e.program)
+    )
+
+
+def _whole(exponent: Instruction) -> bool:
+    """Return whether an exponent is a whole number."""
+    return exponent.kind == "number" and float(exponent.text).is_integer()
+
+
+class RestingStates:
+    """The equations of a field without the states that rest at zero.
+
+    Parameters
+    ----------
+    field
+        The equations, without algebraic variables that are solved for.
+    """
+
+    def __init__(self, field: VectorField) -> None:
+        self._field = field
+        self._without: dict[tuple[Expression, ...], VectorField] = {}
+
+    def without(self, now: Values) -> VectorField:
+        """Return the field with zeros for what rests; the same field where that is no easier.
+
+        Parameters
+        ----------
+        now
+            The values at the start, with their sensitivities. A state that these move from zero
+            does not rest.
+        """
+        field = self._field
+        still = (now.states == 0.0) & ~now.sensitivities.any(axis=1)
+        names = {name for name, rests in zip(field.states, still, strict=True) if rests}
+        scalars = {**field.folded, **dict(zip(field.scalars, now.scalars.tolist(), strict=True))}
+        algebra = _AtZero({n: np.float64(v) for n, v in scalars.items()})
+        while names:
+            zeros = dict.fromkeys(names, ZERO)
+            rates = {s: evaluated(e, zeros, algebra) for s, e in field.model.ode.items()}
+            leaving = {name for name in names if rates[name].number != 0.0}
+            if not leaving:
+                return self._with({s: part.expression() for s, part in rates.items()})
+            names -= leaving
+        return field
+
+    def _with(self, ode: Mapping[str, Expression]) -> VectorField:
+        """Return the field with other right-hand sides, if these have fewer roots and powers."""
+        key = tuple(ode.values())
+        if key not in self._without:
+            field, model = self._field, self._field.model
+            tables = model.observables, model.algebraic, model.constants, model.inputs
+            other = VectorField(Model(ode, *tables), field.scalars, field.folded, field.elimination)
+            easier = _steep_operations(other) < _steep_operations(field)
+            self._without[key] = other if easier else field
+        return self._without[key]
+
+
+class _AtZero(PartAlgebra):
+    """Parts in which what zeros decide is written as a number.
+
+    Parameters
+    ----------
+    scalars
+        Values of parameters and constants. They decide between branches and tell the sign of an
+        exponent. No value of theirs becomes part of an expression, since they may change.
+    """
+
+    def __init__(self, scalars: Mapping[str, Any]) -> None:
+        self._scalars = scalars
+
+    def power(self, base: Part, exponent: Part) -> Part:
+        if base.number == 0.0 and (self._value(exponent) or 0.0) > 0.0:
+            return ZERO
+        return super().power(base, exponent)
+
+    def call(self, function: str, arguments: Sequence[Part]) -> Any:
+        if function == PIECEWISE:
+            return self._piecewise(arguments)
+        if function in ("min", "max"):
+            values = [self._value(argument) for argument in arguments]
+            known = [value for value in values if value is not None]
+            if len(known) == len(values):
+                chosen = min(known) if function == "min" else max(known)
+                if known.count(chosen) == 1:
+                    return arguments[known.index(chosen)]
+        found = super().call(function, arguments)
+        if all(argument.number is not None for argument in arguments):
+            value = self._value(found)
+            if value is not None and not isinstance(value, np.bool_) and np.isfinite(value):
+                return number(float(value))
+        return found
+
+    def _piecewise(self, arguments: Sequence[Part]) -> Part:
+        """Return the branch that is known to be taken, or all that remain."""
+        left: list[Part] = []
+        for value, condition in zip(arguments[:-1:2], arguments[1::2], strict=True):
+            holds = self._value(condition)
+            if holds is None:
+                left += [value, condition]
+            elif holds:
+                left.append(value)
+                break
+        else:
+            left.append(arguments[-1])
+        if all(value.number == 0.0 for value in left[::2]):
+            return ZERO
+        whole: Part = left[0] if len(left) == 1 else super().call(PIECEWISE, left)
+        return whole
+
+    def _value(self, part: Part) -> Any:
+        """Return the value of a part in which nothing moves; None for another one."""
+        if not part.names <= self._scalars.keys():
+            return None
+        with np.errstate(all="ignore"):  # what is not defined is no value that decides
+            return part.expression().evaluate(self._scalars, NUMPY)
