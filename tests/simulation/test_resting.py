@@ -107,3 +107,19 @@ def test_a_fit_with_nothing_there_in_one_experiment_is_right() -> None:
     )
     result = odefit.fit(given, seed=1, jobs=1)
     assert result.best.vector == pytest.approx([p], rel=1e-6)
+
+
+def test_the_whole_equations_hold_again_once_a_state_has_moved() -> None:
+    """z decays by its root from t = 1 on: sqrt(z) = 1 - p (t - 1)/2, after a rest at zero."""
+    times = np.array([0.0, 0.5, 1.5, 2.0])
+    data = {"t": times, "z": np.ones(4)}
+    for pieces in ({}, {"z": "if(t < 9, -p*sqrt(z), 0)"}):
+        model = Model(ode={"z": "-p*sqrt(z)", **pieces})
+        run = Experiment("run", data, t0=0.0, events=(Event((1.0,), {"z": 1.0}),))
+        full = Experiment("full", data, t0=0.0, initial={"z": 4.0})
+        given = Problem(model, parameters={"p": {}}, initial={"z": 0.0}, experiments=[run, full])
+        courses = ForwardMap(given).trajectories(np.array([0.8]))
+        assert not isinstance(courses, odefit.Failure), courses
+        assert courses[0].states[:, 0] == pytest.approx([0.0, 0.0, 0.64, 0.36], rel=1e-7)
+        exact = (2.0 - 0.4 * times) ** 2
+        assert courses[1].states[:, 0] == pytest.approx(exact, rel=1e-7)

@@ -105,7 +105,7 @@ class Propagation:
         self._pattern = pattern or sensitivity_pattern(field, [condition], unknowns)
         self._events: dict[int, EventAssignments] = {}
         steep = not field.algebraic and is_steep(field)
-        self._resting = RestingStates(field) if steep else None
+        self._resting = RestingStates(field, engines) if steep else None
         self._fixed = np.array([isinstance(scalars[s], float) for s in field.scalars], dtype=bool)
 
     def sizes(self, vector: Array) -> Array:
@@ -200,14 +200,14 @@ class Propagation:
         """Integrate a segment from these values; one without end ends at a steady state."""
         if np.isinf(segment.times[-1]):
             return self._to_rest(segment, now, guess, choice)
-        field = self.field
+        field, engines = self.field, self._engines
         if self._resting is not None:
-            field = self._resting.without(now)
+            field, engines = self._resting.without(now)
             segment, now = self._begun(field, segment, now)
         initial = InitialState(
             now.states, now.scalars, now.sensitivities, now.scalar_sensitivities, guess
         )
-        return self._engines.integrate(field, self._pattern, segment, initial, choice)
+        return engines.integrate(field, self._pattern, segment, initial, choice)
 
     def _begun(self, field: VectorField, segment: Segment, now: Values) -> tuple[Segment, Values]:
         """Return a segment and its values behind a point where derivatives have no bounds."""

@@ -8,8 +8,11 @@ say the same, and so do their sensitivities: none of them moves the state.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -17,11 +20,19 @@ from odefit.problem.algebras import NUMPY
 from odefit.problem.expressions import Expression
 from odefit.problem.formulas import Part, PartAlgebra, evaluated, number
 from odefit.problem.grammar import PIECEWISE, Instruction
-from odefit.problem.model import Model
+from odefit.problem.switches import PREFIX
 from odefit.problem.vector_field import VectorField
+from odefit.simulation.engines import Engines
 from odefit.simulation.event_assignments import Values
 
 ZERO = number(0.0)
+
+_Equations = tuple[Expression, ...]
+
+_MADE: WeakKeyDictionary[Engines, dict[_Equations, tuple[VectorField, Engines] | None]]
+_MADE = WeakKeyDictionary()
+"""Fields without resting states, with the engines that integrate them, by the engines of the whole
+field: all conditions share what is compiled."""
 
 
 def is_steep(field: VectorField) -> bool:
@@ -49,14 +60,17 @@ class RestingStates:
     ----------
     field
         The equations, without algebraic variables that are solved for.
+    engines
+        The engines that integrate them.
     """
 
-    def __init__(self, field: VectorField) -> None:
-        self._field = field
-        self._without: dict[tuple[Expression, ...], VectorField] = {}
+    def __init__(self, field: VectorField, engines: Engines) -> None:
+        self._field, self._engines = field, engines
 
-    def without(self, now: Values) -> VectorField:
-        """Return the field with zeros for what rests; the same field where that is no easier.
+    def without(self, now: Values) -> tuple[VectorField, Engines]:
+        """Return the field with zeros for what rests, and its engines.
+
+        They are the same field and engines where nothing rests, or where that makes nothing easier.
 
         Parameters
         ----------
@@ -69,25 +83,35 @@ class RestingStates:
         names = {name for name, rests in zip(field.states, still, strict=True) if rests}
         scalars = {**field.folded, **dict(zip(field.scalars, now.scalars.tolist(), strict=True))}
         algebra = _AtZero({n: np.float64(v) for n, v in scalars.items()})
-        while names:
-            zeros = dict.fromkeys(names, ZERO)
-            rates = {s: evaluated(e, zeros, algebra) for s, e in field.model.ode.items()}
+        switches = {n: number(v) for n, v in scalars.items() if n.startswith(PREFIX)}
+        while names:  # a switch stands still along a segment, and nothing but the time moves it
+            known = switches | dict.fromkeys(names, ZERO)
+            rates = {s: evaluated(e, known, algebra) for s, e in field.model.ode.items()}
             leaving = {name for name in names if rates[name].number != 0.0}
             if not leaving:
                 return self._with({s: part.expression() for s, part in rates.items()})
             names -= leaving
-        return field
+        return field, self._engines
 
-    def _with(self, ode: Mapping[str, Expression]) -> VectorField:
+    def _with(self, ode: Mapping[str, Expression]) -> tuple[VectorField, Engines]:
         """Return the field with other right-hand sides, if these have fewer roots and powers."""
+        known = _MADE.setdefault(self._engines, {})
         key = tuple(ode.values())
-        if key not in self._without:
-            field, model = self._field, self._field.model
-            tables = model.observables, model.algebraic, model.constants, model.inputs
-            other = VectorField(Model(ode, *tables), field.scalars, field.folded, field.elimination)
+        if key not in known:
+            field, engines = self._field, self._engines
+            model = copy.copy(field.model)
+            object.__setattr__(model, "ode", MappingProxyType(dict(ode)))
+            other = VectorField(model, field.scalars, field.folded, field.elimination)
+            own = Engines(
+                engines.setting,
+                engines.tolerance,
+                engines.steps,
+                engines.controlled,
+                engines.finest,
+            )
             easier = _steep_operations(other) < _steep_operations(field)
-            self._without[key] = other if easier else field
-        return self._without[key]
+            known[key] = (other, own) if easier else None
+        return known[key] or (self._field, self._engines)
 
 
 class _AtZero(PartAlgebra):
