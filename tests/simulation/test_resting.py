@@ -123,3 +123,24 @@ def test_the_whole_equations_hold_again_once_a_state_has_moved() -> None:
         assert courses[0].states[:, 0] == pytest.approx([0.0, 0.0, 0.64, 0.36], rel=1e-7)
         exact = (2.0 - 0.4 * times) ** 2
         assert courses[1].states[:, 0] == pytest.approx(exact, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("rate", "rests"),
+    [
+        ("p*sqrt(z)", True),
+        ("p*z^0.4 - k*z", True),
+        ("k + p*sqrt(z)", False),
+        ("p*z^2 - k*z", False),
+        ("p*x*sqrt(z)", True),
+        ("p*sqrt(x)", False),
+    ],
+)
+def test_a_state_that_could_leave_zero_by_a_root_is_told(rate: str, rests: bool) -> None:
+    """z' = p sqrt(z) has two solutions from zero; the one that rests is used, and that is said."""
+    given = problem({"x": "-k*x", "z": rate}, {"x": X0, "z": 0.0})
+    warnings = [w for w in ForwardMap(given).warnings if "rests there" in w]
+    assert len(warnings) == rests
+    assert all(w.startswith("z begins at 0") for w in warnings)
+    above = problem({"x": "-k*x", "z": rate}, {"x": X0, "z": 0.1})
+    assert not any("rest" in w for w in ForwardMap(above).warnings)

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from odefit.problem.algebras import NUMPY
+from odefit.problem.condition import Condition
 from odefit.problem.expressions import Expression
 from odefit.problem.formulas import Part, PartAlgebra, evaluated, number
 from odefit.problem.grammar import PIECEWISE, Instruction
@@ -42,10 +43,19 @@ def is_steep(field: VectorField) -> bool:
 
 def _steep_operations(field: VectorField) -> int:
     return sum(
-        text == "sqrt" or (kind == "binary" and text == "^" and not _whole(e.program[at - 1]))
-        for e in field.model.ode.values()
-        for at, (kind, text, _) in enumerate(e.program)
+        _steep(e.program, at) for e in field.model.ode.values() for at in range(len(e.program))
     )
+
+
+def _is_steep(rate: Expression, name: str) -> bool:
+    """Return whether a right-hand side has roots or powers, and a state in it."""
+    return name in rate.names and any(_steep(rate.program, at) for at in range(len(rate.program)))
+
+
+def _steep(program: Sequence[Instruction], at: int) -> bool:
+    """Return whether an instruction is a root, or a power that is not a whole number."""
+    kind, text, _ = program[at]
+    return text == "sqrt" or (kind == "binary" and text == "^" and not _whole(program[at - 1]))
 
 
 def _whole(exponent: Instruction) -> bool:
@@ -81,17 +91,11 @@ class RestingStates:
         field = self._field
         still = (now.states == 0.0) & ~now.sensitivities.any(axis=1)
         names = {name for name, rests in zip(field.states, still, strict=True) if rests}
-        scalars = {**field.folded, **dict(zip(field.scalars, now.scalars.tolist(), strict=True))}
-        algebra = _AtZero({n: np.float64(v) for n, v in scalars.items()})
-        switches = {n: number(v) for n, v in scalars.items() if n.startswith(PREFIX)}
-        while names:  # a switch stands still along a segment, and nothing but the time moves it
-            known = switches | dict.fromkeys(names, ZERO)
-            rates = {s: evaluated(e, known, algebra) for s, e in field.model.ode.items()}
-            leaving = {name for name in names if rates[name].number != 0.0}
-            if not leaving:
-                return self._with({s: part.expression() for s, part in rates.items()})
-            names -= leaving
-        return field, self._engines
+        scalars = dict(zip(field.scalars, now.scalars.tolist(), strict=True))
+        names, rates = _resting(field, names, {**field.folded, **scalars})
+        if not names:
+            return field, self._engines
+        return self._with({s: part.expression() for s, part in rates.items()})
 
     def _with(self, ode: Mapping[str, Expression]) -> tuple[VectorField, Engines]:
         """Return the field with other right-hand sides, if these have fewer roots and powers."""
@@ -112,6 +116,51 @@ class RestingStates:
             easier = _steep_operations(other) < _steep_operations(field)
             known[key] = (other, own) if easier else None
         return known[key] or (self._field, self._engines)
+
+
+def resting_warnings(field: VectorField, conditions: Sequence[Condition]) -> tuple[str, ...]:
+    """Return a sentence on states that begin at zero in all experiments and never leave it.
+
+    Under a root or broken power of a state the equations allow it to leave as well: x' = sqrt(x)
+    has the solutions 0 and t^2/4 from zero, so that the user may have meant another one.
+    """
+    if field.algebraic or not is_steep(field):
+        return ()
+    names = set(field.states)
+    for c in conditions:
+        moved = {name for event in c.assignments for name in event}
+        names &= {n for n, v in c.initial.items() if isinstance(v, float) and v == 0.0} - moved
+        if c.steady_start:
+            return ()
+    scalars = dict.fromkeys(field.scalars, 1.0)  # exponents are positive
+    steep = {n for n in names if _is_steep(field.model.ode[n], n)}
+    resting = sorted(_resting(field, names, {**field.folded, **scalars})[0] & steep)
+    if not resting:
+        return ()
+    begin, rest, it, grows = (
+        ("begins", "rests", "it", "it grows")
+        if len(resting) == 1
+        else ("begin", "rest", "them", "they grow")
+    )
+    said = f"{', '.join(resting)} {begin} at 0 and {rest} there: no term of the equations moves "
+    said += f"{it} from 0. If {grows} in truth, give a small positive initial value"
+    return (said,)
+
+
+def _resting(
+    field: VectorField, names: set[str], scalars: Mapping[str, float]
+) -> tuple[set[str], dict[str, Part]]:
+    """Return those of some states that rest at zero together, and all rates while they do."""
+    algebra = _AtZero({n: np.float64(v) for n, v in scalars.items()})
+    switches = {n: number(v) for n, v in scalars.items() if n.startswith(PREFIX)}
+    while names:  # a switch stands still along a segment, and nothing but the time moves it
+        known = switches | dict.fromkeys(names, ZERO)
+        rates = {s: evaluated(e, known, algebra) for s, e in field.model.ode.items()}
+        leaving = {name for name in names if rates[name].number != 0.0}
+        if not leaving:
+            return names, rates
+        names = names - leaving
+    return set(), {}
 
 
 class _AtZero(PartAlgebra):
