@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,12 +60,18 @@ class FuzzModel:
         The hidden values of what is unknown, by key.
     features
         What it has, in words.
+    curves
+        The observables at the hidden true values, an experiment each, by SciPy's LSODA.
+    followed
+        Gives the same curves by another method of SciPy, more accurately.
     """
 
     number: int
     mapping: Mapping[str, Any]
     truth: Mapping[str, float]
     features: tuple[str, ...]
+    curves: tuple[Mapping[str, list[float]], ...]
+    followed: Callable[[], tuple[Mapping[str, list[float]], ...]] = field(compare=False)
 
     @property
     def toml(self) -> str:
@@ -297,7 +303,11 @@ def _observables(d: _Draft) -> dict[str, str]:
 
 
 def _followed(
-    d: _Draft, table: Mapping[str, Any], observables: Mapping[str, str]
+    d: _Draft,
+    table: Mapping[str, Any],
+    observables: Mapping[str, str],
+    method: str = "LSODA",
+    accuracy: float = 1e-8,
 ) -> dict[str, np.ndarray]:
     """Return the observables at the times of an experiment, by SciPy."""
     names = list(d.units)
@@ -320,9 +330,8 @@ def _followed(
     for stop, event in [*((e["time"], e) for e in table.get("event", [])), (times[-1], None)]:
         if stop > here:
             wanted = np.array([t for t in times if here < t < stop] + [stop])
-            run = solve_ivp(
-                rate, (here, stop), state, "LSODA", wanted, rtol=1e-8, atol=1e-10, max_step=d.end
-            )
+            tolerances = {"rtol": accuracy, "atol": accuracy / 100}
+            run = solve_ivp(rate, (here, stop), state, method, wanted, max_step=d.end, **tolerances)
             if not run.success or np.abs(run.y).max() > LARGEST:
                 raise UnusableError
             seen.update(zip(wanted.tolist(), run.y.T, strict=True))
@@ -432,6 +441,13 @@ def _drawn(number: int, d: _Draft) -> FuzzModel:
             digits = 17 if data == "exact" else 6
             column = [float(f"{v:.{digits}g}") for v in values]
             table.setdefault("data", {"t": table["times"]})[o] = column
+    known = tuple({o: v.tolist() for o, v in c.items()} for c in curves)
+    again = [{k: v for k, v in table.items() if k != "data"} for table in experiments]
+
+    def followed() -> tuple[Mapping[str, list[float]], ...]:
+        by_radau = [_followed(d, table, observables, "Radau", 1e-10) for table in again]
+        return tuple({o: v.tolist() for o, v in c.items()} for c in by_radau)
+
     for table in experiments:
         del table["times"]
     if d.chance(0.1):
@@ -451,9 +467,8 @@ def _drawn(number: int, d: _Draft) -> FuzzModel:
     }
     if len(truth) > sum(len(t["data"]["t"]) for t in experiments):
         raise UnusableError
-    return FuzzModel(
-        number, {k: v for k, v in mapping.items() if v != {}}, truth, tuple(d.features)
-    )
+    given = {k: v for k, v in mapping.items() if v != {}}
+    return FuzzModel(number, given, truth, tuple(d.features), known, followed)
 
 
 # Files ------------------------------------------------------------------------------------------

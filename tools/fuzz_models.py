@@ -1,13 +1,14 @@
 """Random right models through everything that users run: nothing crashes, and no answer is lost.
 
-    python tools/fuzz_models.py [--from 0] [--count 5000] [--jobs 1] [--state FILE]
+    python tools/fuzz_models.py [--from 0] [--count 5000] [--jobs 1] [--light] [--state FILE]
     python tools/fuzz_models.py --case 17 [--print]
 
 `fuzz_grammar.py` draws a model for each number. Each goes through fit, tables, report, result file,
 residuals, prediction, a profile, simulation and check; every fourth through the command line as
 well. Warnings count as errors. Faults are: an exception other than `InputError`, a stage of a fit
 that has failed, a NumPy warning, an exit status that is not documented, a result without an answer
-where the search has found one, more than `LIMIT` seconds, and the end of the process. What is
+where the search has found one, values at the hidden truth that differ from SciPy's without a word,
+more than `LIMIT` seconds, and the end of the process. What is
 refused is counted with its reason, since a right model should not be. With `--state`, a file of a
 line of JSON a case, a run goes on where another one stopped. The exit status is 1 if there was a
 fault.
@@ -31,7 +32,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -40,7 +41,7 @@ from typing import Any
 
 import numpy as np
 
-from fuzz_grammar import FuzzModel, fuzz_model
+from fuzz_grammar import FuzzModel, UnusableError, fuzz_model
 
 LIMIT = 60
 """Seconds of processor time after which a case counts as one that hangs."""
@@ -50,6 +51,12 @@ FIT_SECONDS, LIGHT_FIT_SECONDS = 3.0, 1.0
 
 COUNT_SECONDS = 1.0
 """The time limit of the analysis of the equations by `odefit check`."""
+
+APART = 1e-4
+"""Difference from the values of SciPy, relative to the largest, that has to be told."""
+
+AGREEMENT = 1e-5
+"""Difference of two methods of SciPy, relative to the largest value, up to which they are right."""
 
 STATUSES = frozenset({0, 2, 3, 4})
 """Exit statuses that a command may have."""
@@ -165,16 +172,69 @@ class _Case:
         return self.outcome
 
     def _whole(self, problem: Any) -> None:
-        """Simulate at the hidden truth, where SciPy can: odefit can as well."""
+        """Simulate at the hidden truth, where SciPy can: odefit can as well, to the same values."""
+        vector = self._truth(problem)
+        if vector is None:
+            return
+        found = self.step("simulate", lambda: self._observables(problem, vector))
+        if isinstance(found, str):
+            self.outcome.refusals.append(("simulate", found))
+        elif found is not None:
+            self._beside_scipy(problem, vector, found)
+
+    def _truth(self, problem: Any) -> Any:
+        """Return the hidden values of all unknowns; None where the truth does not have them."""
+        known = {key: self.model.truth.get(key) for key in problem.keys}
+        for unknown in problem.unknowns:
+            if unknown.kind == "noise":
+                known[unknown.key] = 1.0  # does not act on the trajectory
+        return None if None in known.values() else np.array(list(known.values()), dtype=float)
+
+    def _observables(self, problem: Any, vector: Any) -> Any:
+        """Return the observables of each experiment, or why there are none."""
         import odefit
 
-        vector = np.array(
-            [self.model.truth[key] for key in problem.keys if key in self.model.truth]
-        )
-        if len(vector) == len(problem.keys):
-            found = self.step("simulate", lambda: odefit.simulate(problem, vector))
-            if isinstance(found, odefit.Failure):
-                self.outcome.refusals.append(("simulate", str(found)))
+        found = []
+        for condition in problem.conditions:
+            simulated = odefit.simulate(problem, vector, experiment=condition.name)
+            if isinstance(simulated, odefit.Failure):
+                return str(simulated)
+            found.append(simulated.observables)
+        return found
+
+    def _beside_scipy(self, problem: Any, vector: Any, found: Any) -> None:
+        if _difference(found, self.model.curves)[0] <= APART:
+            return
+        try:
+            sure = self.model.followed()
+        except (UnusableError, ArithmeticError, ValueError):
+            return  # the second method of SciPy cannot
+        apart, where = _difference(found, sure)
+        if apart <= APART or _difference(self.model.curves, sure)[0] > AGREEMENT:
+            return
+        what = f"{where} differs from SciPy by {apart:.1e} of its largest value"
+        values = dict(zip(problem.keys, vector.tolist(), strict=True))
+        said = self.step("simulate again", lambda: self._confirmed(problem, values, sure))
+        if said:
+            self.fault("simulate", f"{what}\nand {said}")
+        else:
+            self.outcome.refusals.append(("simulate", f"{what}, and that is told"))
+
+    def _confirmed(self, problem: Any, values: dict[str, float], sure: Any) -> str:
+        """Return what is wrong after a second opinion; an empty text where that sees it."""
+        from odefit.simulation.simulation_table import confirmed_simulation
+
+        table, opinion = confirmed_simulation(problem, values)
+        if opinion is None or opinion.agrees:
+            return "the second opinion agrees with what is wrong"
+        if opinion.better is None:
+            return ""  # it says that nobody knows
+        several = len(problem.conditions) > 1
+        parts = [
+            table[table["experiment"] == c.name] if several else table for c in problem.conditions
+        ]
+        apart, where = _difference(parts, sure)
+        return f"what is found better differs in {where} by {apart:.1e}" if apart > APART else ""
 
     def _fitted(self, problem: Any) -> Any:
         import odefit
@@ -266,6 +326,18 @@ class _Case:
             self.fault(name, said)
 
 
+def _difference(found: Sequence[Any], curves: Sequence[Any]) -> tuple[float, str]:
+    """Return the largest difference relative to the largest value, and the observable."""
+    worst, where = 0.0, ""
+    for name in curves[0]:
+        size = max(float(np.abs(np.array(c[name])).max()) for c in curves) or 1.0
+        for own, right in zip(found, curves, strict=True):
+            apart = float(np.abs(np.asarray(own[name]) - np.asarray(right[name])).max()) / size
+            if not apart <= worst:
+                worst, where = apart, name
+    return worst, where
+
+
 def run_case(number: int, light: bool = False) -> Outcome:
     """Take the model of a number through everything."""
 
@@ -294,23 +366,23 @@ def run_case(number: int, light: bool = False) -> Outcome:
 # Many cases -------------------------------------------------------------------------------------
 
 
-def _serve(connection: Connection) -> None:
+def _serve(connection: Connection, light: bool) -> None:
     """Run the cases whose numbers arrive, in a process of their own."""
     while (number := connection.recv()) is not None:
-        connection.send(run_case(number))
+        connection.send(run_case(number, light))
 
 
 class _Worker:
     """A process that runs one case after another, and begins anew where it ends."""
 
-    def __init__(self) -> None:
-        self.number = -1
+    def __init__(self, light: bool) -> None:
+        self.number, self.light = -1, light
         self._start()
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, other = context.Pipe()
-        self._process = context.Process(target=_serve, args=(other,), daemon=True)
+        self._process = context.Process(target=_serve, args=(other, self.light), daemon=True)
         self._process.start()
         other.close()
 
@@ -334,10 +406,10 @@ class _Worker:
         self._process.join()
 
 
-def outcomes(numbers: list[int], jobs: int) -> Iterator[Outcome]:
+def outcomes(numbers: list[int], jobs: int, light: bool = False) -> Iterator[Outcome]:
     """Yield what becomes of the cases, in the order in which they end."""
     pending = iter(numbers)
-    busy = [_Worker() for _ in range(min(jobs, len(numbers)))]
+    busy = [_Worker(light) for _ in range(min(jobs, len(numbers)))]
     for worker in busy:
         worker.begin(next(pending))
     while busy:
@@ -385,7 +457,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--state", type=Path, help="keep outcomes here, and go on from them")
     parser.add_argument("--case", type=int, help="run this one alone, in this process")
-    parser.add_argument("--light", action="store_true", help="take --case as the tests do")
+    parser.add_argument(
+        "--light", action="store_true", help="take cases as the tests do, twice as fast"
+    )
     parser.add_argument("--print", action="store_true", help="print the model of --case as TOML")
     options = parser.parse_args(arguments)
     if options.case is not None:
@@ -407,7 +481,7 @@ def _campaign(options: argparse.Namespace) -> list[Outcome]:
             done = Outcome(**json.loads(line))
             found[done.number] = done
     wanted = range(options.first, options.first + options.count)
-    for outcome in outcomes([n for n in wanted if n not in found], options.jobs):
+    for outcome in outcomes([n for n in wanted if n not in found], options.jobs, options.light):
         found[outcome.number] = outcome
         if outcome.faults:
             print(shown(outcome), flush=True)

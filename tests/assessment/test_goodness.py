@@ -169,6 +169,10 @@ def test_it_does_not_matter_how_many_simulations_are_looked_at_together(
 def test_of_data_without_noise_nothing_is_said() -> None:
     assert fitted(decay(DECAY)).goodness is None
     assert fitted(decay(np.round(DECAY, 7))).goodness is None
+    for values in (DECAY, 1e-9 * DECAY, np.round(DECAY, 7)):
+        result = fitted(decay(values, sd="estimate"))
+        assert result.goodness is None
+        assert not any("outlier" in warning for warning in result.warnings)
 
 
 def test_intervals_are_scaled_or_withheld_as_the_user_chooses() -> None:

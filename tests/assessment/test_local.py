@@ -136,6 +136,39 @@ def test_a_perfect_fit_is_said_to_be_one() -> None:
     assert "others may fit as well" in found.sentence
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e-9, 1e6])
+def test_a_perfect_fit_is_said_to_be_one_where_noise_is_estimated(unit: float) -> None:
+    data = {"t": TIMES, "x": unit * (1 + 2 * TIMES)}
+    given = Problem(
+        Model(ode={"x": "b"}), data, {"b": {}}, {"x": {}}, noise={"x": {"sd": "estimate"}}
+    )
+    rounding = 1e-16 * unit
+    found = local(given, np.array([2 * unit, unit, rounding]))
+    assert found.optimal
+    assert "reproduces the data to rounding" in found.sentence
+    assert "estimated noise is the size of the errors of rounding" in found.sentence
+    wrong = local(given, np.array([2.001 * unit, unit, 1e-3 * unit]))
+    assert not wrong.optimal
+    assert "rounding" not in wrong.sentence
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-9, 1e6])
+def test_what_reproduces_zeros_is_one_of_many_answers(unit: float) -> None:
+    """From x(0) = 10 to zero, x' = -k x has to be fast, and all that is fast is the same."""
+    given = Problem(
+        Model(ode={"x": "-k*x"}),
+        {"t": TIMES[1:], "x": np.zeros(11)},
+        {"k": {}},
+        {"x": 10 * unit},
+        t0=0.0,
+    )
+    for k in (80.0, 300.0):
+        found = local(given, np.array([k]))
+        assert found.optimal
+        assert "one of many answers" in found.sentence
+    assert not local(given, np.array([3.0])).optimal
+
+
 def test_a_flat_direction_has_no_curvature() -> None:
     problem = Problem(
         Model(ode={"x": "a*b"}),

@@ -8,7 +8,7 @@ import pytest
 import odefit
 from odefit import Event, Experiment, ForwardMap, Model, Problem
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.first_step import is_steep
+from odefit.simulation.resting import is_steep
 
 TIMES = np.array([0.0, 0.01, 0.3, 1.0, 2.5, 7.0])
 
@@ -23,7 +23,7 @@ def problem(rate: str, **more: str) -> Problem:
 
 @pytest.mark.parametrize("engine", ["auto", "heyoka", "bdf"])
 @pytest.mark.parametrize("power", [0.5, 1 / 3, 0.75, 1.5])
-@pytest.mark.parametrize("unit", [1.0, 1e6])
+@pytest.mark.parametrize("unit", [1.0, 1e6, 1e-9])
 def test_a_power_of_what_begins_at_zero_is_integrated(
     engine: str, power: float, unit: float
 ) -> None:

@@ -26,7 +26,7 @@ from odefit.assessment.effects import column_space
 from odefit.assessment.expected_residuals import expected_residuals
 from odefit.assessment.goodness_words import goodness_sentence
 from odefit.assessment.parts import Check, CheckKind, FarResidual, Goodness
-from odefit.methods.cost_tolerance import CostTolerance
+from odefit.methods.cost_tolerance import CostTolerance, reproduces
 from odefit.methods.scaling import bounds_touched
 from odefit.problem.arrays import Array, IntArray
 from odefit.problem.sizes import sizes_at
@@ -86,9 +86,12 @@ def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) 
         The problem, its solution, shape (n,), and the evaluation there.
     """
     tolerance = CostTolerance.of(forward)
-    if tolerance.squares is not None:
-        accuracy = forward.accuracy(evaluation.choice)
-        relative = max(NEGLIGIBLE_RESIDUALS, INTEGRATION_ERRORS * accuracy)
+    accuracy = forward.accuracy(evaluation.choice)
+    relative = max(NEGLIGIBLE_RESIDUALS, INTEGRATION_ERRORS * accuracy)
+    if tolerance.squares is None:
+        if reproduces(forward, vector, evaluation.choice, relative):
+            return None
+    else:
         negligible = 0.5 * relative**2 * tolerance.squares
         if evaluation.cost <= max(tolerance.absolute, negligible):
             return None

@@ -9,11 +9,12 @@ from decimal import ROUND_CEILING, Context
 import numpy as np
 
 from odefit.assessment.parts import Local
-from odefit.methods.cost_tolerance import CostTolerance
+from odefit.methods.cost_tolerance import CostTolerance, reproduces
 from odefit.methods.estimate import Certificate
 from odefit.methods.scaling import Scaling
 from odefit.methods.trust_region import promised_decrease
 from odefit.problem.arrays import Array
+from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
 
 OPTIMALITY_TOLERANCE = 1e-3
@@ -55,7 +56,9 @@ def assess_local(
     tolerance = CostTolerance.of(forward)
     accuracy = forward.accuracy(evaluation.choice)
     at = evaluation.cost, accuracy, evaluation.jacobian, vector
-    exact = tolerance.exact(*at)
+    exact = tolerance.exact(*at) or (
+        tolerance.squares is None and reproduces(forward, vector, evaluation.choice)
+    )
     negligible = tolerance.squares is not None and evaluation.cost <= tolerance.absolute
     distance = math.sqrt(2 * max(promised, 0.0) / variance) if variance > 0 else 0.0
     norms = np.linalg.norm(jacobian, axis=0)
@@ -65,11 +68,23 @@ def assess_local(
     near = distance <= OPTIMALITY_TOLERANCE
     optimal = exact or negligible or near or promised <= tolerance.noise(*at)
     said = _sentence(exact or negligible, optimal, near, distance)
+    if (exact or negligible) and all_zero(problem):
+        said = (
+            "All measured values are zero. The model reproduces them to rounding, and so it does "
+            "at other values: the estimates and intervals are those of one of many answers."
+        )
     if unique:
         said = said.replace(", but others may fit as well", "")
+    if exact and tolerance.squares is None:
+        said += " The estimated noise is the size of the errors of rounding and integration."
     if optimal and not (exact or negligible):
         said += f" {_elsewhere(problem.keys, vector, evaluation.objective, certificate)}"
     return Local(optimal, distance, OPTIMALITY_TOLERANCE, curvature, said)
+
+
+def all_zero(problem: Problem) -> bool:
+    """Return whether every measured value is zero."""
+    return not any(s.values.any() for c in problem.conditions for s in c.series.values())
 
 
 def _sentence(exact: bool, optimal: bool, near: bool, distance: float) -> str:

@@ -10,9 +10,12 @@ import numpy as np
 
 from odefit.methods.estimate import Start, Status
 from odefit.problem.arrays import Array
+from odefit.problem.condition import Series
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
-from odefit.simulation import ForwardMap
+from odefit.problem.sizes import data_sizes, typical_sizes
+from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.engine_choice import EngineChoice
 from odefit.simulation.noise import known_sds
 
 RESIDUAL_ROUNDING = 1e-11
@@ -166,18 +169,70 @@ def rounding_of_unknowns(jacobian: Array, vector: Array) -> float:
     return found if math.isfinite(found) else 0.0
 
 
+def reproduces(
+    forward: ForwardMap, vector: Array, choice: EngineChoice, relative: float = NEGLIGIBLE_RESIDUAL
+) -> bool:
+    """Say whether the data are reproduced to rounding where the noise is estimated.
+
+    Its likelihood then grows without bound as the noise vanishes, and the estimate of the noise is
+    the size of the errors of rounding and integration.
+
+    Parameters
+    ----------
+    forward
+        The forward map of a problem with estimated noise.
+    vector, choice
+        The unknowns, shape (n,), and the choice of an engine there.
+    relative
+        Residuals relative to the data that count as none.
+    """
+    problem = forward.problem
+    rows = [r for r in forward.series_rows if r.sd_rows is not None and r.gaussian]
+    if not rows or len(rows) < len(forward.series_rows):
+        return False
+    found = forward.trajectories(vector, choice, sensitivities=False)
+    if isinstance(found, Failure):
+        return False
+    limit = max(relative, 10 * forward.accuracy(choice))
+    for row, block in zip(rows, forward.series_residuals(vector, found), strict=True):
+        if isinstance(block, Failure):
+            return False
+        size = float(np.linalg.norm(_sizes(problem, row.name, row.noise, row.series, typical=True)))
+        errors = block.distances * block.sd.array(len(block.distances))
+        if not float(np.linalg.norm(errors)) <= limit * size:
+            return False
+    return True
+
+
 def _weighted_squares(problem: Problem) -> float:
+    """Return the squares of all measured values; those of typical ones where all are zero."""
+    return _squares(problem, typical=False) or _squares(problem, typical=True)
+
+
+def _squares(problem: Problem, *, typical: bool) -> float:
     total = 0.0
     for condition in problem.conditions:
         for name, series in condition.series.items():
             noise = problem.noise.get(name, Noise())
             sds = known_sds(noise, series)
-            sizes = np.abs(series.values)
-            if noise.transform is not None:
-                sizes = np.full(len(sizes), 1.0 if noise.transform == "log" else 1 / math.log(10))
+            sizes = _sizes(problem, name, noise, series, typical=typical)
             if sds is not None:
                 total += float(np.sum((sizes[sds > 0] / sds[sds > 0]) ** 2))
     return total
+
+
+def _sizes(problem: Problem, name: str, noise: Noise, series: Series, *, typical: bool) -> Array:
+    """Return the magnitudes of measured values on the scale of their noise, shape (n,).
+
+    With `typical`, the size of a state stands for measurements of it that are zero throughout.
+    """
+    if noise.transform is not None:
+        return np.full(len(series.values), 1.0 if noise.transform == "log" else 1 / math.log(10))
+    sizes = np.abs(series.values)
+    state = problem.model.observables[name].name
+    if not typical or sizes.any() or noise.counts or state not in problem.model.states:
+        return sizes
+    return np.full(len(sizes), data_sizes(problem).get(name, typical_sizes(problem).states[state]))
 
 
 def same_values(a: Start, b: Start) -> bool:

@@ -101,7 +101,7 @@ class Part:
         return self._with("*", other)
 
     def __truediv__(self, other: Part) -> Part:
-        if other.number == 1.0:
+        if other.number == 1.0 or (self.number == 0.0 and other.number != 0.0):
             return self
         return self._with("/", other)
 

@@ -14,27 +14,12 @@ import numpy as np
 from odefit.problem.algebras import DUAL, Dual
 from odefit.problem.arrays import Array
 from odefit.problem.expressions import TIME
-from odefit.problem.grammar import Instruction
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.event_assignments import Values
 
 SHORT = 1e-10
 """Length of the step, relative to the distance to the first output. Where states move as the power
 3/2 of the time, its error relative to their values there is the same power of this."""
-
-
-def is_steep(field: VectorField) -> bool:
-    """Return whether a right-hand side has roots, or powers that are not whole numbers."""
-    return any(
-        text == "sqrt" or (kind == "binary" and text == "^" and not _whole(e.program[at - 1]))
-        for e in field.model.ode.values()
-        for at, (kind, text, _) in enumerate(e.program)
-    )
-
-
-def _whole(exponent: Instruction) -> bool:
-    """Return whether an exponent is a whole number."""
-    return exponent.kind == "number" and float(exponent.text).is_integer()
 
 
 def first_step(

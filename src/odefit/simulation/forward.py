@@ -36,6 +36,7 @@ from odefit.simulation.observation import observe
 from odefit.simulation.prior_residuals import PriorResiduals
 from odefit.simulation.residual_arrays import ResidualArrays, ResidualSource, SeriesRows
 from odefit.simulation.residual_fault import residual_fault
+from odefit.simulation.resting import resting_warnings
 from odefit.simulation.trajectory import Trajectory
 
 ADJOINT_DIRECTIONS = 10
@@ -170,8 +171,9 @@ class ForwardMap:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences about engines that would serve the model and are not installed."""
-        return self.engines.warnings(self.field)
+        """Sentences about engines that are not installed, and states that rest at zero."""
+        resting = resting_warnings(self.field, self.problem.conditions)
+        return *self.engines.warnings(self.field), *resting
 
     def trajectory(
         self,

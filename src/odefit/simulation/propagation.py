@@ -20,7 +20,8 @@ from odefit.simulation.engine import EngineFailure, InitialState, SegmentSolutio
 from odefit.simulation.engine_choice import EngineChoice
 from odefit.simulation.engines import Engines, Integrated
 from odefit.simulation.event_assignments import EventAssignments, Values
-from odefit.simulation.first_step import first_step, is_steep
+from odefit.simulation.first_step import first_step
+from odefit.simulation.resting import RestingStates, is_steep
 from odefit.simulation.segments import Segment, before_rest, inputs_before
 from odefit.simulation.steady_state import (
     Rest,
@@ -103,7 +104,8 @@ class Propagation:
         self._column = {unknown: k for k, unknown in enumerate(unknowns)}
         self._pattern = pattern or sensitivity_pattern(field, [condition], unknowns)
         self._events: dict[int, EventAssignments] = {}
-        self._steep = not field.algebraic and is_steep(field)
+        steep = not field.algebraic and is_steep(field)
+        self._resting = RestingStates(field, engines) if steep else None
         self._fixed = np.array([isinstance(scalars[s], float) for s in field.scalars], dtype=bool)
 
     def sizes(self, vector: Array) -> Array:
@@ -198,19 +200,21 @@ class Propagation:
         """Integrate a segment from these values; one without end ends at a steady state."""
         if np.isinf(segment.times[-1]):
             return self._to_rest(segment, now, guess, choice)
-        if self._steep:
-            segment, now = self._begun(segment, now)
+        field, engines = self.field, self._engines
+        if self._resting is not None:
+            field, engines = self._resting.without(now)
+            segment, now = self._begun(field, segment, now)
         initial = InitialState(
             now.states, now.scalars, now.sensitivities, now.scalar_sensitivities, guess
         )
-        return self._engines.integrate(self.field, self._pattern, segment, initial, choice)
+        return engines.integrate(field, self._pattern, segment, initial, choice)
 
-    def _begun(self, segment: Segment, now: Values) -> tuple[Segment, Values]:
+    def _begun(self, field: VectorField, segment: Segment, now: Values) -> tuple[Segment, Values]:
         """Return a segment and its values behind a point where derivatives have no bounds."""
         inputs = self.condition.inputs
         at = np.array([inputs[n](np.array([segment.start]))[0] for n in self.field.inputs])
         first = min(float(segment.times[0]), *segment.breakpoints.tolist(), math.inf)
-        found = first_step(self.field, segment.start, first, at, now)
+        found = first_step(field, segment.start, first, at, now)
         if found is None:
             return segment, now
         return replace(segment, start=found[0]), found[1]

@@ -1,0 +1,146 @@
+"""States that rest at zero under roots and broken powers stay there, with their derivatives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import odefit
+from odefit import Event, Experiment, ForwardMap, Model, Problem
+
+TIMES = np.array([0.0, 0.4, 1.0, 3.0])
+K, P, X0 = 0.7, 1.3, 2.0
+
+
+def problem(ode: dict[str, str], initial: dict[str, float], **more: object) -> Problem:
+    """All states are measured; k and p are unknown."""
+    data = {"t": TIMES, **{name: np.ones(len(TIMES)) for name in ode}}
+    unknowns = {"k": {"guess": K}, "p": {"guess": P}}
+    return Problem(Model(ode=ode), data, unknowns, initial, **more)
+
+
+@pytest.mark.parametrize("engine", ["auto", "heyoka", "bdf", "casadi", "local-linearization"])
+@pytest.mark.parametrize(
+    "rate",
+    [
+        "-k*z - p*sqrt(z)",
+        "-p*z^0.5/(k^0.5 + z^0.5)",
+        "p*z^(1/3) - k*z",
+        "p*z^p - k*z",
+        "-k*z + p*(z/k)^0.75",
+        "p*(1 - exp(-sqrt(z)/k)) + p*tanh(z)*x",
+        "-k*min(sqrt(z), 1) + p*max(z - k, 0)",
+        "if(z > k, 1, p*sqrt(z)/2)",
+        "-k*log(1 + z^0.6/p)",
+    ],
+)
+def test_a_state_that_rests_at_zero_stays_there(engine: str, rate: str) -> None:
+    """x' = -k x + p z^0.3 is then x' = -k x, with an exact solution and derivatives."""
+    given = problem({"x": "-k*x + p*z^0.3", "z": rate}, {"x": X0, "z": 0.0})
+    if engine == "casadi":
+        pytest.importorskip("casadi")
+    courses = ForwardMap(given, engine).trajectories(np.array([K, P]))  # type: ignore[arg-type]
+    assert not isinstance(courses, odefit.Failure), courses
+    exact = X0 * np.exp(-K * TIMES)
+    states, by = courses[0].states, courses[0].sensitivities
+    assert states[:, 0] == pytest.approx(exact, rel=1e-6)
+    assert not states[:, 1].any()
+    assert by[:, 0, 0] == pytest.approx(-TIMES * exact, rel=1e-4)
+    assert not by[:, 0, 1].any()
+    assert not by[:, 1].any()
+
+
+def test_states_rest_that_only_feed_each_other() -> None:
+    """Neither y nor z moves the other as long as both are zero; y alone would move z."""
+    ode = {"y": "k*sqrt(z) - y", "z": "p*y^0.5 - z"}
+    for start in (0.0, 1.0):
+        found = odefit.simulate(problem(ode, {"y": start, "z": 0.0}), np.array([K, P]))
+        assert not isinstance(found, odefit.Failure), found
+        assert bool(found.states["z"].any()) == bool(start)
+
+
+def test_a_state_rests_until_an_event_moves_it() -> None:
+    """z is 1 from t = 1 on and decays, x follows: x(t) = (1 - exp(-k (t - 1)/2))*2/k."""
+    model = Model(ode={"x": "sqrt(z)", "z": "-k*z"})
+    data = {"t": TIMES, "x": np.ones(4), "z": np.ones(4)}
+    dose = Experiment("run", data, t0=0.0, events=(Event((1.0,), {"z": 1.0}),))
+    given = Problem(model, parameters={"k": {}}, initial={"x": 0.0, "z": 0.0}, experiments=[dose])
+    courses = ForwardMap(given).trajectories(np.array([K]))
+    assert not isinstance(courses, odefit.Failure), courses
+    exact = np.array([0.0, 0.0, 0.0, (1 - np.exp(-K)) * 2 / K])
+    assert courses[0].states[:, 0] == pytest.approx(exact, rel=1e-7, abs=1e-12)
+    slope = 2 * np.exp(-K) / K - exact[-1] / K
+    assert courses[0].sensitivities[-1, 0, 0] == pytest.approx(slope, rel=1e-6)
+
+
+def test_a_rate_that_is_zero_by_chance_does_not_rest() -> None:
+    """p - k is zero at p = k alone: z does not move there, its derivative by p is 1 - exp(-t)."""
+    ode = {"x": "-k*x + k*z^1.5", "z": "(p - k)*(1 + z^1.5) - z"}
+    courses = ForwardMap(problem(ode, {"x": X0, "z": 0.0}), "bdf").trajectories(np.array([K, K]))
+    assert not isinstance(courses, odefit.Failure), courses
+    assert courses[0].sensitivities[:, 1, 1] == pytest.approx(1 - np.exp(-TIMES), rel=1e-6)
+
+
+def test_an_initial_value_that_is_estimated_does_not_rest() -> None:
+    """x' = z^1.5 with z' = -z, and z(0) = 0 that may move: z moves along with its start."""
+    model = Model(ode={"x": "z^1.5", "z": "-z"})
+    data = {"t": TIMES, "x": np.ones(4), "z": np.ones(4)}
+    given = Problem(model, data, {}, {"x": 0.0, "z": {"lower": 0.0, "upper": 1.0}})
+    courses = ForwardMap(given, "bdf").trajectories(np.array([0.0]))
+    assert not isinstance(courses, odefit.Failure), courses
+    assert courses[0].sensitivities[:, 1, 0] == pytest.approx(np.exp(-TIMES), rel=1e-6)
+
+
+def test_a_fit_with_nothing_there_in_one_experiment_is_right() -> None:
+    """In the first experiment nothing moves; the second is z = (1 - p t/2)^2."""
+    times = np.linspace(0.0, 1.0, 8)
+    p = 0.9
+    runs = [
+        Experiment("empty", {"t": times, "z": np.zeros(8)}, t0=0.0),
+        Experiment("full", {"t": times, "z": (1 - p * times / 2) ** 2}, t0=0.0, initial={"z": 1.0}),
+    ]
+    given = Problem(
+        Model(ode={"z": "-p*sqrt(z)"}),
+        parameters={"p": {"lower": 0.1, "upper": 5.0}},
+        initial={"z": 0.0},
+        experiments=runs,
+    )
+    result = odefit.fit(given, seed=1, jobs=1)
+    assert result.best.vector == pytest.approx([p], rel=1e-6)
+
+
+def test_the_whole_equations_hold_again_once_a_state_has_moved() -> None:
+    """z decays by its root from t = 1 on: sqrt(z) = 1 - p (t - 1)/2, after a rest at zero."""
+    times = np.array([0.0, 0.5, 1.5, 2.0])
+    data = {"t": times, "z": np.ones(4)}
+    for pieces in ({}, {"z": "if(t < 9, -p*sqrt(z), 0)"}):
+        model = Model(ode={"z": "-p*sqrt(z)", **pieces})
+        run = Experiment("run", data, t0=0.0, events=(Event((1.0,), {"z": 1.0}),))
+        full = Experiment("full", data, t0=0.0, initial={"z": 4.0})
+        given = Problem(model, parameters={"p": {}}, initial={"z": 0.0}, experiments=[run, full])
+        courses = ForwardMap(given).trajectories(np.array([0.8]))
+        assert not isinstance(courses, odefit.Failure), courses
+        assert courses[0].states[:, 0] == pytest.approx([0.0, 0.0, 0.64, 0.36], rel=1e-7)
+        exact = (2.0 - 0.4 * times) ** 2
+        assert courses[1].states[:, 0] == pytest.approx(exact, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("rate", "rests"),
+    [
+        ("p*sqrt(z)", True),
+        ("p*z^0.4 - k*z", True),
+        ("k + p*sqrt(z)", False),
+        ("p*z^2 - k*z", False),
+        ("p*x*sqrt(z)", True),
+        ("p*sqrt(x)", False),
+    ],
+)
+def test_a_state_that_could_leave_zero_by_a_root_is_told(rate: str, rests: bool) -> None:
+    """z' = p sqrt(z) has two solutions from zero; the one that rests is used, and that is said."""
+    given = problem({"x": "-k*x", "z": rate}, {"x": X0, "z": 0.0})
+    warnings = [w for w in ForwardMap(given).warnings if "rests there" in w]
+    assert len(warnings) == rests
+    assert all(w.startswith("z begins at 0") for w in warnings)
+    above = problem({"x": "-k*x", "z": rate}, {"x": X0, "z": 0.1})
+    assert not any("rest" in w for w in ForwardMap(above).warnings)
