@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
 import pytest
 from guises import OWN, Guise, other_guise, own_guise
 from units import Answer, answer, differences
 
 from odefit import library
 from odefit.problem import problem_from_mapping, problem_to_mapping
+from odefit.simulation import Failure, ForwardMap
 
 CASES: tuple[tuple[str, Mapping[str, float]], ...] = (
     ("michaelis-menten", {"a": 1e-15, "t": 1e-3}),
@@ -50,6 +52,19 @@ def test_the_answer_to_a_problem_of_the_library_is_the_same_in_other_units() -> 
     units = {"S": 1e9, "I": 1e9, "R": 1e9}
     found = answer(other_guise(given, units, time=1e-6))
     assert not differences(answer(Guise(given, {})), found)
+
+
+def test_a_sum_of_states_is_observed_in_the_unit_of_its_data() -> None:
+    given = problem_to_mapping(library.load("hiv-p"))
+    guise = other_guise(given, dict.fromkeys("xyvwz", 1e12) | {"u": 1e-9}, time=1e-8)
+    values = np.linspace(0.2, 0.4, 15)
+    one, other = (problem_from_mapping(m) for m in (given, guise.mapping))
+    factors = np.array([guise.factors.get(key, 1.0) for key in one.keys])
+    expected = ForwardMap(one, "bdf").evaluate(values)
+    found = ForwardMap(other, "bdf").evaluate(values * factors)
+    assert not isinstance(expected, Failure)
+    assert not isinstance(found, Failure)
+    assert np.allclose(found.residuals / 1e12, expected.residuals, rtol=1e-6, atol=1e-6)
 
 
 def test_what_differs_is_told() -> None:
