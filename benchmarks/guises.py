@@ -380,6 +380,12 @@ def other_guise(plain: Mapping[str, Any], units: Units, time: float = 1.0) -> Gu
     of = {o: units.get(e, 1.0) if e in states else 1.0 for o, e in observables.items()}
     if not plain.get("noise"):
         of = dict.fromkeys(of, max(of.values(), key=lambda v: abs(math.log(v))))
+
+    def observed(observable: str, text: str) -> str:
+        if text in states and units.get(text, 1.0) == of[observable]:
+            return text
+        return f"{of[observable]!r}*({rewritten(text)})"
+
     noise = {}
     for observable, given in plain.get("noise", {}).items():
         sd = given.get("sd")
@@ -406,7 +412,7 @@ def other_guise(plain: Mapping[str, Any], units: Units, time: float = 1.0) -> Gu
     mapping = {
         **plain,
         "ode": ode,
-        "observables": {o: e if e in states else rewritten(e) for o, e in observables.items()},
+        "observables": {o: observed(o, e) for o, e in observables.items()},
         "parameters": {
             k: scaled(v, units.get(k, 1.0)) for k, v in plain.get("parameters", {}).items()
         },
