@@ -15,7 +15,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -306,7 +306,7 @@ def _followed(
     d: _Draft,
     table: Mapping[str, Any],
     observables: Mapping[str, str],
-    method: str = "LSODA",
+    method: Literal["LSODA", "Radau"] = "LSODA",
     accuracy: float = 1e-8,
 ) -> dict[str, np.ndarray]:
     """Return the observables at the times of an experiment, by SciPy."""
@@ -330,8 +330,16 @@ def _followed(
     for stop, event in [*((e["time"], e) for e in table.get("event", [])), (times[-1], None)]:
         if stop > here:
             wanted = np.array([t for t in times if here < t < stop] + [stop])
-            tolerances = {"rtol": accuracy, "atol": accuracy / 100}
-            run = solve_ivp(rate, (here, stop), state, method, wanted, max_step=d.end, **tolerances)
+            run = solve_ivp(
+                rate,
+                (here, stop),
+                state,
+                method,
+                wanted,
+                rtol=accuracy,
+                atol=accuracy / 100,
+                max_step=d.end,
+            )
             if not run.success or np.abs(run.y).max() > LARGEST:
                 raise UnusableError
             seen.update(zip(wanted.tolist(), run.y.T, strict=True))

@@ -11,6 +11,7 @@ from scipy import stats
 
 from odefit import Control, Experiment, ForwardMap, Model, Problem, SingleShooting, Status
 from odefit.assessment import Uncertainty
+from odefit.assessment.degrees_of_freedom import NoiseFreedom, effective_degrees
 from odefit.assessment.uncertainty import assess_uncertainty
 from odefit.problem.arrays import Array
 from odefit.simulation import Evaluation
@@ -114,6 +115,20 @@ def test_a_single_measurement_more_than_unknowns_leaves_one_degree_of_freedom() 
     evaluation = forward.evaluate(vector)
     assert isinstance(evaluation, Evaluation)
     assert assess_uncertainty(forward, vector, evaluation).degrees_of_freedom == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("length", [1e-160, 1.0, 1e90, 1e200])
+def test_degrees_of_freedom_do_not_depend_on_the_length_of_a_combination(length: float) -> None:
+    """A mean of six values with one standard deviation has five, in every unit."""
+    six = np.arange(6)
+    freedom = NoiseFreedom(
+        six, six, np.full(6, 1 / 6), np.full(6, 5 / 6), np.array([1]), np.ones((6, 1))
+    )
+    mean = np.full((6, 1), 6**-0.5)
+    covariance = np.array([[1.2]])
+    found = effective_degrees(mean, freedom, np.array([[length], [0.0]]), covariance)
+    assert found[0] == pytest.approx(5.0)
+    assert found[1] == math.inf
 
 
 def test_given_noise_has_no_degrees_of_freedom() -> None:

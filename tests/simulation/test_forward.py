@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from odefit import ForwardMap, InputError, Model, Problem
+from odefit import Event, Experiment, ForwardMap, InputError, Model, Problem
 from odefit.simulation import Evaluation, Failure, residual_table, simulate
 from odefit.simulation.making_engines import EngineName
 from tests.simulation.numerics import Array, differences, evaluated, simulated
@@ -314,6 +314,20 @@ def test_the_table_of_residuals_is_standardised(name: str) -> None:
     assert squares + prior == pytest.approx(evaluated(ForwardMap(problem), vector).objective)
     assert [t.observable for t in tables] == ["y", "z"]
     assert tables[0].predicted == pytest.approx(1.3 * 1.5 * np.exp(-0.4 * tables[0].times))
+
+
+def test_residuals_need_no_derivatives() -> None:
+    """Of sqrt(x) at x(0) = 0 that is estimated they are infinite, and x = k t is plain."""
+    times = np.array([0.0, 1.0, 4.0])
+    model = Model(ode={"x": "k"}, observables={"m": "sqrt(x) + s"}, constants={"s": 0.5})
+    data = {"t": times, "m": np.array([0.1, 1.0, 1.5])}
+    event = Event((2.0,), {"s": "s + k"})
+    run = Experiment("run", data, events=(event,))
+    given = Problem(model, parameters={"k": {}}, initial={"x": {"lower": 0.0}}, experiments=[run])
+    assert isinstance(ForwardMap(given).evaluate(np.array([1.0, 0.0])), Failure)
+    tables = residual_table(given, np.array([1.0, 0.0]))
+    assert not isinstance(tables, Failure)
+    assert tables[0].predicted == pytest.approx([0.5, 1.5, 3.5])
 
 
 def test_a_failure_takes_the_place_of_the_table() -> None:

@@ -190,14 +190,17 @@ def effective_degrees(
     covariance
         The covariance of these coordinates, shape (rank, rank).
     """
+    # Degrees do not depend on the lengths of the combinations, whose fourth powers may overflow.
+    lengths = np.abs(directions).max(axis=1, initial=0.0)
+    directions = directions / np.where(lengths > 0, lengths, 1.0)[:, None]
     influence = directions @ covariance @ orthonormal[freedom.rows].T
-    parts = freedom.share * influence**2  # the variance that each measurement brings, (k, m)
-    brought = parts @ _span(freedom.logarithms, freedom.share)
-    spread = np.sum(brought**2, axis=1)
     variances = np.einsum("ki,ij,kj->k", directions, covariance, directions)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        degrees = variances**2 / spread
-    return np.where(spread > 1e-14 * variances**2, degrees, math.inf)
+    known = variances > 0
+    # The share of the variance that each measurement brings, shape (k, m).
+    shares = freedom.share * influence**2 / np.where(known, variances, 1.0)[:, None]
+    spread = np.sum((shares @ _span(freedom.logarithms, freedom.share)) ** 2, axis=1)
+    found = known & (spread > 1e-14)
+    return np.where(found, 1.0 / np.where(found, spread, 1.0), math.inf)
 
 
 def chi_square_interval(value: float, degrees: float, level: float) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from odefit.simulation.forward import ForwardMap
 from odefit.simulation.nodes import Nodes
 from odefit.simulation.observation import algebraic_variables
 from odefit.simulation.other_integrations import able_to_integrate
+from odefit.simulation.trajectory import Trajectory
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +95,24 @@ def residual_table(
     They are on the scale of the noise model of their observable.
     """
     forward = able_to_integrate(problem, vector, nodes)
-    trajectories = forward.trajectories(vector)  # as an evaluation integrates them
+    found = _residuals(forward, vector, sensitivities=True)  # as an evaluation integrates them
+    if isinstance(found, Failure):  # values may be finite where their derivatives are not
+        values = _residuals(forward, vector, sensitivities=False)
+        return found if isinstance(values, Failure) else values
+    return found
+
+
+def _residuals(
+    forward: ForwardMap, vector: Array, *, sensitivities: bool
+) -> list[Residuals] | Failure:
+    trajectories = forward.trajectories(vector, sensitivities=sensitivities)
     if isinstance(trajectories, Failure):
         return trajectories
+    if not sensitivities:  # small problems get them all the same
+        trajectories = [_without_sensitivities(course) for course in trajectories]
     found = []
     residuals = forward.series_residuals(vector, trajectories)
-    for condition in problem.conditions:
+    for condition in forward.problem.conditions:
         for name, series in condition.series.items():
             block = next(residuals)
             if isinstance(block, Failure):
@@ -116,3 +129,13 @@ def residual_table(
                 )
             )
     return found
+
+
+def _without_sensitivities(course: Trajectory) -> Trajectory:
+    return replace(
+        course,
+        unknowns=(),
+        sensitivities=course.sensitivities[..., :0],
+        algebraic_sensitivities=course.algebraic_sensitivities[..., :0],
+        switched={name: (values, by[..., :0]) for name, (values, by) in course.switched.items()},
+    )

@@ -29,6 +29,7 @@ from odefit.assessment.profiles.families import (
 )
 from odefit.methods.trust_region import bounded_step
 from odefit.problem.arrays import Array
+from odefit.problem.sizes import sizes_at
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engine_choice import EngineChoice
 
@@ -40,6 +41,11 @@ PULLS = 3
 
 LANDING = 0.2
 """Distance from that value, relative to the step, that is near enough."""
+
+
+VANISHING = 1e-100
+"""A quantity this small, relative to a standard deviation, has no size of its own: its derivatives
+and the typical sizes of the unknowns tell one."""
 
 
 class Pullable(Protocol):
@@ -110,7 +116,11 @@ class PulledQuantity(Common):
     def stiffen(self, point: Point) -> None:
         """Choose how hard to pull."""
         # Where the data do not determine the quantity at all, its size has to serve.
-        least = (self._sd / (abs(point.at) or 1.0)) ** 2
+        size = abs(point.at)
+        if size < VANISHING * self._sd:
+            _, by = self._quantity.at(self._forward, point.vector, point.choice)
+            size = float(np.abs(by) @ sizes_at(self._problem, point.vector)) or 1.0
+        least = (self._sd / size) ** 2
         self._pull = STIFFNESS * math.sqrt(max(point.curvature, least))
 
     def point(self, near: Sequence[Point], at: float, gain: float) -> Point | str:
