@@ -12,11 +12,11 @@ TIMES = np.array([0.0, 0.4, 1.0, 3.0])
 K, P, X0 = 0.7, 1.3, 2.0
 
 
-def problem(ode: dict[str, str], initial: dict[str, float], **more: object) -> Problem:
+def problem(ode: dict[str, str], initial: dict[str, float]) -> Problem:
     """All states are measured; k and p are unknown."""
     data = {"t": TIMES, **{name: np.ones(len(TIMES)) for name in ode}}
     unknowns = {"k": {"guess": K}, "p": {"guess": P}}
-    return Problem(Model(ode=ode), data, unknowns, initial, **more)
+    return Problem(Model(ode=ode), data, unknowns, initial)
 
 
 @pytest.mark.parametrize("engine", ["auto", "heyoka", "bdf", "casadi", "local-linearization"])
