@@ -31,6 +31,7 @@ ERRORS: tuple[Exception, ...] = (
 FUNCTIONS = {
     # what is broken: the stage of which it is a part
     "certify_answer": "certificate",
+    "second_opinion": "second opinion",
     "assess_local": "local optimality",
     "assess_uncertainty": "uncertainty",
     "checked": "uncertainty",
@@ -52,6 +53,7 @@ FUNCTIONS = {
 NEVER_BREAK = {
     "answer",  # below
     "answer as it was found",
+    "agreement with the bounds",  # tests/assessment/test_bound_agreement.py
     "status",
     "known count of solutions",
     "local optimality of the only solution",

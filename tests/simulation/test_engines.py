@@ -148,8 +148,8 @@ def test_a_search_takes_the_implicit_engine_at_its_word_where_a_solution_grows_w
     forward = ForwardMap(
         Problem(model, data, {"w": {}, "r": {}}, initial), tolerance=1e-3, steps=steps
     )
-    integrate = Mock(side_effect=HeyokaEngine.integrate)
-    monkeypatch.setattr(HeyokaEngine, "integrate", lambda *given: integrate(*given))
+    integrate = Mock(side_effect=HeyokaEngine.with_digits)
+    monkeypatch.setattr(HeyokaEngine, "with_digits", lambda *given: integrate(*given))
     found = forward.evaluate(np.array([1.0, 1.0]))
     assert isinstance(found, Failure)
     assert integrate.call_count == calls

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import odefit
-from odefit.simulation.needed_accuracy import finest_noise
+from odefit.simulation.needed_accuracy import finest_noise, measured_sizes
 
 
 def problem(noise: Any, **columns: Any) -> odefit.Problem:
@@ -54,3 +54,11 @@ def test_the_unit_does_not_count() -> None:
         noise={"x": {"relative": 0.05}},
     )
     assert finest_noise(other) == pytest.approx(finest_noise(found))
+
+
+def test_states_that_are_measured_as_they_are_have_the_size_of_their_data() -> None:
+    assert measured_sizes(problem(None)) == {"x": 100.0}
+    data = pd.DataFrame({"t": [0.0, 1.0], "y": [3.0, 1.0]})
+    model = odefit.Model(ode={"x": "-k*x"}, observables={"y": "2*x"})
+    scaled = odefit.Problem(model, data=data, parameters={"k": {}}, initial={"x": 1.0})
+    assert measured_sizes(scaled) == {}

@@ -89,7 +89,12 @@ def test_an_engine_that_differs_from_two_others_is_replaced(
 def test_a_second_opinion_that_is_wrong_itself_changes_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    breaking(monkeypatch, {"lsoda"}, 1e-3)
+    forward = ForwardMap(decay())
+    other = second_opinion(forward, np.array([0.7]), noise=False).engine
+    breaking(monkeypatch, {other}, 1e-3)
+    monkeypatch.setattr(
+        "odefit.simulation.second_opinion._judges", lambda _: iter([("bdf", 1e-11)])
+    )
     opinion = second_opinion(ForwardMap(decay()), np.array([0.7]), noise=False)
     assert opinion.difference is not None
     assert opinion.difference.ratio > 1
@@ -99,12 +104,12 @@ def test_a_second_opinion_that_is_wrong_itself_changes_nothing(
 
 def test_it_is_told_where_nobody_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     def made(name: Any, *arguments: Any) -> Any:
-        shares = {"heyoka": 1e-3, "bdf": -1e-3, "casadi": 3e-3, "lsoda": 0.0}
+        shares = {"heyoka": 1e-3, "bdf": -1e-3, "casadi": 3e-3, "lsoda": 0.02}
         return Wrong(made_engine(name, *arguments), shares[name])
 
     monkeypatch.setattr(engines, "made_engine", made)
     monkeypatch.setattr(
-        "odefit.simulation.second_opinion._judges", lambda _: iter([("casadi", None)])
+        "odefit.simulation.second_opinion._judges", lambda _: iter([("lsoda", None)])
     )
     opinion = second_opinion(ForwardMap(decay()), np.array([0.7]), noise=False)
     assert not opinion.agrees

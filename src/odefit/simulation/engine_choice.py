@@ -8,6 +8,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 
+from odefit.problem.errors import InputError
 from odefit.simulation.step_limits import DEAR_TAYLOR
 
 
@@ -90,3 +91,31 @@ def missing_package(package: str) -> str:
         f"the package {package} cannot be imported ({import_problem(package)}); install it with "
         f"'pip install {package}', on a version of Python that it is published for"
     )
+
+
+def missing_engines(explicit: bool, stiff: bool) -> tuple[str, ...]:
+    """Return sentences about engines that would serve and whose packages are missing.
+
+    Parameters
+    ----------
+    explicit, stiff
+        Whether the Taylor method and odefit's implicit engine could integrate the equations.
+    """
+    found = []
+    if explicit and import_problem("heyoka"):
+        found.append(
+            "An implicit engine has integrated in place of heyoka's Taylor method, which is "
+            f"many times faster on most problems: {missing_package('heyoka')}"
+        )
+    if stiff and is_missing("numba"):
+        found.append(
+            "CasADi's CVODES integrates stiff equations in place of odefit's own engine, "
+            f"which is many times faster: {missing_package('numba')}"
+        )
+    return tuple(found)
+
+
+def require_engine(package: str, consequence: str) -> None:
+    """Refuse to go on if the package of an engine cannot be imported."""
+    if import_problem(package):
+        raise InputError(f"{consequence}: {missing_package(package)}")

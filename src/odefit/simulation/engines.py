@@ -12,10 +12,10 @@ its arguments alone, never on time, so that results are the same on any machine.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from odefit.problem.errors import InputError
 from odefit.problem.vector_field import SensitivityPattern, StoppedField, VectorField
 from odefit.simulation.cut_off import REASON, cut_off
 from odefit.simulation.engine import (
@@ -36,10 +36,18 @@ from odefit.simulation.engine_choice import (
     EngineChoice,
     after_taylor,
     import_problem,
-    is_missing,
+    missing_engines,
     missing_package,
+    require_engine,
 )
-from odefit.simulation.making_engines import LL_ORDER, Accuracy, EngineName, made_engine
+from odefit.simulation.making_engines import (
+    LL_ORDER,
+    SHARE_OF_NOISE,
+    SMALLEST_ABSOLUTE,
+    Accuracy,
+    EngineName,
+    made_engine,
+)
 from odefit.simulation.segments import Segment
 from odefit.simulation.step_costs import StepCosts
 from odefit.simulation.step_limits import (
@@ -55,7 +63,7 @@ from odefit.simulation.step_limits import (
     TAYLOR_MARGIN,
     TAYLOR_TRIAL,
     USUAL_IMPLICIT_STEPS,
-    USUAL_STEPS_PER_OUTPUT,
+    usual_steps,
 )
 from odefit.simulation.unit_choices import stiff_everywhere
 
@@ -73,12 +81,6 @@ LL_TOLERANCE = 1e-6
 
 Each further digit takes twice the steps. At 1e-6 states have six to seven correct digits, and
 sensitivities four, on the library's problems (at order 2 four to five, and one)."""
-
-SHARE_OF_NOISE = 0.01
-"""Absolute tolerance over the standard deviation of the noise, at most."""
-
-SMALLEST_ABSOLUTE = 1e-40
-"""Absolute tolerance over the relative one, at least: no measurement counts below that."""
 
 PACKAGES = {"heyoka": "heyoka", "bdf": "numba", "casadi": "casadi", "lsoda": "casadi"}
 """Packages that engines need; "bdf" and "casadi" both need CasADi to differentiate a model."""
@@ -108,6 +110,8 @@ class Engines:
     finest
         The smallest noise of a measurement, relative to the largest value of its series, see
         :func:`odefit.simulation.needed_accuracy.finest_noise`.
+    measured
+        The largest measured value of states that are measured as they are, by name.
 
     Raises
     ------
@@ -122,14 +126,16 @@ class Engines:
         steps: int | None = None,
         controlled: bool = True,
         finest: float = math.inf,
+        measured: Mapping[str, float] | None = None,
     ) -> None:
         if setting in PACKAGES:
-            _require(PACKAGES[setting], f"engine='{setting}' cannot be used")
+            require_engine(PACKAGES[setting], f"engine='{setting}' cannot be used")
         self.setting = setting
         self.tolerance = tolerance
         self.steps = steps
         self.controlled = controlled
         self.finest = finest
+        self.measured = measured or {}
         self.taylor_tolerance = TAYLOR_TOLERANCE
         self.implicit_tolerance = tolerance or IMPLICIT_TOLERANCE
         self.local_tolerance = tolerance or LL_TOLERANCE
@@ -142,7 +148,7 @@ class Engines:
 
     def with_accuracy(self, tolerance: float, controlled: bool) -> Engines:
         """Return engines with another accuracy of the implicit ones; what is compiled is shared."""
-        other = Engines(self.setting, tolerance, self.steps, controlled, self.finest)
+        other = Engines(self.setting, tolerance, self.steps, controlled, self.finest, self.measured)
         other._engines, other._step_costs = self._engines, self._step_costs
         other._watched = self._watched
         return other
@@ -157,8 +163,9 @@ class Engines:
 
     def implicit_name(self, field: VectorField) -> EngineName:
         """Return the name of the implicit engine for `field`."""
-        missing = self.setting != "bdf" and import_problem("numba")
-        return "casadi" if self.setting == "casadi" or field.algebraic or missing else "bdf"
+        if self.setting == "casadi" or field.algebraic:
+            return "casadi"
+        return "casadi" if self.setting != "bdf" and import_problem("numba") else "bdf"
 
     def implicit(self, field: VectorField, choice: EngineChoice = UNDECIDED) -> bool:
         """Return whether an implicit engine is tried first."""
@@ -191,20 +198,9 @@ class Engines:
 
     def warnings(self, field: VectorField) -> tuple[str, ...]:
         """Return sentences about engines that `field` would use and whose packages are missing."""
-        found = []
         if self.setting != "auto":
             return ()
-        if not self._needs_implicit(field) and import_problem("heyoka"):
-            found.append(
-                "An implicit engine has integrated in place of heyoka's Taylor method, which is "
-                f"many times faster on most problems: {missing_package('heyoka')}"
-            )
-        if not field.algebraic and is_missing("numba"):
-            found.append(
-                "CasADi's CVODES integrates stiff equations in place of odefit's own engine, "
-                f"which is many times faster: {missing_package('numba')}"
-            )
-        return tuple(found)
+        return missing_engines(not self._needs_implicit(field), not field.algebraic)
 
     def integrate(
         self,
@@ -226,7 +222,7 @@ class Engines:
             return EngineFailure(segment.start, REASON), choice
         features = self._features(field)
         if features is not None:
-            unseen = self.implicit_name(field) == "casadi" or self.setting == "lsoda"
+            unseen = self.setting == "lsoda" or self.implicit_name(field) == "casadi"
             segment = features.with_stops(segment, initial.scalars, centres=unseen)
         problem = segment, initial
         if self.setting in ("local-linearization", "lsoda"):
@@ -239,7 +235,8 @@ class Engines:
             return self._by_taylor(taylor, *problem, MAX_TAYLOR_STEPS), choice
         if import_problem("heyoka") or self._costs(field, pattern.directions).too_large_for_taylor:
             return self._implicit(field, pattern, *problem), EngineChoice(stiff=True)
-        flat = features is not None and features.acts(initial.scalars)
+        # The Taylor method is more accurate, and searches need not be.
+        flat = self._searching and features is not None and features.acts(initial.scalars)
         fine = SHARE_OF_NOISE * self.finest < self.taylor_tolerance
         if flat or fine or smallest_share(initial.states, 0.0) < UNSEEN:
             return self._watched_first(field, pattern, *problem, choice)
@@ -283,7 +280,7 @@ class Engines:
         costs = self._costs(field, pattern.directions)
         taylor = self._engine("heyoka", field, pattern)
         if isinstance(found, EngineFailure):
-            allowed = choice.taylor_steps or costs.taylor_steps(_usual(segment))
+            allowed = choice.taylor_steps or costs.taylor_steps(usual_steps(segment))
             return _either(self._by_taylor(taylor, segment, initial, allowed), found), choice
         trial = self._by_taylor(taylor, segment, initial, costs.taylor_steps(found.steps))
         if isinstance(trial, SegmentSolution):
@@ -301,10 +298,10 @@ class Engines:
         """Integrate what is not known to be stiff; the implicit engine is asked where it may be."""
         costs = self._costs(field, pattern.directions)
         taylor = self._engine("heyoka", field, pattern)
-        allowed = choice.taylor_steps or costs.taylor_steps(_usual(segment))
+        allowed = choice.taylor_steps or costs.taylor_steps(usual_steps(segment))
         first = self._by_taylor(taylor, segment, initial, allowed)
         if isinstance(first, SegmentSolution):
-            cheap = costs.taylor_steps(_usual(segment, self._usual_steps))
+            cheap = costs.taylor_steps(usual_steps(segment, self._usual_steps))
             return first, after_taylor(choice, first.steps <= max(cheap, choice.taylor_steps or 0))
         if not first.out_of_steps and first.steps > 0:
             return first, choice  # a blow-up: the other engine would only take longer to find it
@@ -331,16 +328,19 @@ class Engines:
         found = _either(self._by_taylor(taylor, segment, initial, steps), second)
         return found, EngineChoice(taylor_steps=steps)
 
+    @property
+    def _searching(self) -> bool:
+        """Whether the accuracy is that of a search."""
+        return self.implicit_tolerance > IMPLICIT_TOLERANCE
+
     def _by_taylor(
         self, taylor: Engine, segment: Segment, initial: InitialState, steps: int
     ) -> SegmentSolution | EngineFailure:
         """Integrate by the Taylor method; searches can do with fewer digits of small states."""
-        searching = self.implicit_tolerance > IMPLICIT_TOLERANCE
-        lost = LOST_DIGITS_OF_SEARCHES if searching else LOST_DIGITS
-        with_digits: Any = getattr(taylor, "with_digits", None)
-        if with_digits is None:
-            return taylor.integrate(segment, initial, steps)
-        found: SegmentSolution | EngineFailure = with_digits(segment, initial, steps, lost)
+        lost = LOST_DIGITS_OF_SEARCHES if self._searching else LOST_DIGITS
+        with_digits: Any = getattr(taylor, "with_digits", taylor.integrate)
+        digits = (lost,) if hasattr(taylor, "with_digits") else ()
+        found: SegmentSolution | EngineFailure = with_digits(segment, initial, steps, *digits)
         return found
 
     @property
@@ -403,7 +403,12 @@ class Engines:
         """Return `field` with the time stopped at `time`, and the engines for that."""
         if time not in self._stopped:
             engines = Engines(
-                self.setting, self.tolerance, self.steps, self.controlled, self.finest
+                self.setting,
+                self.tolerance,
+                self.steps,
+                self.controlled,
+                self.finest,
+                self.measured,
             )
             self._stopped[time] = StoppedField.at(field, time), engines
         return self._stopped[time]
@@ -473,27 +478,17 @@ class Engines:
         key = (name, pattern) if name == "heyoka" else (name, pattern, self._accuracy)
         if key not in self._engines:
             if name in ("bdf", "casadi"):
-                _require("casadi", "this model needs an implicit integrator")
+                require_engine("casadi", "this model needs an implicit integrator")
             accuracy = Accuracy(
                 self.taylor_tolerance,
                 self.implicit_tolerance,
                 self.local_tolerance,
                 self.absolute,
                 self.controlled,
+                tuple(self.measured.get(name, 0.0) for name in field.states),
             )
             self._engines[key] = made_engine(name, field, pattern, accuracy, self._features(field))
         return self._engines[key]
-
-
-def _usual(segment: Segment, steps: int = USUAL_IMPLICIT_STEPS) -> int:
-    """Return the steps of a usual integration by the implicit engine, with those for outputs."""
-    return max(steps, USUAL_STEPS_PER_OUTPUT * len(segment.times))
-
-
-def _require(package: str, consequence: str) -> None:
-    """Refuse to go on if the package of an engine cannot be imported."""
-    if import_problem(package):
-        raise InputError(f"{consequence}: {missing_package(package)}")
 
 
 def _either(

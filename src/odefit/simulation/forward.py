@@ -29,7 +29,7 @@ from odefit.simulation.evaluation import CostGradient, Evaluation
 from odefit.simulation.failure import Failure
 from odefit.simulation.intervals import PiecewiseMap
 from odefit.simulation.making_engines import EngineName
-from odefit.simulation.needed_accuracy import finest_noise
+from odefit.simulation.needed_accuracy import finest_noise, measured_sizes
 from odefit.simulation.nodes import Nodes, node_names
 from odefit.simulation.noise import SeriesResiduals, names_in_noise, series_residuals
 from odefit.simulation.observation import observe
@@ -66,12 +66,10 @@ class ForwardMap:
         Nodes at which trajectories begin anew; None for a single integration.
     steps
         Steps that odefit's implicit engine gets between two events, beside those that many outputs
-        need; None for as many as nearly any trajectory needs. A search need not wait for
-        trajectories that take far longer than others.
+        need; None for as many as nearly any trajectory needs.
     controlled
         Whether odefit's implicit engine holds the errors of sensitivities to the tolerance, too.
-        Where it does not, it takes half the steps or two thirds, and derivatives have errors some
-        ten times as large, which a search can do with.
+        Where it does not, it takes half the steps or two thirds, with ten times their errors.
 
     Raises
     ------
@@ -101,7 +99,8 @@ class ForwardMap:
         self.problem = problem
         self.nodes = nodes
         self.field = VectorField.of(problem.model, problem.conditions)
-        self.engines = Engines(engine, tolerance, steps, controlled, finest_noise(problem))
+        sizes = finest_noise(problem), measured_sizes(problem)
+        self.engines = Engines(engine, tolerance, steps, controlled, *sizes)
         self._residuals = ResidualArrays(problem, self.field)
         self._priors = PriorResiduals(problem)
         self._noise_index = {u.name: i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
@@ -147,7 +146,8 @@ class ForwardMap:
 
     def by(self, engine: EngineName, tolerance: float | None = None) -> ForwardMap:
         """Return the forward map of the same problem by another engine, see :class:`ForwardMap`."""
-        return self._with(Engines(engine, tolerance, finest=self.engines.finest))
+        sizes = self.engines.finest, self.engines.measured
+        return self._with(Engines(engine, tolerance, None, True, *sizes))
 
     def _with(self, engines: Engines) -> ForwardMap:
         other = copy(self)
@@ -233,10 +233,7 @@ class ForwardMap:
         return self._conditions.units if self.nodes is None else 1
 
     def integrate_elsewhere(self, elsewhere: Elsewhere | None) -> None:
-        """Let others integrate the units of evaluations; None for this process alone.
-
-        The values are the same.
-        """
+        """Let others integrate the units of evaluations, with the same values; None for here."""
         self._conditions.elsewhere = elsewhere
         self._without_sensitivities.elsewhere = elsewhere
 
@@ -456,10 +453,7 @@ class ForwardMap:
     def batch(
         self, vectors: Sequence[Array] | Array, executor: Executor | None = None
     ) -> list[Evaluation | Failure]:
-        """Evaluate many vectors, shape (count, n), over `executor` if there is one.
-
-        Each evaluation begins with the engine that has served the one before.
-        """
+        """Evaluate vectors, shape (count, n), each by the engine that served the one before."""
         if executor is None:
             found: list[Evaluation | Failure] = []
             choice = UNDECIDED

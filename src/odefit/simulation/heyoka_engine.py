@@ -17,6 +17,7 @@ heyoka's batch mode integrates as many problems at once as a vector of the proce
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -70,6 +71,9 @@ class HeyokaEngine:
         state that is small beside others or in its unit, each is integrated in units of its own.
     features
         What is watched along the steps; None if nothing can be flat.
+    measured
+        The largest measured value of each state, zero where it is not measured as it is: for
+        searches states count as no smaller.
     """
 
     name = "heyoka"
@@ -80,7 +84,9 @@ class HeyokaEngine:
         pattern: SensitivityPattern,
         tolerance: float,
         features: NarrowFeatures | None = None,
+        measured: Sequence[float] = (),
     ) -> None:
+        self._measured = np.array(measured) if measured else np.zeros(len(field.states))
         self._arguments = field, pattern, tolerance, features
         self._n, self._p = len(field.states), len(field.scalars)
         self._m = pattern.directions
@@ -115,14 +121,20 @@ class HeyokaEngine:
     def with_digits(
         self, segment: Segment, initial: InitialState, max_steps: int, lost: float
     ) -> SegmentSolution | EngineFailure:
-        """Integrate a segment; a state may lose digits up to the factor `lost`."""
+        """Integrate a segment; a state may lose digits up to the factor `lost`.
+
+        If that is more than usual, states count as no smaller than they were measured.
+        """
         begin = smallest_share(initial.states)
         if begin < UNSEEN or self._watched(initial.scalars):
             return self._walked(segment, initial, max_steps)
         found = self._as_it_is(segment, initial, max_steps)
         if isinstance(found, SegmentSolution):
             reached = np.abs(found.states).max(axis=0)
-            if smallest_share(np.maximum(np.abs(initial.states), reached)) * lost >= 1.0:
+            sizes = np.maximum(np.abs(initial.states), reached)
+            if lost > LOST_DIGITS:
+                sizes = np.maximum(sizes, self._measured)
+            if smallest_share(sizes) * lost >= 1.0:
                 return found
         elif found.out_of_steps or begin * lost >= 1.0:
             return found

@@ -23,6 +23,13 @@ LONGEST_LL_STEP = 0.01
 """Longest step of that method where functions may be flat, relative to the segment."""
 
 
+SHARE_OF_NOISE = 0.01
+"""Absolute tolerance over the standard deviation of the noise, at most."""
+
+SMALLEST_ABSOLUTE = 1e-40
+"""Absolute tolerance over the relative one, at least: no measurement counts below that."""
+
+
 @dataclass(frozen=True)
 class Accuracy:
     """What the engines of a problem are asked for.
@@ -35,6 +42,8 @@ class Accuracy:
         Absolute tolerance over the relative one, in units of each state's size.
     controlled
         Whether odefit's implicit engine holds the errors of sensitivities to the tolerance, too.
+    measured
+        The largest measured value of each state, zero where it is not measured as it is.
     """
 
     taylor: float
@@ -42,6 +51,7 @@ class Accuracy:
     local: float
     absolute: float
     controlled: bool
+    measured: tuple[float, ...] = ()
 
 
 def made_engine(
@@ -55,7 +65,7 @@ def made_engine(
     if name == "heyoka":
         from odefit.simulation.heyoka_engine import HeyokaEngine
 
-        return HeyokaEngine(field, pattern, accuracy.taylor, features)
+        return HeyokaEngine(field, pattern, accuracy.taylor, features, accuracy.measured)
     if name == "bdf":
         from odefit.simulation.bdf.engine import BdfEngine
 

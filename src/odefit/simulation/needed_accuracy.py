@@ -54,3 +54,22 @@ def _finest(problem: Problem) -> float:
             elif isinstance(noise.spread, float) and not noise.counts:
                 finest = min(finest, noise.spread / largest)
     return finest
+
+
+def measured_sizes(problem: Problem) -> dict[str, float]:
+    """Return the largest measured value of each state that is measured as it is, by name.
+
+    A value of such a state that is far below need not be accurate in itself.
+    """
+    found: dict[str, float] = {}
+    for name, expression in problem.model.observables.items():
+        state = expression.name
+        if state is None or state not in problem.model.ode:
+            continue
+        for condition in problem.conditions:
+            series = condition.series.get(name)
+            if series is not None:
+                values = np.abs(series.values[np.isfinite(series.values)])
+                size = float(values.max(initial=0.0))
+                found[state] = max(found.get(state, 0.0), size)
+    return found

@@ -1,7 +1,7 @@
 """A second opinion on an integration: the same trajectories by an engine of another family.
 
-Every engine controls its own errors, and each can be blind in its own way. Where SciPy's LSODA
-comes to other values than the engine that was used, further engines are asked at tighter
+Every engine controls its own errors, and each can be blind in its own way. Where CVODES or SciPy's
+LSODA comes to other values than the engine that was used, further engines are asked at tighter
 tolerances, and those count that agree with each other.
 """
 
@@ -31,7 +31,7 @@ LARGEST_MODEL = 60
 beyond."""
 
 USUAL = 1e-8
-"""Relative tolerance of LSODA, whose errors are then far below what counts."""
+"""Relative tolerance of a second opinion, whose errors are then far below what counts."""
 
 TIGHT = 1e-11
 """Relative tolerance of the engines that decide between two which do not agree."""
@@ -118,10 +118,11 @@ def second_opinion(
         Whether measurements are compared, in units of their noise; if not, states and observables
         are, to the accuracy that is asked for.
     """
-    used = _values(forward, vector, times, noise)
-    other = _other_family(forward)
-    if used is None or other is None:
-        return SecondOpinion(other[0] if other else "lsoda", None)
+    trajectories = _trajectories(forward, vector, times)
+    used = None if trajectories is None else _compared(forward, vector, trajectories, noise)
+    if trajectories is None or used is None:
+        return SecondOpinion("casadi", None)
+    other = _other_family(forward, forward.engines.implicit(forward.field, trajectories[-1].choice))
     found = _values(forward.by(*other), vector, times, noise)
     if found is None:
         return SecondOpinion(other[0], None)
@@ -153,12 +154,16 @@ def better_map(forward: ForwardMap, opinion: SecondOpinion) -> ForwardMap | None
     return None if opinion.better is None else forward.by(*opinion.better)
 
 
-def _other_family(forward: ForwardMap) -> tuple[EngineName, float | None] | None:
-    """Return the engine that gives the second opinion; None where there is no other."""
+def _other_family(forward: ForwardMap, implicit: bool) -> tuple[EngineName, float | None]:
+    """Return the engine that gives the second opinion, where an implicit engine was used or not.
+
+    CVODES is asked beside the Taylor method: SciPy takes a tenth of a second to be loaded, which
+    small fits do not need otherwise. LSODA is asked beside odefit's own implicit engine.
+    """
     if forward.field.algebraic:
         return "casadi", TIGHT  # no other engine solves algebraic equations
-    if len(forward.field.states) > LARGEST_MODEL:
-        return "casadi", None
+    if not implicit or len(forward.field.states) > LARGEST_MODEL:
+        return "casadi", USUAL
     return "lsoda", USUAL
 
 
@@ -176,18 +181,30 @@ def _values(
     forward: ForwardMap, vector: Array, times: Array | None, noise: bool
 ) -> list[_Values] | None:
     """Return what is compared of all experiments; None where an integration fails."""
-    trajectories: Sequence[Trajectory] | Failure
+    trajectories = _trajectories(forward, vector, times)
+    return None if trajectories is None else _compared(forward, vector, trajectories, noise)
+
+
+def _trajectories(
+    forward: ForwardMap, vector: Array, times: Array | None
+) -> Sequence[Trajectory] | None:
+    """Return the trajectories of all experiments; None where an integration fails."""
     if times is None:
-        trajectories = forward.trajectories(vector, sensitivities=False)
-        if isinstance(trajectories, Failure):
+        every = forward.trajectories(vector, sensitivities=False)
+        return None if isinstance(every, Failure) else every
+    found = []
+    for condition in forward.problem.conditions:
+        one = forward.trajectory(vector, condition.name, times, sensitivities=False)
+        if isinstance(one, Failure):
             return None
-    else:
-        trajectories = []
-        for condition in forward.problem.conditions:
-            one = forward.trajectory(vector, condition.name, times, sensitivities=False)
-            if isinstance(one, Failure):
-                return None
-            trajectories.append(one)
+        found.append(one)
+    return found
+
+
+def _compared(
+    forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory], noise: bool
+) -> list[_Values] | None:
+    """Return what is compared of trajectories; None where residuals are not defined."""
     if noise:
         return _measured(forward, vector, trajectories)
     found = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from odefit.simulation.segments import Segment
+
 USUAL_IMPLICIT_STEPS = 1_000
 """Steps of a usual integration by the implicit engine, at its default tolerance."""
 
@@ -50,3 +52,8 @@ states alone."""
 OUTPUTS_ALONE = 200
 """Outputs from which on it is so for any number of operations: compiling takes as long as a few
 dozen evaluations, and an integration of the states alone a third to a tenth."""
+
+
+def usual_steps(segment: Segment, steps: int = USUAL_IMPLICIT_STEPS) -> int:
+    """Return the steps of a usual integration by the implicit engine, with those for outputs."""
+    return max(steps, USUAL_STEPS_PER_OUTPUT * len(segment.times))

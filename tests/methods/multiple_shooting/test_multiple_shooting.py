@@ -318,7 +318,7 @@ def test_starts_that_blow_up_fail_with_time_and_reason_after_one_evaluation() ->
     result = odefit.fit(problem, MultipleShooting(starts=3), jobs=1)
     assert result.status is Status.FAILED
     assert 'experiment "data", t = ' in result.message
-    assert "grows without bound or is not defined" in result.message
+    assert "without bound" in result.message
     assert [s.evaluations for s in result.starts] == [1, 1, 1]
 
 
