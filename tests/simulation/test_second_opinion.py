@@ -93,7 +93,7 @@ def test_a_second_opinion_that_is_wrong_itself_changes_nothing(
     other = second_opinion(forward, np.array([0.7]), noise=False).engine
     breaking(monkeypatch, {other}, 1e-3)
     monkeypatch.setattr(
-        "odefit.simulation.second_opinion._judges", lambda _: iter([("bdf", 1e-11)])
+        "odefit.simulation.second_opinion._judges", lambda *_: iter([("bdf", 1e-11)])
     )
     opinion = second_opinion(ForwardMap(decay()), np.array([0.7]), noise=False)
     assert opinion.difference is not None
@@ -109,7 +109,7 @@ def test_it_is_told_where_nobody_agrees(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(engines, "made_engine", made)
     monkeypatch.setattr(
-        "odefit.simulation.second_opinion._judges", lambda _: iter([("lsoda", None)])
+        "odefit.simulation.second_opinion._judges", lambda *_: iter([("lsoda", None)])
     )
     opinion = second_opinion(ForwardMap(decay()), np.array([0.7]), noise=False)
     assert not opinion.agrees

@@ -235,10 +235,10 @@ class Engines:
             return self._by_taylor(taylor, *problem, MAX_TAYLOR_STEPS), choice
         if import_problem("heyoka") or self._costs(field, pattern.directions).too_large_for_taylor:
             return self._implicit(field, pattern, *problem), EngineChoice(stiff=True)
-        # The Taylor method is more accurate, and searches need not be.
-        flat = self._searching and features is not None and features.acts(initial.scalars)
+        flat = features is not None and features.acts(initial.scalars)
+        unseen = smallest_share(initial.states, 0.0) < UNSEEN
         fine = SHARE_OF_NOISE * self.finest < self.taylor_tolerance
-        if flat or fine or smallest_share(initial.states, 0.0) < UNSEEN:
+        if fine or (self._searching and (flat or unseen)):  # which need not be as accurate
             return self._watched_first(field, pattern, *problem, choice)
         first = self._implicit_first if choice.stiff else self._taylor_first
         return first(field, pattern, *problem, choice)

@@ -122,7 +122,8 @@ def second_opinion(
     used = None if trajectories is None else _compared(forward, vector, trajectories, noise)
     if trajectories is None or used is None:
         return SecondOpinion("casadi", None)
-    other = _other_family(forward, forward.engines.implicit(forward.field, trajectories[-1].choice))
+    implicit = forward.engines.implicit(forward.field, trajectories[-1].choice)
+    other = _other_family(forward, implicit)
     found = _values(forward.by(*other), vector, times, noise)
     if found is None:
         return SecondOpinion(other[0], None)
@@ -130,7 +131,7 @@ def second_opinion(
     if difference.ratio <= 1.0:
         return SecondOpinion(other[0], difference)
     opinions: list[tuple[tuple[EngineName, float | None], list[_Values]]] = [(other, found)]
-    for further in _judges(forward):
+    for further in _judges(forward, implicit):
         try:
             values = _values(forward.by(*further), vector, times, noise)
         except InputError:
@@ -139,7 +140,11 @@ def second_opinion(
             continue
         if _largest(used, values).ratio <= 1.0:
             return SecondOpinion(other[0], difference)
-        agreeing = [one for one, own in opinions if _largest(own, values).ratio <= 1.0]
+        agreeing = [
+            one
+            for one, own in opinions
+            if one[0] != further[0] and _largest(own, values).ratio <= 1.0
+        ]
         if agreeing:
             able = [one for one in (further, *agreeing) if one[0] != "lsoda"]
             if able:
@@ -167,14 +172,23 @@ def _other_family(forward: ForwardMap, implicit: bool) -> tuple[EngineName, floa
     return "lsoda", USUAL
 
 
-def _judges(forward: ForwardMap) -> Iterator[tuple[EngineName, float | None]]:
+def _judges(forward: ForwardMap, implicit: bool) -> Iterator[tuple[EngineName, float | None]]:
+    """Yield the engines that decide, where an implicit engine was used or not.
+
+    The one that was used is no judge of itself, or the last one at a tighter tolerance.
+    """
     if forward.field.algebraic:
         return
-    yield "bdf", TIGHT
-    yield "casadi", TIGHT
-    yield "heyoka", None
+    own: tuple[EngineName, float | None] = ("bdf", TIGHT)
+    if implicit:
+        yield "heyoka", None
+    else:
+        yield own
     if len(forward.field.states) <= LARGEST_MODEL:
         yield "lsoda", TIGHT
+    yield "casadi", TIGHT
+    if implicit:
+        yield own
 
 
 def _values(
