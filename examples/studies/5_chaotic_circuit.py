@@ -22,9 +22,9 @@ model = odefit.Model(
     ode={"x": "alpha*(y - x^3 - c*x)", "y": "x - y + z", "z": "-beta*y"}
 )
 bounds = {
-    "alpha": {"lower": 5.0, "upper": 20.0, "guess": 9.0},
-    "beta": {"lower": 8.0, "upper": 30.0, "guess": 15.0},
-    "c": {"lower": -1.0, "upper": 1.0, "guess": 0.0},
+    "alpha": {"lower": 5.0, "upper": 20.0, "guess": 7.0},
+    "beta": {"lower": 8.0, "upper": 30.0, "guess": 12.0},
+    "c": {"lower": -1.0, "upper": 1.0, "guess": 0.2},
 }
 states = {name: {"lower": -5.0, "upper": 5.0} for name in "xyz"}
 

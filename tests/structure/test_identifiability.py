@@ -283,7 +283,7 @@ def test_an_experiment_that_repeats_another_is_examined_once() -> None:
         ("a^2*sqrt(x)", "a", {"a": "locally, 2 values"}),
         ("a*x^n", "a n", {"a": "globally", "n": "globally"}),
         ("a*exp(-b*t)", "a b", {"a": "globally", "b": "globally"}),
-        ("a*exp(-b^2*t)", "a b", {"a": "locally, number not counted", "b": "locally, 2 values"}),
+        ("a*exp(-b^2*t)", "a b", {"a": "globally", "b": "locally, 2 values"}),
         ("exp(a)*x", "a", {"a": "globally"}),
         ("a*sin(b*t)", "a b", {"b": "locally, 2 values"}),
         ("sin(w + t)*x", "w", {"w": "globally (up to the period)"}),
