@@ -222,8 +222,8 @@ class Engines:
             return EngineFailure(segment.start, REASON), choice
         features = self._features(field)
         if features is not None:
-            unseen = self.setting == "lsoda" or self.implicit_name(field) == "casadi"
-            segment = features.with_stops(segment, initial.scalars, centres=unseen)
+            closed = self.setting == "lsoda" or self.implicit_name(field) == "casadi"
+            segment = features.with_stops(segment, initial.scalars, centres=closed)
         problem = segment, initial
         if self.setting in ("local-linearization", "lsoda"):
             engine = self._engine(self.setting, field, pattern)

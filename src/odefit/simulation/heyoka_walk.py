@@ -26,6 +26,7 @@ from odefit.simulation.heyoka_equations import (
     index_arrays,
 )
 from odefit.simulation.segments import Segment
+from odefit.simulation.sign_changes import sign_changes
 
 if TYPE_CHECKING:
     from odefit.problem.vector_field import SensitivityPattern, VectorField
@@ -285,29 +286,15 @@ class HeyokaWalk:
 
     def _centres(self, output: Any, edges: Array, constants: Array) -> Array:
         """Return the times at which a watched term changes its sign along the trajectory."""
-        features = self._features
-        assert features is not None
         lengths = np.diff(edges)
         times = np.append(
             (edges[:-1, None] + lengths[:, None] * np.array([0.0, 0.3, 0.6])), edges[-1]
         )
-        signs = self._watched(output, times, constants)
-        row, column = np.nonzero(signs[:, 1:] * signs[:, :-1] < 0)
-        row, column = row[:MAX_CENTRES], column[:MAX_CENTRES]
-        if not len(row):
-            return np.zeros(0)
-        left, right = times[column], times[column + 1]
-        below, above = signs[row, column], signs[row, column + 1]
-        pick = row, np.arange(len(row))
-        for _ in range(5):
-            middle = left - below * (right - left) / (above - below)
-            value = self._watched(output, middle, constants)[pick]
-            same = np.sign(value) == np.sign(below)
-            above = np.where(same, 0.5 * above, value)
-            right = np.where(same, right, middle)
-            below = np.where(same, value, 0.5 * below)
-            left = np.where(same, middle, left)
-        return np.unique(np.concatenate([left, right]))
+
+        def at(moments: Array) -> Array:
+            return self._watched(output, moments, constants)
+
+        return sign_changes(times, at(times), at, MAX_CENTRES, iterations=5)
 
     def _watched(self, output: Any, times: Array, constants: Array) -> Array:
         assert self._features is not None

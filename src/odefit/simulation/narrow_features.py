@@ -27,6 +27,7 @@ from odefit.problem.grammar import CONDITIONS, PIECEWISE, Instruction
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.casadi_algebra import CasadiAlgebra
 from odefit.simulation.segments import Segment, SmoothPart, input_value
+from odefit.simulation.sign_changes import sign_changes
 from odefit.simulation.whole_arrays import ArrayFunction
 
 FLAT = frozenset({"exp", "tanh", "sinh", "cosh"})
@@ -397,26 +398,13 @@ class NarrowFeatures:
 
     def _zeros(self, grid: Array, signs: Array, constants: Array) -> Array:
         """Return the times at which one of the expressions changes its sign, shape (k,)."""
-        row, column = np.nonzero(signs[:, 1:] * signs[:, :-1] < 0)
-        touched = np.nonzero(signs == 0)
-        exact = np.unique(grid[touched[1]])
-        row, column = row[:MAX_CENTRES], column[:MAX_CENTRES]
-        left, right = grid[column], grid[column + 1]
-        below, above = signs[row, column], signs[row, column + 1]
-        pick = self.functions + row, np.arange(len(row))
-        for _ in range(4 if len(row) else 0):
-            middle = left - below * (right - left) / (above - below)
-            value = self._at(middle, constants)[pick]
-            same = np.sign(value) == np.sign(below)
-            # The Illinois rule: an end that stays counts half.
-            above = np.where(same, 0.5 * above, value)
-            right = np.where(same, right, middle)
-            below = np.where(same, value, 0.5 * below)
-            left = np.where(same, middle, left)
-        found = np.concatenate([left, right])
-        return np.unique(
-            np.concatenate([found, exact[: MAX_CENTRES - min(len(found), MAX_CENTRES)]])
-        )
+
+        def at(times: Array) -> Array:
+            return self._at(times, constants)[self.functions :]
+
+        found = sign_changes(grid, signs, at, MAX_CENTRES, iterations=4)
+        exact = np.unique(grid[np.nonzero(signs == 0)[1]])
+        return np.union1d(found, exact[: max(MAX_CENTRES - len(found), 0)])
 
 
 def _may_be_flat(field: VectorField) -> bool:

@@ -75,19 +75,14 @@ class SecondOpinion:
     better
         The engine and its tolerance with which others agree that differ from the one used; None if
         the one used is right or nobody agrees.
-    supported
+    agrees
         Whether the engine that was used agrees with another one.
     """
 
     engine: EngineName
     difference: Difference | None
     better: tuple[EngineName, float | None] | None = None
-    supported: bool = True
-
-    @property
-    def agrees(self) -> bool:
-        """Whether nothing has to be told."""
-        return self.supported
+    agrees: bool = True
 
 
 @dataclass(frozen=True)
@@ -149,9 +144,9 @@ def second_opinion(
             able = [one for one in (further, *agreeing) if one[0] != "lsoda"]
             if able:
                 worst = _largest(used, values)
-                return SecondOpinion(further[0], worst, able[0], supported=False)
+                return SecondOpinion(further[0], worst, able[0], agrees=False)
         opinions.append((further, values))
-    return SecondOpinion(other[0], difference, supported=False)
+    return SecondOpinion(other[0], difference, agrees=False)
 
 
 def better_map(forward: ForwardMap, opinion: SecondOpinion) -> ForwardMap | None:

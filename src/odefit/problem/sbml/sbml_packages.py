@@ -29,7 +29,7 @@ DESCRIPTIONS = frozenset({"id", "name", "metaid", "sboTerm"})
 """Attributes that name and describe an element."""
 
 NO = {"isType": "false", "isLocal": "false", "isSpatial": "false", "isBasis": "false"}
-"""Attributes, and the value with which they say that an element is none of the package's kind."""
+"""Attributes, and the value of each that says that an element uses nothing of the package."""
 
 
 class PackageUse:
@@ -96,7 +96,7 @@ def declared_packages(model: Any) -> list[str]:
 
 
 def _package(namespace: str) -> str:
-    """Return the name of the package of a namespace, empty if it is none of SBML's."""
+    """Return the name of the package of a namespace, or an empty text where SBML has none."""
     found = _PACKAGE.search(namespace)
     return found[1] if found else ""
 
