@@ -119,7 +119,7 @@ def second_opinion(
         return SecondOpinion("casadi", None)
     implicit = forward.engines.implicit(forward.field, trajectories[-1].choice)
     other = _other_family(forward, implicit)
-    found = _values(forward.by(*other), vector, times, noise)
+    found = _values(forward, other, vector, times, noise)
     if found is None:
         return SecondOpinion(other[0], None)
     difference = _largest(used, found)
@@ -127,10 +127,7 @@ def second_opinion(
         return SecondOpinion(other[0], difference)
     opinions: list[tuple[tuple[EngineName, float | None], list[_Values]]] = [(other, found)]
     for further in _judges(forward, implicit):
-        try:
-            values = _values(forward.by(*further), vector, times, noise)
-        except InputError:
-            continue  # the engine cannot integrate such equations, or is not installed
+        values = _values(forward, further, vector, times, noise)
         if values is None:
             continue
         if _largest(used, values).ratio <= 1.0:
@@ -187,11 +184,19 @@ def _judges(forward: ForwardMap, implicit: bool) -> Iterator[tuple[EngineName, f
 
 
 def _values(
-    forward: ForwardMap, vector: Array, times: Array | None, noise: bool
+    forward: ForwardMap,
+    engine: tuple[EngineName, float | None],
+    vector: Array,
+    times: Array | None,
+    noise: bool,
 ) -> list[_Values] | None:
-    """Return what is compared of all experiments; None where an integration fails."""
-    trajectories = _trajectories(forward, vector, times)
-    return None if trajectories is None else _compared(forward, vector, trajectories, noise)
+    """Return what is compared of all experiments by another engine; None where that fails."""
+    try:
+        other = forward.by(*engine)
+        trajectories = _trajectories(other, vector, times)
+    except InputError:
+        return None  # the engine cannot integrate such equations, or is not installed
+    return None if trajectories is None else _compared(other, vector, trajectories, noise)
 
 
 def _trajectories(
