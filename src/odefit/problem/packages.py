@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -67,6 +68,7 @@ def installed(package: str) -> bool:
         return False
 
 
+@cache
 def installed_version(package: str) -> str | None:
     """Return the version of a package that is installed; None if it is not."""
     from importlib.metadata import PackageNotFoundError, version

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections import deque
 from collections.abc import Sequence
+from copy import copy
+from functools import cached_property
 from typing import Any
 
 import heyoka as hy
@@ -12,6 +15,7 @@ import numpy as np
 
 from odefit.problem.arrays import Array, IntArray
 from odefit.problem.expressions import TIME
+from odefit.problem.model import Model
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.cut_off import REASON
 from odefit.simulation.engine import EngineFailure
@@ -124,28 +128,12 @@ class VariationalEquations:
         self.first_scale = self.first_multiplier + len(entries)
         self.place = {pair: self.first_multiplier + i for i, pair in enumerate(entries)}
         self.scales = np.ones(len(field.states))
-        algebra = HeyokaAlgebra()
-        first_scale = self.first_scale if scaled else None
-        system = _variational_system(field, columns, self.place, algebra, first_scale)
-        # heyoka counts the parameters that simplification has left in the equations.
-        indices = [int(str(par)[1:]) for _, f in system for par in hy.get_params(f)]
-        self.used = max(indices, default=-1) + 1
         self._lane: int | slice = 0 if lanes == 1 else slice(None)
         self.pars = np.zeros((self.first_scale + 2 * len(field.states) * scaled, lanes))
-        self.size = len(system)
-        self._system = system
-        self._rates: Any = None
-        make = hy.taylor_adaptive if lanes == 1 else hy.taylor_adaptive_batch
-        event = hy.t_event if lanes == 1 else hy.t_event_batch
-        self.integrator = make(
-            system,
-            np.zeros((len(system), lanes))[:, self._lane],
-            pars=self.pars[: self.used, self._lane].copy(),
-            tol=tolerance,
-            t_events=[event(edge, cooldown=0.0) for edge in algebra.edges.values()],
-            compact_mode=True,
-            opt_level=1,
-        )
+        first_scale = self.first_scale if scaled else None
+        self._compiled = _compiled(field, columns, self.place, lanes, tolerance, first_scale)
+        self.size, self.used = self._compiled.size, self._compiled.used
+        self.integrator = copy(self._compiled.integrator)
 
     def start(self, time: float | Array, state: Array) -> Any:
         """Return the integrator at a time and state, shape (size, lanes), with `pars` set."""
@@ -177,19 +165,86 @@ class VariationalEquations:
         pars
             Parameters of the equations at each point, shape (used, k).
         """
-        if self._rates is None:
-            self._rates = hy.cfunc(
-                [rate for _, rate in self._system],
-                vars=[variable for variable, _ in self._system],
-                compact_mode=True,
-                opt_level=1,
-            )
         given: dict[str, Array] = {}
         if self.used:
             given["pars"] = np.ascontiguousarray(pars)
         if self._rates.is_time_dependent:
             given["time"] = np.ascontiguousarray(times)
         return np.asarray(self._rates(np.ascontiguousarray(states.T), **given)).T
+
+    @cached_property
+    def _rates(self) -> Any:
+        return copy(self._compiled.rates)
+
+
+class _Compiled:
+    """Variational equations with what heyoka has compiled of them, which users copy.
+
+    Attributes
+    ----------
+    size, used
+        Numbers of the equations and of the parameters in them.
+    integrator
+        heyoka's integrator.
+    """
+
+    def __init__(self, system: list[tuple[Any, Any]], integrator: Any, used: int) -> None:
+        self.size, self.used = len(system), used
+        self.integrator = integrator
+        self._system = system
+
+    @cached_property
+    def rates(self) -> Any:
+        """The right-hand sides, compiled for many points at once."""
+        return hy.cfunc(
+            [rate for _, rate in self._system],
+            vars=[variable for variable, _ in self._system],
+            compact_mode=True,
+            opt_level=1,
+        )
+
+
+_RECENT: deque[tuple[Model, tuple[object, ...], _Compiled]] = deque(maxlen=8)
+"""What was compiled last, by the model and all else that it depends on. A search and the stages
+after it, and the parts of a search, need the same equations; to copy an integrator takes a fifth of
+the time that heyoka takes to make it."""
+
+
+def _compiled(
+    field: VectorField,
+    columns: int,
+    place: dict[tuple[int, int], int],
+    lanes: int,
+    tolerance: float,
+    first_scale: int | None,
+) -> _Compiled:
+    """Return the compiled variational equations, those of before if there are any."""
+    elimination = None if field.elimination is None else field.elimination.tobytes()
+    folded = tuple(field.folded.items())
+    key = (field.scalars, folded, elimination, columns, (*place,), lanes, tolerance, first_scale)
+    for model, known, compiled in tuple(_RECENT):
+        if model is field.model and known == key:
+            return compiled
+    algebra = HeyokaAlgebra()
+    system = _variational_system(field, columns, place, algebra, first_scale)
+    # heyoka counts the parameters that simplification has left in the equations.
+    indices = [int(str(par)[1:]) for _, f in system for par in hy.get_params(f)]
+    used = max(indices, default=-1) + 1
+    make = hy.taylor_adaptive if lanes == 1 else hy.taylor_adaptive_batch
+    event = hy.t_event if lanes == 1 else hy.t_event_batch
+    zeros = np.zeros((max(len(system), used), lanes))[:, 0 if lanes == 1 else slice(None)]
+    integrator = make(
+        system,
+        zeros[: len(system)],
+        pars=zeros[:used],
+        tol=tolerance,
+        t_events=[event(edge, cooldown=0.0) for edge in algebra.edges.values()],
+        compact_mode=True,
+        opt_level=1,
+    )
+    compiled = _Compiled(system, integrator, used)
+    _RECENT.append((field.model, key, compiled))
+    return compiled
 
 
 def _variational_system(

@@ -252,7 +252,8 @@ class HeyokaWalk:
         step, at = visible
         length = edges[step + 1] - edges[step]
         fine = edges[step] + (at - edges[step]) * np.arange(1, FINE + 1) / FINE
-        seen = self._defects(output, edges, coefficients, fine, np.full(FINE, step), pars, units)
+        here = np.array([step])
+        seen = self._defects(output, edges, coefficients, here, fine[None], pars, units)[0]
         first = int(np.argmax(seen > 1.0)) if (seen > 1.0).any() else FINE - 1
         begins = edges[step] if first == 0 else float(fine[first - 1])
         if begins <= edges[step] and step == 0:
@@ -270,14 +271,16 @@ class HeyokaWalk:
     ) -> tuple[int, float] | None:
         """Return the first step with a visible defect, and a time in it; None if there is none."""
         count = len(coefficients)
-        lengths = np.diff(edges)
-        steps = np.repeat(np.arange(count), len(PLACES))
-        times = (edges[:-1, None] + lengths[:, None] * PLACES).ravel()
+        steps = np.arange(count)
+        times = edges[:-1, None] + np.diff(edges)[:, None] * PLACES
+        seen = self._defects(output, edges, coefficients, steps, times, pars, units).ravel()
+        steps, times = np.repeat(steps, len(PLACES)), times.ravel()
         centres = self._centres(output, edges, constants)
         if len(centres):
             own = np.clip(np.searchsorted(edges, centres, side="right") - 1, 0, count - 1)
-            times, steps = np.concatenate([times, centres]), np.concatenate([steps, own])
-        seen = self._defects(output, edges, coefficients, times, steps, pars, units)
+            there = self._defects(output, edges, coefficients, own, centres[:, None], pars, units)
+            seen = np.concatenate([seen, there.ravel()])
+            steps, times = np.concatenate([steps, own]), np.concatenate([times, centres])
         wrong = np.flatnonzero(~(seen <= 1.0))
         if not len(wrong):
             return None
@@ -307,30 +310,33 @@ class HeyokaWalk:
         output: Any,
         edges: Array,
         coefficients: Array,
-        times: Array,
         steps: IntArray,
+        times: Array,
         pars: Array,
         units: Array,
     ) -> Array:
-        """Return the defects at times in steps, relative to what is tolerated, shape (k,)."""
-        at = np.array(output(times))
-        since = times - edges[steps]
-        own = coefficients[steps]  # (k, equations, orders)
-        order = own.shape[2] - 1
-        slopes = order * own[:, :, order]
-        for power in range(order - 1, 0, -1):
-            slopes = slopes * since[:, None] + power * own[:, :, power]
-        used = np.repeat(pars[: self._equations.used, None], len(times), axis=1)
-        rates = self._equations.rates(at, times, used)
-        lengths = (edges[1:] - edges[:-1])[steps]
-        defect = np.abs(slopes - rates) * lengths[:, None]
+        """Return the defects of some steps at times in each, relative to what is tolerated.
+
+        The steps have shape (s,), their times and the result (s, k).
+        """
+        own = coefficients if len(steps) == len(coefficients) else coefficients[steps]
+        powers = np.arange(1, own.shape[2])
+        since = (times - edges[steps, None])[:, :, None]
+        weights = powers * since ** (powers - 1)  # (s, k, orders)
+        defect = weights @ own[:, :, 1:].transpose(0, 2, 1)  # the slopes, (s, k, equations)
+        moments = times.ravel()
+        used = np.repeat(pars[: self._equations.used, None], len(moments), axis=1)
+        rates = self._equations.rates(np.array(output(moments)), moments, used)
+        defect -= rates.reshape(defect.shape)
+        np.abs(defect, out=defect)
         n, m = self._n, self._m
-        size = np.ones((len(times), n * (m + 1)))
-        size[:, :n] = units
+        size = np.ones(n * (m + 1))
+        size[:n] = units
         if m:
             largest = np.abs(coefficients[:, n:, 0]).reshape(-1, m, n).max(axis=(0, 2))
-            size[:, n:] = np.repeat(np.maximum(largest, 1.0), n)
-        return np.asarray((defect / size).max(axis=1) / DEFECT)
+            size[n:] = np.repeat(np.maximum(largest, 1.0), n)
+        defect /= size
+        return np.asarray(defect.max(axis=2) * np.diff(edges)[steps, None] / DEFECT)
 
     def _guess(self, segment: Segment, initial: InitialState, sizes: Array) -> Array:
         """Return sizes of all states, from the equations for those that begin at zero.
