@@ -689,9 +689,10 @@ def test_a_certificate_is_added_to_any_fit() -> None:
     ("problem", "reason"),
     [
         (decay(), "needs finite bounds of all unknowns"),
-        (
+        pytest.param(
             odefit.library.load("rational-hiv"),
             "branch and bound does not get far with more than 12 unknowns, and there are 15",
+            marks=pytest.mark.slow,
         ),
     ],
 )

@@ -110,7 +110,13 @@ AT_ZERO: dict[str, tuple[dict[str, str], Callable[[float, Array, Array], list[fl
 """Models whose first state begins at zero, and the same for SciPy."""
 
 
-@pytest.mark.parametrize("name", AT_ZERO)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("cube root", "Hill") else pytest.mark.slow)
+        for name in AT_ZERO
+    ],
+)
 def test_other_functions_of_a_state_that_begins_at_zero_are_fitted(name: str) -> None:
     equations, by_hand = AT_ZERO[name]
 

@@ -134,12 +134,29 @@ def test_a_stage_that_fails_costs_no_estimate(
     assert "in broken" in caplog.text
     # All that is made of a result is made of this one as well.
     assert "mistake in odefit" in " ".join(result_text(result).split())
-    result.report(tmp_path / "report.html")
     result.save(tmp_path / "result.json")
     again = odefit.load_result(tmp_path / "result.json")
     assert list(again.failed_stages) == list(result.failed_stages)
     assert len(result.residuals) == 25
     assert np.isfinite(result.simulate()["y"]).all()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name == "assess_uncertainty" else pytest.mark.slow)
+        for name in FUNCTIONS
+    ],
+)
+def test_a_report_is_written_whatever_stage_has_failed(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(MODULE, name, raises(ERRORS[0]))
+    outlier = 0.0 if name in ("indistinguishable_solutions", "robust_outliers") else 1.5
+    fitted(outlier, certify=name == "certify_answer").report(tmp_path / "report.html")
+    page = " ".join((tmp_path / "report.html").read_text(encoding="utf-8").split())
+    assert "mistake in odefit" in page
+    assert "<svg" in page
 
 
 @pytest.mark.parametrize("stage", range(len(STAGES)), ids=lambda i: f"{i} {STAGES[i].name}")

@@ -147,7 +147,7 @@ def test_an_unknown_of_3e14_has_an_effect_and_its_neighbours_their_standard_erro
     assert result.uncertainty.standard_errors == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("unit", [1.0, 1e15, 1e-9])
+@pytest.mark.parametrize("unit", [1.0, 1e-9, pytest.param(1e15, marks=pytest.mark.slow)])
 def test_two_solutions_are_two_in_every_unit_of_time(unit: float) -> None:
     """Absorption and elimination change places, as the volume is not known."""
     times = np.linspace(0.5, 24.0, 12)

@@ -14,6 +14,8 @@ from rich.console import Console
 from odefit import Event, Experiment, ForwardMap, library
 from odefit.assessment.identifiability import local_identifiability
 from odefit.cli import main
+from odefit.methods.control import Control
+from odefit.methods.multi_start import MultiStart
 from odefit.problem.model import Model
 from odefit.problem.problem import Problem
 from odefit.reporting import description
@@ -40,11 +42,14 @@ def words(text: str) -> str:
 def described() -> Callable[[int], str]:
     """The description of the troubled problem at any width; its findings are computed once.
 
-    Counting the solutions of its equations takes seconds; other problems are counted below.
+    Counting the solutions of its equations and approaching its data take seconds; both are done
+    for other problems below.
     """
     problem = troubled_problem()
     structure = structural_identifiability(problem, count=False)
-    data = local_identifiability(ForwardMap(problem))
+    forward = ForwardMap(problem)
+    starts = [MultiStart().start_point(forward, i, Control()) for i in range(2)]
+    data = local_identifiability(forward, points=starts)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(description, "structural_identifiability", lambda *_, **__: structure)
         patch.setattr(description, "local_identifiability", lambda *_: data)

@@ -410,7 +410,10 @@ def test_a_parameter_that_is_not_used_has_no_effect(rate: str, other: bool) -> N
     assert "That all are identifiable" not in found.sureness
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize(
+    "seed",
+    [pytest.param(s, marks=() if s < 20 else pytest.mark.slow) for s in range(40)],
+)
 def test_random_right_models_are_examined_without_an_exception(seed: int) -> None:
     model = random_problem(seed)
     found = odefit.identifiability(model, time_limit=2.0)
