@@ -207,6 +207,21 @@ def test_where_the_improvement_fails_the_answer_is_what_it_began_from(
     assert [f.stage for f in result.failed_stages] == ["answer"]
 
 
+def test_what_overflows_in_a_stage_is_no_warning_and_no_failure(
+    unbroken: Callable[[float], Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = MODULE.assess_goodness
+
+    def overflowing(*arguments: Any, **options: Any) -> Any:
+        assert np.isinf(np.linalg.norm(np.full(3, 1e200)))
+        return whole(*arguments, **options)
+
+    monkeypatch.setattr(MODULE, "assess_goodness", overflowing)
+    result = fitted()
+    assert result.failed_stages == ()
+    assert result.goodness == unbroken(1.5).goodness
+
+
 def test_a_fit_without_mistakes_has_no_failed_stages(
     unbroken: Callable[[float], Result],
 ) -> None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from odefit.assessment.misfit import Misfit
 from odefit.assessment.parts import Assessment, Goodness, Local, Treatment, Uncertainty
 from odefit.fit_log import log_failure, log_stage
@@ -149,7 +151,8 @@ def _after(stage: Stage, state: FitState) -> FitState:
     """Return what is known after a stage."""
     control = state.control
     try:
-        with cutting_off(control.cut_off.as_error()):
+        # What overflows is infinite, which stages look for. NumPy's warnings tell users nothing.
+        with cutting_off(control.cut_off.as_error()), np.errstate(all="ignore"):
             return stage.run(state)
     except CutOffError:
         pass

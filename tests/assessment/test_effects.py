@@ -19,7 +19,7 @@ def test_leverages_sum_to_the_rank() -> None:
     assert np.sum(basis**2, axis=1) == pytest.approx(np.diag(hat))
 
 
-@pytest.mark.parametrize("unit", [1e-15, 1e-6, 1e13])
+@pytest.mark.parametrize("unit", [1e-200, 1e-15, 1e-6, 1e13, 1e200])
 def test_an_unknown_acts_in_every_unit(unit: float) -> None:
     sizes = np.array([1.0, 2.0 * unit])
     norms, effective = acting(DESIGN / [1.0, unit], sizes)

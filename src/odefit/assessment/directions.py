@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from odefit.assessment.effects import column_norms
 from odefit.assessment.parts import Direction
 from odefit.problem.arrays import Array
 from odefit.problem.sizes import sizes_at
@@ -168,10 +169,12 @@ def _unseen(
             return False
         if there.residuals.shape != evaluation.residuals.shape:
             return False  # on nodes, which a finite move does not take along
-        change = np.linalg.norm(there.residuals - evaluation.residuals)
+        change, size = column_norms(
+            np.column_stack([there.residuals - evaluation.residuals, evaluation.residuals])
+        )
         # What such a move would do if the data saw it: the same move of one unknown alone.
         typical = max(
-            np.linalg.norm(evaluation.residuals),
+            size,
             0.3 * np.abs(evaluation.jacobian * np.abs(move(1.0))).max(initial=0.0),
         )
         if change > 1e-5 * typical:

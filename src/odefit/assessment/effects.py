@@ -14,6 +14,16 @@ RANK_TOLERANCE = 1e-8
 which a direction is not determined. Sensitivities are accurate to about 1e-9."""
 
 
+def column_norms(matrix: Array) -> Array:
+    """Return the Euclidean norms of the columns of a matrix, whose squares may over- or underflow.
+
+    Derivatives by an unknown of 1e-200 are as large as its unit is small.
+    """
+    largest = np.abs(matrix).max(axis=0, initial=0.0)
+    units = np.where((largest > 0.0) & np.isfinite(largest), largest, 1.0)
+    return np.asarray(np.linalg.norm(matrix / units, axis=0) * units)
+
+
 def acting(jacobian: Array, sizes: Array) -> tuple[Array, BoolArray]:
     """Return the norms of the columns of a Jacobian, and which unknowns have an effect.
 
@@ -27,7 +37,7 @@ def acting(jacobian: Array, sizes: Array) -> tuple[Array, BoolArray]:
     sizes
         The size of each unknown, shape (n,), see :func:`odefit.problem.sizes.sizes_at`.
     """
-    norms = np.linalg.norm(jacobian, axis=0)
+    norms = column_norms(jacobian)
     effects = norms * sizes
     return norms, (norms > 0) & (effects > NO_EFFECT * effects.max(initial=0.0))
 

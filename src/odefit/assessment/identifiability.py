@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from odefit.assessment.directions import describe_directions
+from odefit.assessment.effects import column_norms
 from odefit.assessment.parts import Direction
 from odefit.assessment.uncertainty import PARTICIPATION, is_weak, singular_directions
 from odefit.methods.control import Control
@@ -279,7 +280,7 @@ def _analysed(
     """Return the finding at a point, and a basis of what is not determined (natural units)."""
     n = len(sizes)
     relative = sensitivities * sizes
-    norms = np.linalg.norm(relative, axis=0)
+    norms = column_norms(relative)
     effective = norms > NO_EFFECT * norms.max(initial=0.0)
     free = np.flatnonzero(effective)
     determined = np.zeros(n, dtype=bool)

@@ -16,6 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from odefit.assessment.deviance import Deviance
+from odefit.assessment.effects import column_norms
 from odefit.assessment.parts import Uncertainty
 from odefit.assessment.profiles.held import HeldUnknown
 from odefit.methods.scaling import bounds_touched
@@ -219,7 +220,7 @@ def _tied(
     limit = deviance.limit(uncertainty.level)
     if not (math.isfinite(limit) and deviance.variance > 0):
         return {}
-    norms = np.linalg.norm(jacobian[:, known], axis=0)
+    norms = column_norms(jacobian[:, known])
     allowed = limit * deviance.variance
     half = deviance.root(limit) * uncertainty.standard_errors[known]
     gradient = evaluation.jacobian.T @ evaluation.residuals

@@ -8,6 +8,7 @@ from decimal import ROUND_CEILING, Context
 
 import numpy as np
 
+from odefit.assessment.effects import column_norms
 from odefit.assessment.parts import Local
 from odefit.methods.cost_tolerance import CostTolerance, reproduces
 from odefit.methods.estimate import Certificate
@@ -61,7 +62,7 @@ def assess_local(
     )
     negligible = tolerance.squares is not None and evaluation.cost <= tolerance.absolute
     distance = math.sqrt(2 * max(promised, 0.0) / variance) if variance > 0 else 0.0
-    norms = np.linalg.norm(jacobian, axis=0)
+    norms = column_norms(jacobian)
     scaled = jacobian / np.where(norms > 0, norms, 1.0)
     values = np.linalg.svd(scaled, compute_uv=False) if len(vector) else np.ones(1)
     curvature = float(values[-1] / values[0]) if values[0] > 0 else 0.0

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from odefit.assessment.dispersions import AdjustedDispersion, adjusted_dispersions
+from odefit.assessment.effects import column_norms
 from odefit.assessment.parts import Uncertainty
 from odefit.assessment.simulated_fits import SimulatedFits
 from odefit.problem.arrays import Array
@@ -99,7 +100,7 @@ def _rescattered(
         for found in dispersions:
             own = found.estimate * (factor if found is changed else 1.0)
             weighted[found.counts.rows] *= np.sqrt(found.counts.weights(own))[:, None]
-        norms = np.linalg.norm(weighted, axis=0)
+        norms = column_norms(weighted)
         inverse = np.linalg.pinv(weighted / norms) / norms[:, None]
         return np.asarray(inverse @ inverse.T)
 

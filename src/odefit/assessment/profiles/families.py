@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from odefit.assessment.effects import RANK_TOLERANCE
+from odefit.assessment.effects import RANK_TOLERANCE, column_norms
 from odefit.assessment.profiles.coordinates import Coordinates
 from odefit.methods.trust_region import Tolerances, minimise, promised_decrease
 from odefit.problem.arrays import Array, BoolArray
@@ -226,7 +226,7 @@ class Common:
     def _effects(self, model: Model) -> Array:
         """Return the values over their standard errors, those at bounds among them."""
         jacobian = model.evaluation.jacobian * model.vector
-        norms = np.linalg.norm(jacobian, axis=0)
+        norms = column_norms(jacobian)
         norms = np.where(norms > 0, norms, 1.0)
         _, s, vt = np.linalg.svd(jacobian / norms, full_matrices=False)
         if not s.max(initial=0.0) > NO_EFFECT:  # no value has a standard error

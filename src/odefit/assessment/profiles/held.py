@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from odefit.assessment.effects import RANK_TOLERANCE
+from odefit.assessment.effects import RANK_TOLERANCE, column_norms
 from odefit.assessment.profiles.coordinates import Coordinates
 from odefit.assessment.profiles.families import (
     ASTRAY,
@@ -210,7 +210,7 @@ class HeldUnknown(Common):
 
 def _pseudo_solve(matrix: Array, rhs: Array) -> Array:
     """Return the least-squares solution, without directions that the matrix does not determine."""
-    norms = np.linalg.norm(matrix, axis=0)
+    norms = column_norms(matrix)
     norms = np.where(norms > 0, norms, 1.0)
     if not matrix.shape[1]:
         return np.zeros(0)

@@ -303,7 +303,8 @@ def _traced_side(best: Optimum, forward: ForwardMap, task: tuple[Task, float | N
 
 def _side(forward: ForwardMap, best: Optimum, task: Task, control: Control) -> Side:
     """Return one side of a profile, which is not to blame for integrations that were cut off."""
-    side = _whole_side(forward, best, task, control)
+    with np.errstate(all="ignore"):  # what overflows is infinite, and no point of a profile
+        side = _whole_side(forward, best, task, control)
     return replace(side, end="stopped") if side.end == "failed" and cut_off().reached else side
 
 

@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from odefit.assessment.effects import RANK_TOLERANCE
+from odefit.assessment.effects import RANK_TOLERANCE, column_norms
 from odefit.assessment.profiles.coordinates import Coordinates
 from odefit.assessment.profiles.families import (
     NO_EFFECT,
@@ -230,7 +230,7 @@ def _least_cost_direction(jacobian: Array, by: Array) -> tuple[Array, float]:
     Otherwise they are the part of `by` that costs nothing, and its square: the quantity can move
     for free.
     """
-    norms = np.linalg.norm(jacobian, axis=0)
+    norms = column_norms(jacobian)
     norms = np.where(norms > 0, norms, 1.0)
     scaled = by / norms
     wide = jacobian.shape[0] < jacobian.shape[1]
