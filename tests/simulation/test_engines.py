@@ -148,8 +148,8 @@ def test_a_search_takes_the_implicit_engine_at_its_word_where_a_solution_grows_w
     forward = ForwardMap(
         Problem(model, data, {"w": {}, "r": {}}, initial), tolerance=1e-3, steps=steps
     )
-    integrate = Mock(side_effect=HeyokaEngine.with_digits)
-    monkeypatch.setattr(HeyokaEngine, "with_digits", lambda *given: integrate(*given))
+    integrate = Mock(side_effect=HeyokaEngine.integrate)
+    monkeypatch.setattr(HeyokaEngine, "integrate", lambda *given: integrate(*given))
     found = forward.evaluate(np.array([1.0, 1.0]))
     assert isinstance(found, Failure)
     assert integrate.call_count == calls
@@ -251,6 +251,6 @@ def test_costs_along_a_dense_series_are_those_of_the_evaluation_without_its_sens
     vector = np.array([0.5])
     exact = 0.5 * np.sum((np.exp(-0.5 * times) - 1.0) ** 2)
     assert forward.cost(vector) == pytest.approx(exact, rel=1e-10)
-    directions = {pattern.directions for _, pattern in forward.engines._engines}
+    directions = {pattern.directions for _, pattern, _ in forward.engines._engines}
     assert directions == {0}
     assert evaluated(forward, vector).cost == pytest.approx(exact, rel=1e-10)

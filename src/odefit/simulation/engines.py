@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odefit.problem.vector_field import SensitivityPattern, StoppedField, VectorField
 from odefit.simulation.cut_off import REASON, cut_off
@@ -41,8 +41,8 @@ from odefit.simulation.engine_choice import (
     require_engine,
 )
 from odefit.simulation.making_engines import (
+    ABSOLUTE_OVER_NOISE,
     LL_ORDER,
-    SHARE_OF_NOISE,
     SMALLEST_ABSOLUTE,
     Accuracy,
     EngineName,
@@ -140,7 +140,7 @@ class Engines:
         self.implicit_tolerance = tolerance or IMPLICIT_TOLERANCE
         self.local_tolerance = tolerance or LL_TOLERANCE
         self._accuracy = tolerance, controlled  # of all engines but the Taylor method
-        self._engines: dict[Any, Engine] = {}
+        self._engines: dict[tuple[EngineName, SensitivityPattern, object], Engine] = {}
         self._step_costs: dict[int, StepCosts] = {}
         self._batch_integrators: dict[SensitivityPattern, BatchIntegrator] = {}
         self._watched: dict[VectorField, NarrowFeatures | None] = {}
@@ -232,12 +232,12 @@ class Engines:
             return self._implicit(field, pattern, *problem), choice
         if self.setting == "heyoka":
             taylor = self._engine("heyoka", field, pattern)
-            return self._by_taylor(taylor, *problem, MAX_TAYLOR_STEPS), choice
+            return taylor.integrate(*problem, MAX_TAYLOR_STEPS), choice
         if import_problem("heyoka") or self._costs(field, pattern.directions).too_large_for_taylor:
             return self._implicit(field, pattern, *problem), EngineChoice(stiff=True)
         flat = features is not None and features.acts(initial.scalars)
         unseen = smallest_share(initial.states, 0.0) < UNSEEN
-        fine = SHARE_OF_NOISE * self.finest < self.taylor_tolerance
+        fine = ABSOLUTE_OVER_NOISE * self.finest < self.taylor_tolerance
         if fine or (self._searching and (flat or unseen)):  # which need not be as accurate
             return self._watched_first(field, pattern, *problem, choice)
         first = self._implicit_first if choice.stiff else self._taylor_first
@@ -261,7 +261,7 @@ class Engines:
             return found, choice if choice.stiff else EngineChoice(stiff=True)
         taylor = self._engine("heyoka", field, pattern)
         allowed = choice.taylor_steps or MAX_TAYLOR_STEPS // 10
-        return _either(self._by_taylor(taylor, segment, initial, allowed), found), choice
+        return _either(taylor.integrate(segment, initial, allowed), found), choice
 
     def _implicit_first(
         self,
@@ -281,8 +281,8 @@ class Engines:
         taylor = self._engine("heyoka", field, pattern)
         if isinstance(found, EngineFailure):
             allowed = choice.taylor_steps or costs.taylor_steps(usual_steps(segment))
-            return _either(self._by_taylor(taylor, segment, initial, allowed), found), choice
-        trial = self._by_taylor(taylor, segment, initial, costs.taylor_steps(found.steps))
+            return _either(taylor.integrate(segment, initial, allowed), found), choice
+        trial = taylor.integrate(segment, initial, costs.taylor_steps(found.steps))
         if isinstance(trial, SegmentSolution):
             return found, EngineChoice()
         return found, EngineChoice(stiff=True, since=TAYLOR_TRIAL - LATER_TRIALS)
@@ -299,14 +299,14 @@ class Engines:
         costs = self._costs(field, pattern.directions)
         taylor = self._engine("heyoka", field, pattern)
         allowed = choice.taylor_steps or costs.taylor_steps(usual_steps(segment))
-        first = self._by_taylor(taylor, segment, initial, allowed)
+        first = taylor.integrate(segment, initial, allowed)
         if isinstance(first, SegmentSolution):
             cheap = costs.taylor_steps(usual_steps(segment, self._usual_steps))
             return first, after_taylor(choice, first.steps <= max(cheap, choice.taylor_steps or 0))
         if not first.out_of_steps and first.steps > 0:
             return first, choice  # a blow-up: the other engine would only take longer to find it
         if import_problem("casadi"):
-            last = self._by_taylor(taylor, segment, initial, MAX_TAYLOR_STEPS)
+            last = taylor.integrate(segment, initial, MAX_TAYLOR_STEPS)
             if isinstance(last, EngineFailure) and last.out_of_steps:
                 reason = f"{last.reason}, and without an implicit integrator stiff equations cannot"
                 reason += f" be integrated: {missing_package('casadi')}"
@@ -325,7 +325,7 @@ class Engines:
             return second, EngineChoice(stiff=True)
         # The segment is long rather than stiff.
         steps = int(min(MAX_TAYLOR_STEPS, TAYLOR_MARGIN * needed))
-        found = _either(self._by_taylor(taylor, segment, initial, steps), second)
+        found = _either(taylor.integrate(segment, initial, steps), second)
         return found, EngineChoice(taylor_steps=steps)
 
     @property
@@ -333,23 +333,13 @@ class Engines:
         """Whether the accuracy is that of a search."""
         return self.implicit_tolerance > IMPLICIT_TOLERANCE
 
-    def _by_taylor(
-        self, taylor: Engine, segment: Segment, initial: InitialState, steps: int
-    ) -> SegmentSolution | EngineFailure:
-        """Integrate by the Taylor method; searches can do with fewer digits of small states."""
-        lost = LOST_DIGITS_OF_SEARCHES if self._searching else LOST_DIGITS
-        with_digits: Any = getattr(taylor, "with_digits", taylor.integrate)
-        digits = (lost,) if hasattr(taylor, "with_digits") else ()
-        found: SegmentSolution | EngineFailure = with_digits(segment, initial, steps, *digits)
-        return found
-
     @property
     def absolute(self) -> float:
         """Absolute tolerance over the relative one, in units of the largest value of each state.
 
         It is less than usual where values are measured so accurately that are so much smaller.
         """
-        needed = SHARE_OF_NOISE * self.finest / self.implicit_tolerance
+        needed = ABSOLUTE_OVER_NOISE * self.finest / self.implicit_tolerance
         return min(ABSOLUTE_OVER_RELATIVE, max(needed, SMALLEST_ABSOLUTE))
 
     @property
@@ -475,7 +465,7 @@ class Engines:
         return self._step_costs[directions]
 
     def _engine(self, name: EngineName, field: VectorField, pattern: SensitivityPattern) -> Engine:
-        key = (name, pattern) if name == "heyoka" else (name, pattern, self._accuracy)
+        key = (name, pattern, self._searching if name == "heyoka" else self._accuracy)
         if key not in self._engines:
             if name in ("bdf", "casadi"):
                 require_engine("casadi", "this model needs an implicit integrator")
@@ -486,6 +476,7 @@ class Engines:
                 self.absolute,
                 self.controlled,
                 tuple(self.measured.get(name, 0.0) for name in field.states),
+                LOST_DIGITS_OF_SEARCHES if self._searching else LOST_DIGITS,
             )
             self._engines[key] = made_engine(name, field, pattern, accuracy, self._features(field))
         return self._engines[key]

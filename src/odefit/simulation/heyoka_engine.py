@@ -72,8 +72,10 @@ class HeyokaEngine:
     features
         What is watched along the steps; None if nothing can be flat.
     measured
-        The largest measured value of each state, zero where it is not measured as it is: for
-        searches states count as no smaller.
+        The largest measured value of each state, zero where it is not measured as it is.
+    lost
+        Factor up to which a state may lose digits. If that is more than usual, as for searches,
+        states count as no smaller than they were measured.
     """
 
     name = "heyoka"
@@ -85,7 +87,9 @@ class HeyokaEngine:
         tolerance: float,
         features: NarrowFeatures | None = None,
         measured: Sequence[float] = (),
+        lost: float = LOST_DIGITS,
     ) -> None:
+        self._lost = lost
         self._measured = np.array(measured) if measured else np.zeros(len(field.states))
         self._arguments = field, pattern, tolerance, features
         self._n, self._p = len(field.states), len(field.scalars)
@@ -116,15 +120,6 @@ class HeyokaEngine:
         self, segment: Segment, initial: InitialState, max_steps: int
     ) -> SegmentSolution | EngineFailure:
         """See :class:`odefit.simulation.engine.Engine`."""
-        return self.with_digits(segment, initial, max_steps, LOST_DIGITS)
-
-    def with_digits(
-        self, segment: Segment, initial: InitialState, max_steps: int, lost: float
-    ) -> SegmentSolution | EngineFailure:
-        """Integrate a segment; a state may lose digits up to the factor `lost`.
-
-        If that is more than usual, states count as no smaller than they were measured.
-        """
         begin = smallest_share(initial.states)
         if begin < UNSEEN or self._watched(initial.scalars):
             return self._walked(segment, initial, max_steps)
@@ -132,11 +127,11 @@ class HeyokaEngine:
         if isinstance(found, SegmentSolution):
             reached = np.abs(found.states).max(axis=0)
             sizes = np.maximum(np.abs(initial.states), reached)
-            if lost > LOST_DIGITS:
+            if self._lost > LOST_DIGITS:
                 sizes = np.maximum(sizes, self._measured)
-            if smallest_share(sizes) * lost >= 1.0:
+            if smallest_share(sizes) * self._lost >= 1.0:
                 return found
-        elif found.out_of_steps or begin * lost >= 1.0:
+        elif found.out_of_steps or begin * self._lost >= 1.0:
             return found
         return self._walked(segment, initial, max_steps)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from odefit.problem.vector_field import SensitivityPattern, VectorField
-from odefit.simulation.engine import ABSOLUTE_OVER_RELATIVE, Engine
+from odefit.simulation.engine import ABSOLUTE_OVER_RELATIVE, LOST_DIGITS, Engine
 
 if TYPE_CHECKING:
     from odefit.simulation.narrow_features import NarrowFeatures
@@ -23,7 +23,7 @@ LONGEST_LL_STEP = 0.01
 """Longest step of that method where functions may be flat, relative to the segment."""
 
 
-SHARE_OF_NOISE = 0.01
+ABSOLUTE_OVER_NOISE = 0.01
 """Absolute tolerance over the standard deviation of the noise, at most."""
 
 SMALLEST_ABSOLUTE = 1e-40
@@ -44,6 +44,8 @@ class Accuracy:
         Whether odefit's implicit engine holds the errors of sensitivities to the tolerance, too.
     measured
         The largest measured value of each state, zero where it is not measured as it is.
+    lost
+        Factor up to which the Taylor method may lose digits of a state.
     """
 
     taylor: float
@@ -52,6 +54,7 @@ class Accuracy:
     absolute: float
     controlled: bool
     measured: tuple[float, ...] = ()
+    lost: float = LOST_DIGITS
 
 
 def made_engine(
@@ -65,7 +68,9 @@ def made_engine(
     if name == "heyoka":
         from odefit.simulation.heyoka_engine import HeyokaEngine
 
-        return HeyokaEngine(field, pattern, accuracy.taylor, features, accuracy.measured)
+        return HeyokaEngine(
+            field, pattern, accuracy.taylor, features, accuracy.measured, accuracy.lost
+        )
     if name == "bdf":
         from odefit.simulation.bdf.engine import BdfEngine
 
