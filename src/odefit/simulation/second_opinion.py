@@ -30,8 +30,12 @@ LARGEST_MODEL = 60
 """States up to which LSODA gives the second opinion; it has no sparse Jacobian. CVODES does
 beyond."""
 
-USUAL = 1e-8
-"""Relative tolerance of a second opinion, whose errors are then far below what counts."""
+FINEST, COARSEST = 1e-8, 1e-6
+"""Relative tolerances between which a second opinion is asked for."""
+
+FINER = 1e-3
+"""Tolerance of a second opinion over the smallest difference that counts, which its errors are then
+far below: those of many steps add up."""
 
 TIGHT = 1e-11
 """Relative tolerance of the engines that decide between two which do not agree."""
@@ -95,6 +99,14 @@ class _Values:
     values: Array
     tolerance: Array
 
+    @property
+    def counting(self) -> float:
+        """The smallest difference that counts, relative to the largest magnitude."""
+        largest = float(np.abs(self.values).max(initial=0.0))
+        if not 0.0 < largest < math.inf:
+            return 0.0
+        return float(self.tolerance.min()) / largest
+
 
 def second_opinion(
     forward: ForwardMap, vector: Array, times: Array | None = None, *, noise: bool = True
@@ -113,12 +125,16 @@ def second_opinion(
         Whether measurements are compared, in units of their noise; if not, states and observables
         are, to the accuracy that is asked for.
     """
-    trajectories = _trajectories(forward, vector, times)
+    # The equations of a fit are compiled with sensitivities, which then cost less than to compile
+    # the others; what has none at this point is integrated alone.
+    trajectories = _trajectories(forward, vector, times, sensitivities=noise)
+    if trajectories is None and noise:
+        trajectories = _trajectories(forward, vector, times)
     used = None if trajectories is None else _compared(forward, vector, trajectories, noise)
     if trajectories is None or used is None:
         return SecondOpinion("casadi", None)
     implicit = forward.engines.implicit(forward.field, trajectories[-1].choice)
-    other = _other_family(forward, implicit)
+    other = _other_family(forward, implicit, used)
     found = _values(forward, other, vector, times, noise)
     if found is None:
         return SecondOpinion(other[0], None)
@@ -151,7 +167,9 @@ def better_map(forward: ForwardMap, opinion: SecondOpinion) -> ForwardMap | None
     return None if opinion.better is None else forward.by(*opinion.better)
 
 
-def _other_family(forward: ForwardMap, implicit: bool) -> tuple[EngineName, float | None]:
+def _other_family(
+    forward: ForwardMap, implicit: bool, used: Sequence[_Values]
+) -> tuple[EngineName, float | None]:
     """Return the engine that gives the second opinion, where an implicit engine was used or not.
 
     CVODES is asked beside the Taylor method: SciPy takes a tenth of a second to be loaded, which
@@ -159,9 +177,11 @@ def _other_family(forward: ForwardMap, implicit: bool) -> tuple[EngineName, floa
     """
     if forward.field.algebraic:
         return "casadi", TIGHT  # no other engine solves algebraic equations
+    counting = min((one.counting for one in used), default=0.0)
+    tolerance = min(max(FINER * counting, FINEST), COARSEST)
     if not implicit or len(forward.field.states) > LARGEST_MODEL:
-        return "casadi", USUAL
-    return "lsoda", USUAL
+        return "casadi", tolerance
+    return "lsoda", tolerance
 
 
 def _judges(forward: ForwardMap, implicit: bool) -> Iterator[tuple[EngineName, float | None]]:
@@ -200,15 +220,15 @@ def _values(
 
 
 def _trajectories(
-    forward: ForwardMap, vector: Array, times: Array | None
+    forward: ForwardMap, vector: Array, times: Array | None, *, sensitivities: bool = False
 ) -> Sequence[Trajectory] | None:
     """Return the trajectories of all experiments; None where an integration fails."""
     if times is None:
-        every = forward.trajectories(vector, sensitivities=False)
+        every = forward.trajectories(vector, sensitivities=sensitivities)
         return None if isinstance(every, Failure) else every
     found = []
     for condition in forward.problem.conditions:
-        one = forward.trajectory(vector, condition.name, times, sensitivities=False)
+        one = forward.trajectory(vector, condition.name, times, sensitivities=sensitivities)
         if isinstance(one, Failure):
             return None
         found.append(one)
