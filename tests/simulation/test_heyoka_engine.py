@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -68,3 +70,37 @@ def test_what_the_equations_depend_on_is_not_mixed_up() -> None:
         whole = values(odefit.ForwardMap(problem, engine="heyoka"), 0.7, known)
         assert found.residuals == pytest.approx(whole[:, 0], rel=1e-12, abs=1e-12)
         assert found.jacobian[:, 0] == pytest.approx(whole[:, 1], rel=1e-12, abs=1e-12)
+
+
+def test_the_defect_of_a_step_does_not_depend_on_the_others_that_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from odefit.simulation.heyoka_walk import HeyokaWalk
+
+    whole: Any = HeyokaWalk._defects
+    compared: list[int] = []
+
+    def twice(
+        self: HeyokaWalk,
+        output: Any,
+        edges: Array,
+        coefficients: Array,
+        steps: Any,
+        times: Array,
+        *more: Array,
+    ) -> Array:
+        found: Array = whole(self, output, edges, coefficients, steps, times, *more)
+        if isinstance(steps, slice):
+            backwards = np.arange(len(coefficients))[::-1]
+            again = whole(self, output, edges, coefficients, backwards, times[::-1], *more)
+            assert again[::-1] == pytest.approx(found, rel=1e-9, abs=1e-12)
+            compared.append(len(coefficients))
+        return found
+
+    monkeypatch.setattr(HeyokaWalk, "_defects", twice)
+    model = odefit.Model(ode={"x": "-k*x + exp(-((t - 5)/0.3)^2)"}, observables={"x": "x"})
+    data = {"t": np.linspace(0.0, 10.0, 5), "x": np.zeros(5)}
+    problem = odefit.Problem(model, data, {"k": {"lower": 0.0}}, {"x": 0.0})
+    found = odefit.ForwardMap(problem, engine="heyoka").evaluate(np.array([0.4]))
+    assert not isinstance(found, odefit.Failure)
+    assert max(compared) > 2

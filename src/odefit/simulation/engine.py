@@ -98,7 +98,7 @@ LOST_DIGITS = 1e6
 states are integrated in units of their own: at a tolerance of 1e-12 six digits remain."""
 
 LOST_DIGITS_OF_SEARCHES = 1e9
-"""The same while many starts look for the basin of the best solution."""
+"""The factor :data:`LOST_DIGITS` while many starts look for the basin of the best solution."""
 
 UNSEEN = 1e-10
 """Size of a state, relative to the largest or to one, that error control at 1e-12 hardly sees.

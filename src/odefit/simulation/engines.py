@@ -330,7 +330,7 @@ class Engines:
 
     @property
     def _searching(self) -> bool:
-        """Whether the accuracy is that of a search."""
+        """Return whether these engines integrate with the accuracy of a search."""
         return self.implicit_tolerance > IMPLICIT_TOLERANCE
 
     @property

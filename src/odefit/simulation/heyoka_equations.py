@@ -205,9 +205,9 @@ class _Compiled:
 
 
 _RECENT: deque[tuple[Model, tuple[object, ...], _Compiled]] = deque(maxlen=8)
-"""What was compiled last, by the model and all else that it depends on. A search and the stages
-after it, and the parts of a search, need the same equations; to copy an integrator takes a fifth of
-the time that heyoka takes to make it."""
+"""This holds the equations that were compiled last, with what they depend on. A search and the
+stages after it, and the parts of a search, need the same equations; to copy an integrator takes a
+fifth of the time that heyoka takes to make it."""
 
 
 def _compiled(

@@ -271,10 +271,10 @@ class HeyokaWalk:
     ) -> tuple[int, float] | None:
         """Return the first step with a visible defect, and a time in it; None if there is none."""
         count = len(coefficients)
-        steps = np.arange(count)
         times = edges[:-1, None] + np.diff(edges)[:, None] * PLACES
-        seen = self._defects(output, edges, coefficients, steps, times, pars, units).ravel()
-        steps, times = np.repeat(steps, len(PLACES)), times.ravel()
+        every = slice(None)
+        seen = self._defects(output, edges, coefficients, every, times, pars, units).ravel()
+        steps, times = np.repeat(np.arange(count), len(PLACES)), times.ravel()
         centres = self._centres(output, edges, constants)
         if len(centres):
             own = np.clip(np.searchsorted(edges, centres, side="right") - 1, 0, count - 1)
@@ -310,18 +310,19 @@ class HeyokaWalk:
         output: Any,
         edges: Array,
         coefficients: Array,
-        steps: IntArray,
+        steps: IntArray | slice,
         times: Array,
         pars: Array,
         units: Array,
     ) -> Array:
         """Return the defects of some steps at times in each, relative to what is tolerated.
 
-        The steps have shape (s,), their times and the result (s, k).
+        The steps have shape (s,), their times and the result (s, k). A slice copies no
+        coefficients.
         """
-        own = coefficients if len(steps) == len(coefficients) else coefficients[steps]
+        own = coefficients[steps]
         powers = np.arange(1, own.shape[2])
-        since = (times - edges[steps, None])[:, :, None]
+        since = (times - edges[:-1][steps, None])[:, :, None]
         weights = powers * since ** (powers - 1)  # (s, k, orders)
         defect = weights @ own[:, :, 1:].transpose(0, 2, 1)  # the slopes, (s, k, equations)
         moments = times.ravel()
