@@ -12,6 +12,7 @@ import pytest
 
 import odefit
 from odefit import ForwardMap, Model, MultiStart, Problem, Result, library
+from odefit.assessment import goodness as goodness_module
 from odefit.assessment.goodness import assess_goodness
 from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
@@ -164,6 +165,38 @@ def test_it_does_not_matter_how_many_simulations_are_looked_at_together(
         assert goodness is not None
         found.append([goodness.p, *(c.p for c in goodness.checks)])
     assert found[0] == pytest.approx(found[1], abs=2e-4)
+
+
+@pytest.mark.parametrize(("seed", "sd", "all_of_them"), [(4, 0.3, False), (4, 0.15, True)])
+def test_simulations_end_where_the_verdict_is_clearly_good(
+    seed: int, sd: float, all_of_them: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More of them change nothing but the last digits; a verdict that is not clear has them all."""
+    problem = decay(DECAY + 0.3 * noise_of(seed), sd=sd)
+    forward, vector = ForwardMap(problem), fitted(problem).solutions[0].vector
+    evaluation = forward.evaluate(vector)
+    assert isinstance(evaluation, Evaluation)
+    found, counts = [], []
+    for clear in (goodness_module.CLEARLY_GOOD, 1.0):
+        asked: list[int] = []
+        of_each = goodness_module._statistics
+
+        def counted(*given: Any, of_each: Any = of_each, asked: list[int] = asked) -> Any:
+            asked.append(len(given[1]))
+            return of_each(*given)
+
+        monkeypatch.setattr(goodness_module, "_statistics", counted)
+        monkeypatch.setattr(goodness_module, "CLEARLY_GOOD", clear)
+        goodness = assess_goodness(forward, vector, evaluation)
+        monkeypatch.undo()
+        assert goodness is not None
+        found.append(goodness)
+        counts.append(sum(asked) - 1)
+    first, last = found
+    assert counts[1] == goodness_module.MAX_DRAWS
+    assert counts[0] == (counts[1] if all_of_them else goodness_module.FIRST_DRAWS)
+    assert first.bad is last.bad is all_of_them
+    assert first.p == pytest.approx(last.p, abs=4 * np.sqrt(0.25 / goodness_module.FIRST_DRAWS))
 
 
 def test_of_data_without_noise_nothing_is_said() -> None:
