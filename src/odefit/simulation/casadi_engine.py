@@ -11,7 +11,7 @@ import contextlib
 import io
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any
 
@@ -186,7 +186,12 @@ class CasadiEngine:
         return self._integrators[key]
 
     def _largest_rates(self, segment: Segment, initial: InitialState) -> Array:
-        """Return the largest rates of the initial states at some times of a segment, shape (n,)."""
+        """Return the largest rates of the initial states at some times of a segment, shape (n,).
+
+        They are asked for only where a state begins at zero, and zero otherwise.
+        """
+        if initial.states.all():
+            return np.zeros(self._n)
         field = self._field
         values: dict[str, Any] = dict(zip(field.states, initial.states, strict=True))
         values |= dict(zip(field.algebraic, initial.algebraic, strict=True))
@@ -308,19 +313,24 @@ class _Integrator:
         for own, given in zip(self._arguments, arguments, strict=True):
             own[:] = given
         self._run()
-        if self._memory is None:
-            self._memory = self._find_memory()
-        steps = int(self._function.stats(self._memory)["nsteps"])
+        steps = int(self._statistics()["nsteps"])
         states, algebraic = self._results
         return states.copy(), algebraic.copy(), steps
 
-    def _find_memory(self) -> int:
-        """Return the memory of the function that the buffer has taken: it alone has statistics."""
+    def _statistics(self) -> Mapping[str, Any]:
+        """Return those of the memory that the buffer has taken, which no other memory has."""
+        if self._memory is not None:
+            return self._known(self._memory)
         for memory in range(MAX_MEMORIES):
             with contextlib.suppress(RuntimeError):
-                self._function.stats(memory)
-                return memory
+                statistics = self._known(memory)
+                self._memory = memory
+                return statistics
         raise AssertionError("an integration that succeeded has left no statistics")
+
+    def _known(self, memory: int) -> Mapping[str, Any]:
+        statistics: Mapping[str, Any] = self._function.stats(memory)
+        return statistics
 
 
 def _failure(error: str, messages: str, start: float, span: float, max_steps: int) -> EngineFailure:

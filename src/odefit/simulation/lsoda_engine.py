@@ -107,7 +107,9 @@ class LsodaEngine:
         span = float(segment.times[-1]) - segment.start
         states = np.array(initial.states, dtype=float)
         rates = np.zeros(n)
-        for time, polynomials in places(segment, RATES_LOOKED_AT):
+        # What a state will be is asked only of those that begin at zero.
+        looked_at = [] if states.all() else places(segment, RATES_LOOKED_AT)
+        for time, polynomials in looked_at:
             self._given[1 + n :] = np.concatenate([initial.scalars, polynomials.ravel()])
             rates = np.fmax(rates, np.abs(self._rate(time, states)))
         sizes = magnitudes(states, rates, span)

@@ -223,15 +223,17 @@ def _trajectories(
     forward: ForwardMap, vector: Array, times: Array | None, *, sensitivities: bool = False
 ) -> Sequence[Trajectory] | None:
     """Return the trajectories of all experiments; None where an integration fails."""
+    found = []
     if times is None:
         every = forward.trajectories(vector, sensitivities=sensitivities)
-        return None if isinstance(every, Failure) else every
-    found = []
+        if isinstance(every, Failure):
+            return None
+        return [one.without_sensitivities() for one in every]
     for condition in forward.problem.conditions:
         one = forward.trajectory(vector, condition.name, times, sensitivities=sensitivities)
         if isinstance(one, Failure):
             return None
-        found.append(one)
+        found.append(one.without_sensitivities())
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,17 @@ class Trajectory:
     algebraic_sensitivities: Array
     switched: Mapping[str, tuple[Array, Array]]
     choice: EngineChoice = field(default=UNDECIDED, repr=False)
+
+    def without_sensitivities(self) -> Trajectory:
+        """Return the same states without their derivatives, which whatever follows then saves."""
+        count = len(self.times)
+        return replace(
+            self,
+            unknowns=(),
+            sensitivities=np.zeros((*self.states.shape, 0)),
+            algebraic_sensitivities=np.zeros((*self.algebraic.shape, 0)),
+            switched={n: (v, np.zeros((count, 0))) for n, (v, _) in self.switched.items()},
+        )
 
 
 class ConditionMap:
