@@ -9,7 +9,7 @@ import pytest
 from special_models import FAMILIES, special_model
 from special_starts import Judge, verdict
 
-SEEDS = (*range(2, 11), *range(12, 19), *range(20, 24))
+SEEDS = (*range(2, 11), 12, 15)
 """Quick ones of all families."""
 
 

@@ -40,7 +40,7 @@ def page(name: str) -> str:
     return page_of(name)
 
 
-MANY = {"nine experiments"}
+MANY = {"nine experiments", "four by three"}
 """More of the same as on the other pages."""
 
 every_page = pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,14 @@ import numpy as np
 import pytest
 
 import odefit
-from fuzz_grammar import fuzz_model, toml_text
+from fuzz_grammar import FuzzModel, fuzz_model, toml_text
 from fuzz_models import Outcome, main, run_case, shown, table
 from odefit.problem import problem_from_mapping
 
 CHUNK = 5
 """Number of models that one test takes through everything."""
 
-FAST = (25, 30)
+FAST = (30,)
 """First models of the tests that every run takes; the others take seconds."""
 
 
@@ -43,9 +44,13 @@ def test_a_number_gives_the_same_model_always() -> None:
     assert fuzz_model(17).mapping != fuzz_model(18).mapping
 
 
+@cache
+def models() -> tuple[FuzzModel, ...]:
+    return tuple(fuzz_model(number) for number in range(120))
+
+
 def test_the_models_have_what_the_grammar_promises() -> None:
-    models = [fuzz_model(number) for number in range(120)]
-    features = {feature for model in models for feature in model.features}
+    features = {feature for model in models() for feature in model.features}
     for feature in (
         *("root", "power", "unknown power", "hill", "unknown hill", "exp", "log", "tanh", "min"),
         *("max", "abs", "if", "sine", "step", "initial zero", "initial unknown", "unit"),
@@ -60,7 +65,7 @@ def test_the_models_have_what_the_grammar_promises() -> None:
         *("data: constant", "noise: estimate", "noise: relative", "bounds: none", "bounds: log"),
     ):
         assert feature in features
-    values = [abs(v) for model in models for v in model.truth.values() if v]
+    values = [abs(v) for model in models() for v in model.truth.values() if v]
     assert min(values) < 1e-15
     assert max(values) > 1e12
 
@@ -68,8 +73,7 @@ def test_the_models_have_what_the_grammar_promises() -> None:
 def test_exact_data_are_those_of_odefit_at_the_truth() -> None:
     """The data come from SciPy, so that the text of a model means the same to both."""
     compared = 0
-    for number in range(120):
-        model = fuzz_model(number)
+    for number, model in enumerate(models()):
         if "data: exact" not in model.features or {"unit", "mixed units"} & {*model.features}:
             continue
         problem = problem_from_mapping(model.mapping)
@@ -114,7 +118,10 @@ def logs(*_: Any, **__: Any) -> Any:
         logging.getLogger("odefit").exception("hidden")
 
 
-@pytest.mark.parametrize("mistake", [fails, warns, logs])
+@pytest.mark.parametrize(
+    "mistake",
+    [fails, *(pytest.param(one, marks=pytest.mark.slow) for one in (warns, logs))],
+)
 def test_the_tool_sees_exceptions_warnings_and_what_the_log_hides(
     mistake: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
