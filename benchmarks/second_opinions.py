@@ -27,7 +27,7 @@ from scipy.integrate import solve_ivp
 import odefit
 from odefit.problem.arrays import Array
 from odefit.reporting.second_opinions import told
-from odefit.simulation import ForwardMap
+from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.second_opinion import better_map, second_opinion
 
 RIGHT = 1e-5
@@ -136,8 +136,11 @@ def drawn(number: int) -> SmoothModel:
     )
 
 
-def reference(model: SmoothModel) -> tuple[Array, Array]:
-    """Return the states at the output times by SciPy, shape (k, n), and their largest values."""
+def reference(model: SmoothModel) -> tuple[Array, Array] | None:
+    """Return the states at the output times by SciPy, shape (k, n), and their largest values.
+
+    None if SciPy does not come to the end either.
+    """
     begin = np.array(list(model.initial.values()))
     span = float(model.times[-1])
     longest = max(model.narrowest, span / 5_000)
@@ -153,6 +156,8 @@ def reference(model: SmoothModel) -> tuple[Array, Array]:
         atol=1e-13 * np.where(sizes > 0, sizes, 1.0),
         max_step=longest,
     )
+    if not found.success:
+        return None
     # What a pulse between two outputs has made of a state may be gone by the next one.
     largest = np.abs(found.y).max(axis=1, initial=0.0)
     return np.asarray(found.y[:, np.isin(found.t, model.times)].T), largest
@@ -177,10 +182,14 @@ def judged(number: int) -> dict[str, Any]:
     sentence = told(opinion)
     used = better_map(forward, opinion) or forward
     trajectory = used.trajectory(vector, sensitivities=False)
-    exact, largest = reference(model)
-    begin = np.abs(np.array(list(model.initial.values())))
-    if not hasattr(trajectory, "states") or exact.shape != trajectory.states.shape:
+    if isinstance(trajectory, Failure):
         return {"number": number, "error": math.nan, "told": str(trajectory), "seconds": seconds}
+    known = reference(model)
+    if known is None:
+        told_of = sentence or "SciPy does not come to the end, there is no reference"
+        return {"number": number, "error": math.nan, "told": told_of, "seconds": seconds}
+    exact, largest = known
+    begin = np.abs(np.array(list(model.initial.values())))
     sizes = np.maximum(largest, begin)
     error = np.abs(trajectory.states - exact).max(axis=0) / np.where(sizes > 0, sizes, 1.0)
     return {
