@@ -18,7 +18,7 @@ from odefit.problem.errors import InputError
 from odefit.simulation.failure import Failure
 from odefit.simulation.forward import ForwardMap
 from odefit.simulation.making_engines import EngineName
-from odefit.simulation.trajectory import Trajectory
+from odefit.simulation.trajectory import Trajectory, without_sensitivities
 
 ASKED_ACCURACY = 1e-6
 """Difference that does not count, relative to the largest magnitude of what is compared."""
@@ -228,12 +228,12 @@ def _trajectories(
         every = forward.trajectories(vector, sensitivities=sensitivities)
         if isinstance(every, Failure):
             return None
-        return [one.without_sensitivities() for one in every]
+        return [without_sensitivities(one) for one in every]
     for condition in forward.problem.conditions:
         one = forward.trajectory(vector, condition.name, times, sensitivities=sensitivities)
         if isinstance(one, Failure):
             return None
-        found.append(one.without_sensitivities())
+        found.append(without_sensitivities(one))
     return found
 
 

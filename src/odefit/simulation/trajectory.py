@@ -55,16 +55,17 @@ class Trajectory:
     switched: Mapping[str, tuple[Array, Array]]
     choice: EngineChoice = field(default=UNDECIDED, repr=False)
 
-    def without_sensitivities(self) -> Trajectory:
-        """Return the same states without their derivatives, which whatever follows then saves."""
-        count = len(self.times)
-        return replace(
-            self,
-            unknowns=(),
-            sensitivities=np.zeros((*self.states.shape, 0)),
-            algebraic_sensitivities=np.zeros((*self.algebraic.shape, 0)),
-            switched={n: (v, np.zeros((count, 0))) for n, (v, _) in self.switched.items()},
-        )
+
+def without_sensitivities(trajectory: Trajectory) -> Trajectory:
+    """Return the same states without their derivatives, so that nothing has any that follows."""
+    count = len(trajectory.times)
+    return replace(
+        trajectory,
+        unknowns=(),
+        sensitivities=np.zeros((*trajectory.states.shape, 0)),
+        algebraic_sensitivities=np.zeros((*trajectory.algebraic.shape, 0)),
+        switched={n: (v, np.zeros((count, 0))) for n, (v, _) in trajectory.switched.items()},
+    )
 
 
 class ConditionMap:
