@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import gc
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # A slow machine is no reason to fail, and the same examples are tried in every run.
-settings.register_profile(
-    "odefit", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+QUICK = settings(
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=50,
 )
-settings.load_profile("odefit")
+settings.register_profile("quick", QUICK)
+settings.register_profile("thorough", QUICK, max_examples=200)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Try more examples where the slow tests are run as well."""
+    chosen = str(config.getoption("markexpr"))
+    settings.load_profile("thorough" if chosen in ("", "slow") else "quick")
 
 
 def pytest_collection_finish() -> None:
