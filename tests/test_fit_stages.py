@@ -159,7 +159,13 @@ def test_a_report_is_written_whatever_stage_has_failed(
     assert "<svg" in page
 
 
-@pytest.mark.parametrize("stage", range(len(STAGES)), ids=lambda i: f"{i} {STAGES[i].name}")
+@pytest.mark.parametrize(
+    "stage",
+    [
+        pytest.param(i, marks=pytest.mark.slow if i % 2 else (), id=f"{i} {stage.name}")
+        for i, stage in enumerate(STAGES)
+    ],
+)
 def test_any_stage_may_fail_as_a_whole(
     stage: int, unbroken: Callable[[float], Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:

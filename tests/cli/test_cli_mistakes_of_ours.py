@@ -38,7 +38,13 @@ def cases(table: dict[str, tuple[str, ...]]) -> list[tuple[str, str, type[Except
     return [(*pair, ERRORS[i % len(ERRORS)]) for i, pair in enumerate(names)]
 
 
-@pytest.mark.parametrize(("module", "name", "kind"), cases(REPORT | PRINTED))
+@pytest.mark.parametrize(
+    ("module", "name", "kind"),
+    [
+        pytest.param(*case, marks=pytest.mark.slow if i % 2 else ())
+        for i, case in enumerate(cases(REPORT | PRINTED))
+    ],
+)
 def test_whatever_fails_after_the_fit_the_json_is_there(
     module: str,
     name: str,
