@@ -28,17 +28,14 @@ from odefit.simulation.engine import (
     EngineFailure,
     InitialState,
     SegmentSolution,
-    magnitudes,
+    initial_magnitudes,
 )
 from odefit.simulation.narrow_features import NarrowFeatures
-from odefit.simulation.segments import Segment, SmoothPart, input_value, places
+from odefit.simulation.segments import Segment, SmoothPart, input_value
 
 COARSE_UNIT = 1e-6
 """Smallest unit of a state, relative to the largest, where an integration with smaller ones
 fails."""
-
-RATES_LOOKED_AT = 4
-"""Times within each smooth part at which rates are looked at for the sizes of states from zero."""
 
 LONGEST_STEP = 0.01
 """Longest step, relative to the time that is integrated over, where functions may be flat."""
@@ -185,36 +182,23 @@ class CasadiEngine:
             self._integrators[key] = _Integrator(function, len(grid))
         return self._integrators[key]
 
-    def _largest_rates(self, segment: Segment, initial: InitialState) -> Array:
-        """Return the largest rates of the initial states at some times of a segment, shape (n,).
-
-        They are asked for only where a state begins at zero, and zero otherwise.
-        """
-        if initial.states.all():
-            return np.zeros(self._n)
-        field = self._field
-        values: dict[str, Any] = dict(zip(field.states, initial.states, strict=True))
-        values |= dict(zip(field.algebraic, initial.algebraic, strict=True))
-        values |= dict(zip(field.scalars, initial.scalars, strict=True))
-        largest = np.zeros(self._n)
-        with np.errstate(all="ignore"):
-            for time, polynomials in places(segment, RATES_LOOKED_AT):
-                values[TIME] = np.float64(time)
-                for name, polynomial in zip(field.inputs, polynomials, strict=True):
-                    values[name] = input_value(polynomial, values[TIME])
-                rates = np.abs([float(rate) for rate in field.rhs(values, NUMPY)])
-                largest = np.fmax(largest, rates)
-        return largest
-
     def integrate(
         self, segment: Segment, initial: InitialState, max_steps: int
     ) -> SegmentSolution | EngineFailure:
         """See :class:`odefit.simulation.engine.Engine`."""
-        scale = magnitudes(
-            initial.states,
-            self._largest_rates(segment, initial),
-            float(segment.times[-1]) - segment.start,
-        )
+        field = self._field
+        values: dict[str, Any] = dict(zip(field.states, initial.states, strict=True))
+        values |= dict(zip(field.algebraic, initial.algebraic, strict=True))
+        values |= dict(zip(field.scalars, initial.scalars, strict=True))
+
+        def rates_at(time: float, polynomials: Array) -> Array:
+            values[TIME] = np.float64(time)
+            for name, polynomial in zip(field.inputs, polynomials, strict=True):
+                values[name] = input_value(polynomial, values[TIME])
+            with np.errstate(all="ignore"):
+                return np.array([float(rate) for rate in field.rhs(values, NUMPY)])
+
+        scale = initial_magnitudes(segment, initial.states, rates_at)
         found = self._in_units(scale, segment, initial, max_steps)
         coarser = np.maximum(scale, COARSE_UNIT * scale.max(initial=0.0))
         if isinstance(found, EngineFailure) and (coarser > scale).any():
@@ -300,7 +284,7 @@ class _Integrator:
         for name, array in zip(("xf", "zf"), self._results, strict=True):
             if array.size:
                 self._buffer.set_res(function.index_out(name), array.data)
-        self._memory: int | None = None
+        self._memory = 0
 
     def __call__(self, *arguments: Array) -> tuple[Array, Array, int]:
         """Return states and algebraic variables by row, and the number of steps.
@@ -318,19 +302,13 @@ class _Integrator:
         return states.copy(), algebraic.copy(), steps
 
     def _statistics(self) -> Mapping[str, Any]:
-        """Return those of the memory that the buffer has taken, which no other memory has."""
-        if self._memory is not None:
-            return self._known(self._memory)
-        for memory in range(MAX_MEMORIES):
+        """Return those of the memory that the buffer has taken: no other memory has any."""
+        for memory in range(self._memory, MAX_MEMORIES):
             with contextlib.suppress(RuntimeError):
-                statistics = self._known(memory)
+                statistics: Mapping[str, Any] = self._function.stats(memory)
                 self._memory = memory
                 return statistics
         raise AssertionError("an integration that succeeded has left no statistics")
-
-    def _known(self, memory: int) -> Mapping[str, Any]:
-        statistics: Mapping[str, Any] = self._function.stats(memory)
-        return statistics
 
 
 def _failure(error: str, messages: str, start: float, span: float, max_steps: int) -> EngineFailure:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from odefit.problem.arrays import Array
-from odefit.simulation.segments import Segment
+from odefit.simulation.segments import Segment, places
 
 ABSOLUTE_OVER_RELATIVE = 1e-3
 """Absolute tolerance of all engines but the Taylor method over the relative one, in units of each
@@ -105,6 +105,9 @@ UNSEEN = 1e-10
 
 What grows out of it would be stepped across."""
 
+RATES_LOOKED_AT = 4
+"""Times within each smooth part at which the rates of states that begin at zero are looked at."""
+
 FEWEST_DIGITS = 1e-14
 """Smallest unit of an absolute tolerance that is given beforehand, relative to the largest
 state."""
@@ -148,6 +151,26 @@ def magnitudes(states: Array, rates: Array, ahead: float) -> Array:
     if not size.all():
         size[size == 0.0] = size[size > 0.0].min()
     return np.asarray(np.maximum(size, FEWEST_DIGITS * largest))
+
+
+def initial_magnitudes(
+    segment: Segment, states: Array, rates_at: Callable[[float, Array], Array]
+) -> Array:
+    """Return the units of :func:`magnitudes` with which the integration of a segment begins.
+
+    Parameters
+    ----------
+    segment, states
+        The segment, and the states at its start, shape (n,).
+    rates_at
+        Returns the rates of these states, shape (n,), at a time with the inputs' polynomials. It is
+        called only if a state begins at zero, and the largest rates count.
+    """
+    rates = np.zeros(len(states))
+    if not states.all():
+        for time, polynomials in places(segment, RATES_LOOKED_AT):
+            rates = np.fmax(rates, np.abs(rates_at(time, polynomials)))
+    return magnitudes(states, rates, float(segment.times[-1]) - segment.start)
 
 
 class Engine(Protocol):

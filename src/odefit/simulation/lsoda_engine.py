@@ -25,13 +25,10 @@ from odefit.simulation.engine import (
     EngineFailure,
     InitialState,
     SegmentSolution,
-    magnitudes,
+    initial_magnitudes,
 )
 from odefit.simulation.narrow_features import NarrowFeatures
-from odefit.simulation.segments import Segment, input_value, places
-
-RATES_LOOKED_AT = 4
-"""Times within each smooth part at which rates are looked at for the sizes of states from zero."""
+from odefit.simulation.segments import Segment, input_value
 
 LONGEST_STEP, LONGEST_FLAT_STEP = 0.05, 0.002
 """Longest step, relative to the time between two events or corners; and where functions may be
@@ -106,13 +103,12 @@ class LsodaEngine:
             longest = LONGEST_FLAT_STEP
         span = float(segment.times[-1]) - segment.start
         states = np.array(initial.states, dtype=float)
-        rates = np.zeros(n)
-        # What a state will be is asked only of those that begin at zero.
-        looked_at = [] if states.all() else places(segment, RATES_LOOKED_AT)
-        for time, polynomials in looked_at:
+
+        def rates_at(time: float, polynomials: Array) -> Array:
             self._given[1 + n :] = np.concatenate([initial.scalars, polynomials.ravel()])
-            rates = np.fmax(rates, np.abs(self._rate(time, states)))
-        sizes = magnitudes(states, rates, span)
+            return self._rate(time, states)
+
+        sizes = initial_magnitudes(segment, states, rates_at)
         values = np.empty((count, n))
         done = steps = 0
         for start, times, polynomials, end_is_wanted in segment.smooth_parts:
