@@ -223,17 +223,15 @@ def _trajectories(
     forward: ForwardMap, vector: Array, times: Array | None, *, sensitivities: bool = False
 ) -> Sequence[Trajectory] | None:
     """Return the trajectories of all experiments; None where an integration fails."""
-    found = []
     if times is None:
         every = forward.trajectories(vector, sensitivities=sensitivities)
-        if isinstance(every, Failure):
-            return None
-        return [without_sensitivities(one) for one in every]
+        return None if isinstance(every, Failure) else every
+    found = []
     for condition in forward.problem.conditions:
         one = forward.trajectory(vector, condition.name, times, sensitivities=sensitivities)
         if isinstance(one, Failure):
             return None
-        found.append(without_sensitivities(one))
+        found.append(one)
     return found
 
 
@@ -241,6 +239,7 @@ def _compared(
     forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory], noise: bool
 ) -> list[_Values] | None:
     """Return what is compared of trajectories; None where residuals are not defined."""
+    trajectories = [without_sensitivities(one) for one in trajectories]
     if noise:
         return _measured(forward, vector, trajectories)
     found = []

@@ -57,7 +57,7 @@ class Trajectory:
 
 
 def without_sensitivities(trajectory: Trajectory) -> Trajectory:
-    """Return the same states without their derivatives, so that nothing has any that follows."""
+    """Return the same states without derivatives, which what is computed from them then saves."""
     count = len(trajectory.times)
     return replace(
         trajectory,
