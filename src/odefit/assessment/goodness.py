@@ -11,9 +11,9 @@ Residuals of a right model are not independent, since the unknowns have followed
 of simulated noise after the same projection, which is exact for linear models with normal noise.
 The same simulations tell how small the smallest of all p-values is by chance, so that many
 questions do not make a bad verdict more probable (P. H. Westfall and S. S. Young, Resampling-Based
-Multiple Testing, 1993). They hang on no seed of the user's and are always the same. Where the first
-of them leave no doubt that the verdict is good, they are the last (J. Besag and P. Clifford,
-Sequential Monte Carlo p-values, Biometrika 78, 1991).
+Multiple Testing, 1993). They do not depend on the user's seed and are the same in every run.
+They stop early if the first of them leave no doubt that the verdict is good (J. Besag and
+P. Clifford, Sequential Monte Carlo p-values, Biometrika 78, 1991).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ MAX_DRAWS, MIN_DRAWS = 9999, 499
 """Numbers of simulated sets of residuals."""
 
 FIRST_DRAWS, CLEARLY_GOOD = 299, 0.25
-"""Sets after which the simulations end where the p-value is larger than this. It is then known to
-0.03, and chance has not made it of one below `SIGNIFICANCE`."""
+"""Number of sets after which the simulations stop if the p-value exceeds the second number. Its
+standard error is then below 0.03, and fifteen standard errors separate it from `SIGNIFICANCE`."""
 
 SEED = 0
 """Seed of the simulations."""
@@ -279,7 +279,7 @@ def _beside_noise(
     """
     statistics = [[one] for one in of_data]
     done = 0
-    for end in (min(FIRST_DRAWS, draws), draws):
+    for end in (FIRST_DRAWS, draws):
         while done < end:
             count = min(together, end - done)
             for known, new in zip(statistics, simulated(count), strict=True):
