@@ -88,10 +88,6 @@ assert abs(result.best.parameters["k"] - 0.5) < 0.02
 samples = odefit.fit(problem, seed=1).sample(draws=100, chains=1, tune=200, seed=1)
 assert abs(samples.table().loc["k", "mean"] - 0.5) < 0.1
 """,
-    "pdf": """
-odefit.fit(problem, seed=1).report("report.pdf")
-assert pathlib.Path("report.pdf").read_bytes().startswith(b"%PDF")
-""",
     "petab": """
 folder = tree / "tests" / "data" / "petab" / "suite"
 for file in ("v1/0001/_0001.yaml", "v2/0001/_0001.yaml"):

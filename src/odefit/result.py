@@ -392,8 +392,8 @@ class Result(ResultData, ResultFigures):
     def report(self, path: str | Path) -> None:
         """Write a report: one file that needs nothing else, whose name decides the format.
 
-        ``.html`` is a page with all figures, ``.pdf`` the same for printing (it needs the extra
-        ``odefit[pdf]``), ``.md`` its words and tables in Markdown, without figures.
+        ``.html`` is a page with all figures, which a browser also prints to PDF; ``.md`` has its
+        words and tables in Markdown, without figures.
 
         Raises
         ------
@@ -406,12 +406,7 @@ class Result(ResultData, ResultFigures):
         from odefit.result_file import write_atomically
 
         suffix, date = check_report(path), datetime.date.today().isoformat()
-        content: str | bytes
-        if suffix == ".pdf":
-            from odefit.reporting.pdf_report import report_pdf
-
-            content = report_pdf(self, date)
-        elif suffix == ".md":
+        if suffix == ".md":
             from odefit.reporting.markdown_report import report_markdown
 
             content = report_markdown(self, date)

@@ -1,10 +1,8 @@
-"""Formulas for reports in Markdown and PDF say what those of the HTML report say."""
+"""Formulas for reports in Markdown say what those of the HTML report say."""
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,18 +12,13 @@ from matplotlib.mathtext import MathTextParser
 
 from odefit.problem.algebras import NUMPY
 from odefit.problem.expressions import FUNCTIONS, parse
-from odefit.reporting.math_markup import LATEX, TYPST, latex_equations, typst_equations
+from odefit.reporting.math_markup import LATEX, latex_equations
 from odefit.reporting.mathml import Symbols, derivative, equation
 
 
 def latex(text: str) -> str:
     expression = parse(text)
     return LATEX.write(Symbols(expression.names).formula(expression).markup)
-
-
-def typst(text: str) -> str:
-    expression = parse(text)
-    return TYPST.write(Symbols(expression.names).formula(expression).markup)
 
 
 @pytest.mark.parametrize(
@@ -50,19 +43,6 @@ def typst(text: str) -> str:
 )
 def test_latex_has_commands_for_fractions_powers_and_names(text: str, shown: str) -> None:
     assert latex(text) == shown
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("-(p1 + p2)*x", "- lr(\\( attach( p , b: 1) + attach( p , b: 2) \\)) thin x"),
-        ("a/b", "frac( a , b )"),
-        ("max(a, b)", 'op("max") lr(\\( a \\, b \\))'),
-        ("Vmax*abs(x)", 'upright("Vmax") thin abs( x )'),
-    ],
-)  # fmt: skip
-def test_typst_has_names_as_strings_and_no_bare_comma(text: str, shown: str) -> None:
-    assert typst(text) == shown
 
 
 names = st.sampled_from(["x", "mu_N", "k21", "Vmax", "k_on_off", "epsilon", "k_21", "2", "1e-6"])
@@ -109,26 +89,6 @@ def test_what_is_read_in_latex_has_the_value_of_what_was_written(text: str) -> N
         left = float(parse(text).evaluate(values, NUMPY))
         right = float(parse(again).evaluate(values, NUMPY))
     assert left == pytest.approx(right, rel=1e-9, nan_ok=True)
-
-
-def test_typst_typesets_every_function_and_name(tmp_path: Path) -> None:
-    import typst as compiler
-
-    texts = [
-        *(f"{f}(x, 1)" if f in ("min", "max") else f"{f}(x)" for f in sorted(FUNCTIONS)),
-        "piecewise(x, t <= 1 && !(y == 2) || x != 3, k_on_off/2, y > 0, 1e-6*mu_N)",
-        "-x^(a/b)*(c - omicron)/(Vmax_1 - epsilon)",
-        "sum_of_all + pi + frac + op + in + dot + eval",  # words of Typst are names here
-    ]
-    symbols = Symbols(["x"])
-    made = [
-        equation(derivative(symbols["x"]), Symbols(e.names).formula(e).markup, "")
-        for e in map(parse, texts)
-    ]
-    (tmp_path / "data.json").write_text(json.dumps(typst_equations(made)), encoding="utf-8")
-    template = '#for f in json("data.json") [#math.equation(eval(f, mode: "math")) \\ ]'
-    (tmp_path / "page.typ").write_text(template, encoding="utf-8")
-    assert compiler.compile(str(tmp_path / "page.typ"), root=str(tmp_path))
 
 
 def test_equations_in_latex_are_aligned_at_their_signs() -> None:

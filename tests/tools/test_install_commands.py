@@ -39,7 +39,7 @@ def extras() -> set[str]:
 
 def test_commands_of_blocks_and_of_sentences_are_found(script: ModuleType) -> None:
     page = """
-With `pip install "odefit[units]"` units are checked, and `odefit[pdf]` makes reports.
+With `pip install "odefit[units]"` units are checked, and `odefit[petab]` reads SBML.
 
 ```console
 python -m pip install .             # from a copy
@@ -61,7 +61,7 @@ pip install numpy odefit-else
         "plain no-deps": ("pip install --no-deps .", "pip install numpy odefit-else"),
         "units": ('pip install ".[units]"',),
         "plain no-compile": ("pip install --no-compile .",),
-        "pdf": ('pip install ".[pdf]"',),
+        "petab": ('pip install ".[petab]"',),
     }
     assert found["bench"].then == ["python run.py"]
 

@@ -182,7 +182,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     """Add the option that writes a report."""
     parser.add_argument(
         "--report",
-        metavar="FILE.html|.pdf|.md",
+        metavar="FILE.html|.md",
         type=Path,
         help="write a report, in the format that the name tells",
     )
@@ -203,7 +203,7 @@ def check_files(options: argparse.Namespace) -> None:
     if getattr(options, "table", None) is not None:
         check_table(options.table)
     if getattr(options, "json", None) is not None:
-        others = "--table writes .csv, .tex and .md, --report .html, .pdf and .md"
+        others = "--table writes .csv, .tex and .md, --report .html and .md"
         suffix_of(options.json, {".json": ""}, "--json", others)
 
 

@@ -22,7 +22,6 @@ PURPOSES = {
     "starlette": "pages of odefit explore",
     "tomlkit": "guesses written to problem files",
     "uvicorn": "pages of odefit explore",
-    "typst": "reports as PDF",
     "yaml": "PEtab problems",
 }
 """Packages without which everything else works, and what they are for."""
@@ -37,7 +36,6 @@ INSTALLED_AS = {
     "starlette": "odefit[explore]",
     "tomlkit": "odefit[explore]",
     "uvicorn": "odefit[explore]",
-    "typst": "odefit[pdf]",
     "yaml": "odefit[petab]",
 }
 """What to install for packages that come as an extra of odefit."""

@@ -21,7 +21,6 @@ TABLES: Mapping[str, str] = {
 REPORTS: Mapping[str, Sequence[str]] = {
     ".html": ("matplotlib", "jinja2"),
     ".md": (),
-    ".pdf": ("matplotlib", "typst"),
 }
 """Formats of a report, and the packages that each needs."""
 
@@ -55,7 +54,7 @@ def suffix_of(path: str | Path, known: Mapping[str, object], what: str, instead:
 
 def check_saved(path: str | Path) -> str:
     """Return the suffix of a file for :meth:`odefit.Result.save`; see :func:`suffix_of`."""
-    instead = "result.report(path) writes .html and .pdf"
+    instead = "result.report(path) writes .html and .md"
     return suffix_of(path, {**RESULTS, **TABLES}, "a result", instead)
 
 
@@ -72,7 +71,9 @@ def check_report(path: str | Path) -> str:
     InputError
         The suffix is unknown, or a package is missing.
     """
-    suffix = suffix_of(path, REPORTS, "a report")
+    on_paper = "write .html, and print it to PDF from a browser"
+    instead = on_paper if Path(path).suffix.lower() == ".pdf" else ""
+    suffix = suffix_of(path, REPORTS, "a report", instead)
     for package in REPORTS[suffix]:
         require(package)
     return suffix

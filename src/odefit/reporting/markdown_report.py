@@ -10,6 +10,7 @@ from odefit.reporting.estimate_tables import estimates_markdown, in_markdown, nu
 from odefit.reporting.math_markup import latex_equations
 from odefit.reporting.numbers import duration, significant
 from odefit.reporting.problem_tables import (
+    MAX_ROWS,
     Table,
     data_table,
     equation_groups,
@@ -99,6 +100,8 @@ def _problem(problem: Problem) -> Iterator[str]:
     yield "## Data\n"
     yield f"{data_sentence(problem)}\n"
     yield _escaped(data_table(problem))
+    if len(problem.conditions) > MAX_ROWS:
+        yield f"These are the first {MAX_ROWS} of {len(problem.conditions)} experiments.\n"
     special = special_lines(problem)
     if special:
         yield "### What is special about an experiment\n"

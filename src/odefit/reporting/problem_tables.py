@@ -1,4 +1,4 @@
-"""What was measured and what is unknown, as tables of plain texts, for reports that are no HTML."""
+"""What was measured and what is unknown, as tables of plain texts, for the report in Markdown."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ class Table:
 
     Attributes
     ----------
-    caption
-        What it shows.
     columns
         Their titles.
     rows
@@ -42,7 +40,6 @@ class Table:
         The indices of the columns that hold numbers.
     """
 
-    caption: str
     columns: list[str]
     rows: list[list[str]]
     numeric: tuple[int, ...]
@@ -109,10 +106,8 @@ def special_lines(problem: Problem) -> list[str]:
 
 
 def data_table(problem: Problem) -> Table:
-    """Return what was measured in each experiment."""
+    """Return what was measured in each of the first :data:`MAX_ROWS` experiments."""
     unit = f" ({problem.time_unit})" if problem.time_unit else ""
-    count = len(problem.conditions)
-    caption = "Experiments" if count <= MAX_ROWS else f"The first {MAX_ROWS} of {count} experiments"
     rows = [
         [
             c.name,
@@ -124,7 +119,7 @@ def data_table(problem: Problem) -> Table:
         for c in problem.conditions[:MAX_ROWS]
     ]
     columns = ["Experiment", f"Start{unit}", f"Measured{unit}", "Values", "By observable"]
-    return Table(caption, columns, rows, (1, 2, 3))
+    return Table(columns, rows, (1, 2, 3))
 
 
 def unknowns_table(problem: Problem) -> Table:
@@ -149,7 +144,6 @@ def unknowns_table(problem: Problem) -> Table:
             row.append(str(p.prior or ""))
         rows.append(row)
     return Table(
-        "Unknowns and their bounds, in natural units",
         [*columns, *["Prior"] * priors],
         rows,
         (2, 3, 4) if guesses else (2, 3),
