@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     )
     from odefit.problem.unit_check import UnitReport, check_units
     from odefit.reporting.comparison import compare
-    from odefit.simulation.lyapunov import lyapunov_exponents
     from odefit.structure.identifiability import structural_identifiability as identifiability
     from odefit.structure.structural_identifiability import StructuralIdentifiability
 
@@ -68,7 +67,6 @@ _LATER = {
     "compare": "odefit.reporting.comparison",
     "explore": "odefit.explorer",
     "identifiability": "odefit.structure.identifiability:structural_identifiability",
-    "lyapunov_exponents": "odefit.simulation.lyapunov",
 }
 """The modules of public names that load much (SciPy, CasADi); they are imported at first use.
 
@@ -121,7 +119,6 @@ __all__ = [
     "library",
     "load",
     "load_result",
-    "lyapunov_exponents",
     "read_antimony",
     "read_sbml",
     "save",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 import odefit
@@ -78,10 +77,3 @@ def test_methods_that_do_not_integrate_refuse(name: str) -> None:
 def test_structural_analysis_says_why_there_is_none() -> None:
     found = odefit.identifiability(problem(run(steady_state=True)))
     assert found.reason == 'experiment "a" begins at a steady state'
-
-
-def test_lyapunov_exponents_are_refused() -> None:
-    with pytest.raises(InputError, match="begins at a steady state"):
-        odefit.lyapunov_exponents(
-            problem(run(steady_state=True)), np.array([1.0, 1.0]), duration=1.0
-        )

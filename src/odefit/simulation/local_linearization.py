@@ -18,7 +18,6 @@ step at a time together, in NumPy.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
@@ -165,25 +164,14 @@ class LocalLinearizationBatchIntegrator:
         self._order, self._fixed, self._longest = order, step, longest
 
     def integrate(
-        self,
-        problems: InitialValueProblems,
-        max_steps: int,
-        renew: Callable[[Array, Array], Array] | None = None,
+        self, problems: InitialValueProblems, max_steps: int
     ) -> BatchSolution | BatchFailure:
-        """See :class:`odefit.simulation.engine.BatchIntegrator`.
-
-        After every step of the batch, `renew` gets the times and sensitivities of all active
-        trajectories, shapes (k,) and (k, n, m), and returns the sensitivities to go on with: the
-        Lyapunov exponents orthonormalise them.
-        """
+        """See :class:`odefit.simulation.engine.BatchIntegrator`."""
         with np.errstate(all="ignore"):
-            return self._integrate(problems, max_steps, renew)
+            return self._integrate(problems, max_steps)
 
     def _integrate(
-        self,
-        problems: InitialValueProblems,
-        max_steps: int,
-        renew: Callable[[Array, Array], Array] | None,
+        self, problems: InitialValueProblems, max_steps: int
     ) -> BatchSolution | BatchFailure:
         targets = np.concatenate([np.zeros(0), *problems.times])
         solution = BatchSolution(
@@ -207,8 +195,6 @@ class LocalLinearizationBatchIntegrator:
         active.step = self._first_steps(active, here, targets, linear)
         while len(active.index):
             passed, here = self._step(active, here, targets, linear)
-            if renew is not None:
-                active.sensitivities = renew(active.time, active.sensitivities)
             solution.steps[active.index] += 1
             if passed.any():
                 rows = active.target[passed]
