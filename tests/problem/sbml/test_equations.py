@@ -50,6 +50,20 @@ def test_local_parameters_get_names_of_their_own() -> None:
     agree(text)
 
 
+def test_the_rate_of_a_local_parameter_is_zero() -> None:
+    """As in case 01460 of the semantic test suite: it hides a variable of the same name."""
+    local = listed("LocalParameters", '<localParameter id="k" value="3"/>')
+    text = sbml(
+        listed("Compartments", compartment("c"))
+        + listed("Species", species("A"), species("B"))
+        + listed("Parameters", parameter("k", constant=False))
+        + listed("Rules", rule("rate", "k", "2"))
+        + listed("Reactions", reaction("r", "A", "B", "rateOf(k)", local))
+    )
+    assert read_sbml(text).states["k"] == "2"
+    assert read_sbml(text).assigned["r"] == "0"
+
+
 def test_conversion_factors_multiply_what_reactions_make() -> None:
     text = sbml(
         listed("Compartments", compartment("c", 2.0))

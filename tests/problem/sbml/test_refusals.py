@@ -51,6 +51,11 @@ CASES = {
         reactions(reaction("r", "A", "B", None)),
         r"reaction 'r' \(line \d+\): it has no kinetic law",
     ),
+    "two local parameters of one name": (
+        reactions(reaction("r", "A", "B", "q*A", listed(
+            "LocalParameters", 2*'<localParameter id="q" value="3"/>'))),
+        "reaction 'r': two of its local parameters are named 'q'",
+    ),
     "an unknown name in a law": (
         reactions(reaction("r", "A", "B", "kk*A")),
         r"reaction 'r' \(line \d+\): 'kk' is not defined; did you mean 'k'",

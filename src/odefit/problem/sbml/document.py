@@ -70,6 +70,35 @@ def open_model(path_or_text: str | os.PathLike[str]) -> tuple[Any, Any, str]:
     return document, model, source
 
 
+def promote_local_parameters(document: Any, issues: Issues) -> list[str]:
+    """Make the local parameters of reactions parameters of the model, and tell their new names."""
+    import libsbml
+
+    model = document.getModel()
+    local: list[tuple[str, str]] = []
+    for reaction in model.getListOfReactions():
+        law = reaction.getKineticLaw()
+        if law is None:
+            continue
+        listed = law.getListOfLocalParameters() if law.getLevel() > 2 else law.getListOfParameters()
+        names = [parameter.getId() for parameter in listed]
+        for name in dict.fromkeys(n for n in names if names.count(n) > 1):
+            # libsbml would give the second one another name.
+            issues.error(
+                f"reaction '{reaction.getId()}'", f"two of its local parameters are named '{name}'"
+            )
+        local += [(name, reaction.getId()) for name in reversed(names)]
+    others = model.getNumParameters()
+    conversion = libsbml.ConversionProperties()
+    conversion.addOption("promoteLocalParameters", True)
+    document.convert(conversion)
+    promoted = [model.getParameter(i) for i in range(others, model.getNumParameters())]
+    return [
+        f"the parameter '{name}' of the reaction '{reaction}' is named '{parameter.getId()}'"
+        for (name, reaction), parameter in zip(local, promoted, strict=True)
+    ]
+
+
 def _check_xml(text: str, source: str) -> None:
     """Refuse what is no SBML, and what a parser cannot read without risk."""
     if not text:

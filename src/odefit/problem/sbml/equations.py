@@ -41,18 +41,12 @@ class Equations:
     amounts
         States that are the amount of a species, by the name of the species: those of compartments
         whose size follows from a rule.
-    local
-        Values of local parameters of reactions.
-    local_names
-        Sentences about their names.
     """
 
     definitions: dict[str, Term] = field(default_factory=dict)
     rates: dict[str, Term] = field(default_factory=dict)
     conditions: dict[str, Term] = field(default_factory=dict)
     amounts: dict[str, str] = field(default_factory=dict)
-    local: dict[str, float | None] = field(default_factory=dict)
-    local_names: list[str] = field(default_factory=list)
 
 
 def read_rules(model: Any, symbols: Symbols, equations: Equations) -> None:
@@ -107,8 +101,7 @@ def read_reactions(model: Any, symbols: Symbols, equations: Equations) -> None:
                     place, "it has no kinetic law, so that nothing tells how fast it is"
                 )
             continue
-        local = _local_parameters(law, symbol, symbols, equations)
-        term = symbols.term(law.getMath(), place, local)
+        term = symbols.term(law.getMath(), place)
         equations.definitions[symbol.name] = ZERO if term is None else numeric(term)
 
 
@@ -164,33 +157,6 @@ def _coefficient(reference: Any, place: str, symbols: Symbols) -> float | Term |
         symbols.issues.error(place, f"the stoichiometry of '{reference.getSpecies()}' is {value}")
         return None
     return value
-
-
-def _local_parameters(
-    law: Any, reaction: Symbol, symbols: Symbols, equations: Equations
-) -> dict[str, str]:
-    """Return the names here of the local parameters of a kinetic law."""
-    listed = law.getListOfLocalParameters() if law.getLevel() > 2 else law.getListOfParameters()
-    found: dict[str, str] = {}
-    for parameter in listed:
-        identifier = parameter.getId()
-        if identifier in found:
-            symbols.issues.error(
-                reaction.place, f"two of its local parameters are named '{identifier}'"
-            )
-            continue
-        name = symbols.new_name(f"{reaction.name}_{identifier}")
-        value = parameter.getValue() if parameter.isSetValue() else None
-        if value is not None and not -1e300 < value < 1e300:
-            symbols.issues.error(
-                reaction.place, f"the value of its parameter '{identifier}' is {value}"
-            )
-        found[identifier] = name
-        equations.local[name] = value
-        equations.local_names.append(
-            f"the parameter '{identifier}' of the reaction '{reaction.id}' is named '{name}'"
-        )
-    return found
 
 
 def read_algebraic_rules(model: Any, symbols: Symbols, equations: Equations) -> None:

@@ -53,7 +53,6 @@ def remarks_on(model: Any, symbols: Symbols, equations: Equations, result: SbmlM
     names = [s.id for s in symbols.by_id.values() if s.assigned_at_start]
     if names:
         found.append(f"{_named('initial value', names)} computed by initial assignments")
-    found += equations.local_names
     found += [f"'{old}' is named '{new}'" for old, new in symbols.renamed.items()]
     found += [
         f"the event '{e.id}' happens when {e.trigger}"

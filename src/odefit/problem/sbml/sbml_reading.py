@@ -9,7 +9,7 @@ from typing import Any
 from odefit.problem.errors import InputError
 from odefit.problem.expressions import TIME, ExpressionError
 from odefit.problem.issues import Issues
-from odefit.problem.sbml.document import open_model
+from odefit.problem.sbml.document import open_model, promote_local_parameters
 from odefit.problem.sbml.equations import (
     Equations,
     changing_species,
@@ -49,10 +49,11 @@ def read_sbml(path_or_text: str | os.PathLike[str]) -> SbmlModel:
     """
     document, model, source = open_model(path_or_text)
     issues = Issues(source)
+    promoted = promote_local_parameters(document, issues)
     found = _read(model, issues)
     issues.raise_errors()
     del document  # it owns what libsbml has given
-    return found
+    return replace(found, translated=(*found.translated, *promoted))
 
 
 def _read(model: Any, issues: Issues) -> SbmlModel:
@@ -121,7 +122,6 @@ def _model(
     remarks: list[str],
 ) -> SbmlModel:
     variables = {*states, *algebraic}
-    starts |= {n: None if v is None else number(v) for n, v in equations.local.items()}
     for name in states:
         if name not in starts:  # the state of a model without any
             starts[name] = ZERO

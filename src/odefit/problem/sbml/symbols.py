@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -131,7 +131,7 @@ class Symbols:
             return
         self.by_id[symbol.id] = symbol
 
-    def term(self, tree: Any, place: str, local: Mapping[str, str] | None = None) -> Term | None:
+    def term(self, tree: Any, place: str) -> Term | None:
         """Return mathematics of the file as a term, None with the reason noted.
 
         Parameters
@@ -140,13 +140,9 @@ class Symbols:
             libsbml's tree.
         place
             The element in messages.
-        local
-            Names here of identifiers that are local to the place.
         """
 
         def name(identifier: str) -> Term:
-            if local and identifier in local:
-                return Term(local[identifier])
             symbol = self.by_id.get(identifier)
             if symbol is None:
                 known = did_you_mean(identifier, self.by_id)
