@@ -30,13 +30,12 @@ SAME = 1e-6
 
 def rivals() -> Mapping[str, Smoother]:
     """Return the smoothers with which the separable estimate is repeated, by name for tables."""
-    from odefit.methods.smoothing import AdaptiveSpline, LocalPolynomial, SmoothingSpline
+    from odefit.methods.smoothing import LocalPolynomial, SmoothingSpline
 
     return {
         "spline, order 2": SmoothingSpline(order=2, size=None),
         "spline, order 3": SmoothingSpline(order=3, size=None),
         "spline, order 5": SmoothingSpline(),
-        "adaptive spline": AdaptiveSpline(),
         "local polynomial": LocalPolynomial(),
     }
 

@@ -1,4 +1,4 @@
-"""Smoothers of noisy series for their values: penalised splines, local polynomials, positivity."""
+"""Smoothers of noisy series for their values: penalised splines and local polynomials."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from scipy.interpolate import make_smoothing_spline
 from odefit import InputError
 from odefit.methods.smoothing import (
     AAA,
-    AdaptiveSpline,
     Chebyshev,
     FloaterHormann,
     FourierExtension,
     GaussianProcess,
     LocalPolynomial,
-    Positive,
     Smoother,
     SmoothingSpline,
     SplineByNoise,
@@ -29,9 +27,6 @@ SPLINES: tuple[Smoother, ...] = (
     SmoothingSpline(order=2, size=None),
     SmoothingSpline(order=3, size=None),
     SmoothingSpline(order=3, size=None, criterion="gcv"),
-    AdaptiveSpline(),
-    AdaptiveSpline(criterion="reml"),
-    AdaptiveSpline(order=2),
     SplineByNoise(),
 )
 LOCAL: tuple[Smoother, ...] = (*SPLINES, LocalPolynomial(degree=1), LocalPolynomial())
@@ -184,7 +179,7 @@ def test_series_are_checked(smoother: Smoother) -> None:
 )
 def test_smoothers_without_weights_take_equal_ones_and_refuse_others(smoother: Smoother) -> None:
     assert smoother.fit(GRID, np.exp(GRID), np.full(21, 0.1))(GRID) == pytest.approx(np.exp(GRID))
-    with pytest.raises(InputError, match="or take SmoothingSpline, AdaptiveSpline"):
+    with pytest.raises(InputError, match="or take SmoothingSpline or LocalPolynomial"):
         smoother.fit(GRID, np.exp(GRID), np.linspace(1, 2, 21))
 
 
@@ -201,28 +196,6 @@ def test_the_cubic_spline_is_that_of_scipy() -> None:
     theirs = make_smoothing_spline(t, values)
     ours = SmoothingSpline(order=2, size=None, criterion="gcv").fit(t, values)
     assert rms(ours(t) - theirs(t)) < 0.2 * rms(ours(t) - np.sin(6 * t))
-
-
-def pulses(t: Array) -> Array:
-    """Long silence, and a little that happens suddenly."""
-    return np.exp(-(((t - 0.5) / 0.03) ** 2)) + 0.5 * np.exp(-(((t - 1.4) / 0.06) ** 2))
-
-
-def test_silence_between_pulses_is_smoothed_more_than_they_are() -> None:
-    t = LONG[::5]
-    plain, adaptive = [], []
-    for seed in range(5):
-        values = pulses(t) + 0.05 * noise(201, seed)
-        plain.append(rms(SmoothingSpline(3, None).fit(t, values)(LONG) - pulses(LONG)))
-        adaptive.append(rms(AdaptiveSpline().fit(t, values)(LONG) - pulses(LONG)))
-    assert np.mean(adaptive) < 0.75 * np.mean(plain)
-
-
-def test_nothing_is_lost_where_all_places_are_alike() -> None:
-    values = np.sin(6 * LONG) + 0.1 * noise(1001)
-    plain = rms(SmoothingSpline(3, None).fit(LONG, values)(LONG) - np.sin(6 * LONG))
-    adaptive = rms(AdaptiveSpline().fit(LONG, values)(LONG) - np.sin(6 * LONG))
-    assert adaptive < 1.2 * plain
 
 
 @splines
@@ -281,57 +254,13 @@ def test_local_quadratics_reproduce_quadratics() -> None:
     assert fit.taylor(1.3, 3) == pytest.approx([1 - 2.6 + 0.845, -2 + 1.3, 0.5, 0.0], abs=1e-9)
 
 
-def epidemic(t: Array) -> Array:
-    return 0.1 / np.cosh((t - 8.0) / 1.5) ** 2
-
-
-@every
-def test_a_positive_curve_is_positive_and_no_worse(smoother: Smoother) -> None:
-    t, fine = np.arange(0.0, 30.0), np.linspace(0, 29, 400)
-    plain, positive = [], []
-    for seed in range(6):
-        values = epidemic(t) + 0.005 * noise(30, seed)
-        plain.append(rms(smoother.fit(t, values)(fine) - epidemic(fine)))
-        found = Positive(smoother).fit(t, values)(fine)
-        assert (found > 0).all()
-        positive.append(rms(found - epidemic(fine)))
-    assert np.mean(positive) < 1.01 * np.mean(plain)
-
-
-def test_positivity_changes_nothing_far_from_zero() -> None:
-    values = 5 + np.sin(LONG) + 0.01 * noise(1001)
-    plain = AdaptiveSpline().fit(LONG, values)
-    positive = Positive(AdaptiveSpline()).fit(LONG, values)
-    assert positive(LONG) == pytest.approx(plain(LONG), rel=1e-6)
-    assert positive.taylor(0.7, 3) == pytest.approx(plain.taylor(0.7, 3), rel=1e-3)
-    assert positive.errors(0.7, 6)[:4] == pytest.approx(plain.errors(0.7, 3), rel=1e-2)
-    assert positive.sd == plain.sd
-
-
-def test_the_series_of_a_positive_curve_is_that_of_its_values() -> None:
-    t = np.arange(0.0, 30.0)
-    fit = Positive(SmoothingSpline(3, None)).fit(t, epidemic(t) + 0.005 * noise(30, 1))
-    for at in (3.3, 8.1, 20.4):
-        h = np.array([-0.02, 0.01, 0.02])
-        series = np.vander(h, 9, increasing=True) @ fit.taylor(at, 8)
-        assert series == pytest.approx(fit(at + h), rel=1e-8)
-
-
-def test_zeros_become_positive() -> None:
-    assert (Positive(AdaptiveSpline()).fit(GRID, np.zeros(21))(GRID) > 0).all()
-    assert (Positive(AdaptiveSpline()).fit(GRID, -np.ones(21))(GRID) > 0).all()
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: AdaptiveSpline(order=0), "AdaptiveSpline, order"),
-        (lambda: AdaptiveSpline(criterion="best"), "expected 'reml' or 'gcv', got 'best'"),  # type: ignore[arg-type]
         (lambda: SmoothingSpline(order=5, size=9), "SmoothingSpline, size"),
         (lambda: LocalPolynomial(degree=0), "LocalPolynomial, degree"),
         (lambda: LocalPolynomial(degree=3), "LocalPolynomial, degree: expected 1 or 2, got 3"),
         (lambda: LocalPolynomial(bandwidth=0.0), "LocalPolynomial, bandwidth"),
-        (lambda: Positive(AdaptiveSpline(), level=0.0), "Positive, level"),
     ],
 )
 def test_options_are_checked(make: object, message: str) -> None:

@@ -45,13 +45,12 @@ def test_series_at_the_same_times_share_their_factorisations() -> None:
     assert one.design.factorisation(0.3) is other.design.factorisation(0.3)
 
 
-def test_other_weights_of_data_or_penalty_share_none() -> None:
+def test_other_weights_of_data_share_none() -> None:
     one = PenalisedProblem.in_pieces(series(T / 3), 2, 30)
     weighted = NormalisedSeries(T / 3, np.sin(T), 1.0 + T)
     other = PenalisedProblem.in_pieces(weighted, 2, 30)
-    local = one.with_local_weights(1.0 + one.design.points**2)
-    determinants = {p.design.factorisation(0.3).log_determinant for p in (one, other, local)}
-    assert len(determinants) == 3
+    determinants = {p.design.factorisation(0.3).log_determinant for p in (one, other)}
+    assert len(determinants) == 2
 
 
 def test_nothing_is_kept_of_long_series() -> None:

@@ -3,31 +3,27 @@
 The methods that need values or derivatives of the data share these smoothers: the algebraic method
 and integral matching. For derivatives `AAA` is the default where there is no noise and
 `GaussianProcess` where there is, which `noise_level` tells. For values between measurements
-`SplineByNoise` is the default, and `AdaptiveSpline` an alternative for noisy data.
+`SplineByNoise` is the default.
 """
 
 from odefit.methods.smoothing.aaa import AAA
-from odefit.methods.smoothing.adaptive_spline import AdaptiveSpline
 from odefit.methods.smoothing.chebyshev import Chebyshev
 from odefit.methods.smoothing.floater_hormann import FloaterHormann
 from odefit.methods.smoothing.fourier import FourierExtension
 from odefit.methods.smoothing.gaussian_process import GaussianProcess
 from odefit.methods.smoothing.local_polynomial import LocalPolynomial
 from odefit.methods.smoothing.noise import noise_level
-from odefit.methods.smoothing.positive import Positive
 from odefit.methods.smoothing.smoother import Interpolant, Smoother
 from odefit.methods.smoothing.smoothing_spline import SmoothingSpline, SplineByNoise
 
 __all__ = [
     "AAA",
-    "AdaptiveSpline",
     "Chebyshev",
     "FloaterHormann",
     "FourierExtension",
     "GaussianProcess",
     "Interpolant",
     "LocalPolynomial",
-    "Positive",
     "Smoother",
     "SmoothingSpline",
     "SplineByNoise",

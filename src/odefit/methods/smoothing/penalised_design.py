@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -57,23 +57,12 @@ class PenalisedDesign:
         Normalised times and the weights of the data there, shape (n,).
     basis
         The B-splines, of degree 2p - 1.
-    local_weights
-        v at the Gauss points; None for 1.
     """
 
     x: Array
     data_weights: Array
     basis: BSplines
-    local_weights: Array | None = None
     _known: dict[float, Factorisation] = field(default_factory=dict, repr=False)
-
-    def with_local_weights(self, local_weights: Array) -> PenalisedDesign:
-        """Return the design with other local weights of the penalty, given at the Gauss points."""
-        other = replace(self, local_weights=local_weights, _known={})
-        # What does not depend on the weights is not computed again.
-        for name in ("rows", "gram", "_gauss", "derivatives", "_derivative_basis"):
-            other.__dict__[name] = getattr(self, name)
-        return other
 
     @property
     def order(self) -> int:
@@ -106,19 +95,14 @@ class PenalisedDesign:
         return self._gauss[1]
 
     @cached_property
-    def weights(self) -> Array:
-        """The quadrature weights times v."""
-        return self.quadrature * (1.0 if self.local_weights is None else self.local_weights)
-
-    @cached_property
     def derivatives(self) -> BandedRows:
         """The p-th derivatives of the B-splines at the Gauss points."""
         return self.basis.rows(self.points, self.order)
 
     @cached_property
     def penalty(self) -> Array:
-        """The weighted products of the p-th derivatives, banded."""
-        return self.derivatives.gram(self.weights)
+        """The integrals of products of the p-th derivatives, banded."""
+        return self.derivatives.gram(self.quadrature)
 
     @property
     def unit(self) -> float:
@@ -129,12 +113,6 @@ class PenalisedDesign:
     def unevenness(self) -> float:
         """The ratio to `unit` of the lambda where data are sparsest, the rarest tenth left out."""
         return self._densities[1] / self._densities[0]
-
-    @cached_property
-    def log_prior_determinant(self) -> float:
-        """The log determinant of the penalty as a function of p-th derivatives."""
-        gram = self._derivative_basis.gram(self.weights)
-        return _log_determinant(dpbtrf(gram, lower=1, overwrite_ab=1)[0])
 
     def factorisation(self, ratio: float) -> Factorisation:
         """Return the factorised normal equations with lambda = ratio * unit."""
@@ -170,11 +148,6 @@ class PenalisedDesign:
     @cached_property
     def _gauss(self) -> tuple[Array, Array]:
         return self.basis.gauss_points(self.order)
-
-    @cached_property
-    def _derivative_basis(self) -> BandedRows:
-        """The B-splines of which p-th derivatives consist, at the Gauss points."""
-        return BSplines(self.basis.breakpoints, self.order - 1).rows(self.points)
 
 
 def penalised_design(series: NormalisedSeries, order: int, pieces: int) -> PenalisedDesign:

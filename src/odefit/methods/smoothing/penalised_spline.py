@@ -43,7 +43,7 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class PenalisedProblem:
-    """sum_i w_i (y_i - f(x_i))^2 + lambda * integral of v (f^(p))^2 over B-splines f.
+    """sum_i w_i (y_i - f(x_i))^2 + lambda * integral of (f^(p))^2 over B-splines f.
 
     Attributes
     ----------
@@ -68,12 +68,6 @@ class PenalisedProblem:
     def in_pieces(cls, series: NormalisedSeries, order: int, pieces: int) -> PenalisedProblem:
         """Return the problem with a penalty on the derivative of an `order`, in some pieces."""
         return cls.of(series, penalised_design(series, order, pieces))
-
-    def with_local_weights(self, local_weights: Array) -> PenalisedProblem:
-        """Return the problem with other local weights of the penalty, given at the Gauss points."""
-        return PenalisedProblem(
-            self.series, self.design.with_local_weights(local_weights), self.right
-        )
 
     @property
     def basis(self) -> BSplines:
@@ -103,12 +97,12 @@ class PenalisedProblem:
             # Rounding shows. Strong smoothing makes the equations ill-conditioned but not the
             # residuals, with which one step of iterative refinement is taken.
             misfit = design.rows.transposed(weighted)
-            bending = design.weights * (design.derivatives @ coefficients)
+            bending = design.quadrature * (design.derivatives @ coefficients)
             gradient = misfit - smoothing * design.derivatives.transposed(bending)
             coefficients += dpbtrs(factor, gradient, lower=1)[0]
             residuals = self.series.y - design.rows @ coefficients
             rss = float(self.series.weights @ residuals**2)
-            penalty = float(design.weights @ (design.derivatives @ coefficients) ** 2)
+            penalty = float(design.quadrature @ (design.derivatives @ coefficients) ** 2)
             cost = rss + smoothing * penalty
         return Solution(ratio, coefficients, factor, rss, cost)
 
@@ -117,16 +111,14 @@ class PenalisedProblem:
 
         Polynomials of degree below p are free; deviations from them are a priori Gaussian with
         the inverse of the penalty for covariance, and the rest of the data is noise. The constant
-        that is left out depends on data and basis alone, so that likelihoods compare across local
-        weights too.
+        that is left out depends on data and basis alone.
         """
         design = self.design
         free = len(self.series.x) - design.order
         variance = max(solution.cost / free, EPS**2)
-        # With much smoothing the determinant of the normal equations tends to that of the penalty
-        # on p-th derivatives, times what depends on basis and data alone.
+        # With much smoothing the determinant of the normal equations tends to this power of the
+        # smoothing parameter, times what depends on basis and data alone.
         prior = (design.size - design.order) * float(np.log(solution.ratio * design.unit))
-        prior += design.log_prior_determinant
         determinant = design.factorisation(solution.ratio).log_determinant
         score = free * np.log(variance) + determinant - prior
         return float(score), float(np.sqrt(variance))

@@ -228,7 +228,7 @@ class SeriesSmoother(ABC):
         if not self.weights_measurements and len(weights) and np.ptp(weights) > 1e-9:
             raise InputError(
                 f"{self.name}: takes all measurements for equally good; leave their standard "
-                f"deviations out, or take SmoothingSpline, AdaptiveSpline or LocalPolynomial"
+                f"deviations out, or take SmoothingSpline or LocalPolynomial"
             )
         t, v = np.asarray(times, dtype=float), np.asarray(values, dtype=float)
         check_series(t, v, self.name, self.min_points)

@@ -56,8 +56,6 @@ class PenalisedSpline:
         Posterior weights of the solutions, with the sum 1.
     sds
         Standard deviation of the noise with each of them.
-    score
-        The criterion at the best one.
     saturated
         Whether the smoothing is the strongest that rounding allows with so many B-splines.
     """
@@ -66,18 +64,12 @@ class PenalisedSpline:
     solutions: list[Solution] = field(repr=False)
     weights: Array
     sds: Array
-    score: float
     saturated: bool
 
     @property
     def sd(self) -> float:
         """Estimated standard deviation of the noise of a measurement of weight 1."""
         return float(np.sqrt(self.weights @ self.sds**2))
-
-    @property
-    def effective_parameters(self) -> float:
-        """Effective number of parameters of the best solution."""
-        return self.problem.design.effective_parameters(self.solutions[0].ratio)
 
     @cached_property
     def coefficients(self) -> Array:
@@ -172,7 +164,6 @@ def choose(
         [solution for _, _, solution in kept],
         weights / weights.sum(),
         np.array([max(sd, EPS) for _, sd, _ in kept]),
-        float(scores.min()),
         best > ordered[-1] - COARSE_STEP,
     )
 
