@@ -39,14 +39,7 @@ if TYPE_CHECKING:
     from odefit.methods.integral_matching import IntegralMatching
     from odefit.methods.multiple_shooting import Constraint, MultipleShooting
     from odefit.methods.outer_approximation import OuterApproximation
-    from odefit.methods.transcription import (
-        AdaptiveMesh,
-        Baseline,
-        Collocation,
-        ExtraTol,
-        SoftCons,
-        Transcription,
-    )
+    from odefit.methods.transcription import AdaptiveMesh, Collocation, Transcription
     from odefit.problem.unit_check import UnitReport, check_units
     from odefit.reporting.comparison import compare
     from odefit.structure.identifiability import structural_identifiability as identifiability
@@ -55,12 +48,9 @@ if TYPE_CHECKING:
 _LATER = {
     **{entry.class_name: entry.module for entry in METHODS.values()},
     "AdaptiveMesh": "odefit.methods.transcription",
-    "Baseline": "odefit.methods.transcription",
     "Collocation": "odefit.methods.transcription",
     "Constraint": "odefit.methods.multiple_shooting",
     "Explorer": "odefit.explorer",
-    "ExtraTol": "odefit.methods.transcription",
-    "SoftCons": "odefit.methods.transcription",
     "StructuralIdentifiability": "odefit.structure.structural_identifiability",
     "UnitReport": "odefit.problem.unit_check",
     "check_units": "odefit.problem.unit_check",
@@ -77,7 +67,6 @@ __all__ = [
     "AdaptiveMesh",
     "Algebraic",
     "Automatic",
-    "Baseline",
     "BranchAndBound",
     "Collocation",
     "Constraint",
@@ -86,7 +75,6 @@ __all__ = [
     "Event",
     "Experiment",
     "Explorer",
-    "ExtraTol",
     "Failure",
     "ForwardMap",
     "InputError",
@@ -104,7 +92,6 @@ __all__ = [
     "Result",
     "SbmlModel",
     "SingleShooting",
-    "SoftCons",
     "Solution",
     "Start",
     "Status",

@@ -17,14 +17,12 @@ from odefit import (
     Control,
     Event,
     Experiment,
-    ExtraTol,
     InputError,
     Model,
     Problem,
     Progress,
     Result,
     SingleShooting,
-    SoftCons,
     Status,
     Transcription,
 )
@@ -39,7 +37,7 @@ from odefit.methods.solvers.agreement import measure_agreement
 from odefit.methods.solvers.local_search import LocalSearch
 from odefit.methods.solvers.scip import Scip
 from odefit.methods.solvers.solver import Answer, Limits
-from odefit.methods.transcription import SCHEMES, DataMesh, Ipopt
+from odefit.methods.transcription import SCHEMES, DataMesh, ExtraTol, Ipopt, SoftCons
 from odefit.problem.arrays import Array
 from tests.methods.problems import decay, explosive, oscillator
 from tests.methods.solvers.fakes import Fragile
