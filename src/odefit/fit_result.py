@@ -408,7 +408,7 @@ def _determined(uncertainty: Uncertainty | None) -> bool:
     """Return whether the data determine all unknowns at the answer, which may be a special one."""
     if uncertainty is None or uncertainty.directions:
         return False
-    return not {"no effect", "not determined"} & set(uncertainty.trouble.values())
+    return not any(trouble.lost for trouble in uncertainty.trouble.values())
 
 
 def _corroborated(estimate: Estimate) -> bool:

@@ -12,13 +12,15 @@ import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import numpy as np
 
-from odefit.assessment.parts import Assessment
+from odefit.assessment.parts import Assessment, Trouble
+from odefit.assessment.profiles.parts import Verdict
 from odefit.methods.estimate import Certificate, Status
 from odefit.problem.arrays import Array
 from odefit.problem.control_characters import refuse_controls
@@ -50,6 +52,9 @@ residuals, ``failed_stages`` where a stage after the search has failed."""
 
 BY_KEY = ("standard_errors", "intervals")
 """Parts of the uncertainty that are written by the key of the unknown, to be looked up there."""
+
+ENUMERATIONS: tuple[type[Enum], ...] = (Status, Trouble, Verdict)
+"""What is written as the value of a member, and nothing else is read."""
 
 MAX_SIZE = 200_000_000
 """Bytes of a file: ten thousand starts of a hundred unknowns have a fifth."""
@@ -262,7 +267,9 @@ def _converter() -> Converter:
     for kind, words in ((str, "a text"), (int, "a whole number"), (bool, "true or false")):
         converter.register_structure_hook(kind, _only(kind, words, lambda value, _: value))
     converter.register_structure_hook_func(is_literal, _one_of)
-    converter.register_structure_hook(Status, _one_of)
+    for enumeration in ENUMERATIONS:
+        # Each by itself: those whose members are texts would be read as any text.
+        converter.register_structure_hook(enumeration, _one_of)
     converter.register_structure_hook(float, _number)
     converter.register_structure_hook(Problem, lambda problem, _: problem)
     converter.register_structure_hook_func(is_array, _only(list, "a list of numbers", _array))

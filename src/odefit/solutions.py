@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from odefit.assessment.parts import Uncertainty
+from odefit.assessment.parts import Trouble, Uncertainty
 from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance, same_values
 from odefit.methods.estimate import Completeness, Estimate, Start, Status
@@ -46,7 +46,7 @@ def distinct_solutions(
     tolerance = CostTolerance.of(forward)
     ridge = uncertainty is not None and estimate.completeness is None
     if uncertainty is not None and ridge:
-        ridge = bool(uncertainty.directions) or "no effect" in uncertainty.trouble.values()
+        ridge = bool(uncertainty.directions) or Trouble.NO_EFFECT in uncertainty.trouble.values()
     closeness = SOLUTION_DISTANCE if estimate.completeness is None else COUNTED_SOLUTION_DISTANCE
     sizes = expected_sizes(forward.problem)
     ends = sorted(

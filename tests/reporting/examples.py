@@ -205,12 +205,12 @@ def troubled() -> Result:
     problem = troubled_problem()
     vector = problem.vector(TROUBLED)
     trouble: dict[str, Trouble] = {
-        "k2": "not determined",
-        "k5": "not determined",
-        "V_max": "at a bound",
-        "K_m": "no effect",
-        "unused": "no effect",
-        "mu_N": "weakly determined",
+        "k2": Trouble.NOT_DETERMINED,
+        "k5": Trouble.NOT_DETERMINED,
+        "V_max": Trouble.AT_A_BOUND,
+        "K_m": Trouble.NO_EFFECT,
+        "unused": Trouble.NO_EFFECT,
+        "mu_N": Trouble.WEAKLY_DETERMINED,
     }
     without = {"k2", "k5", "V_max", "K_m", "unused"}
     errors = np.array(

@@ -10,6 +10,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from odefit.assessment.profiles import Profile, ProfilesData
+from odefit.assessment.profiles.parts import Verdict
 from odefit.methods.estimate import Status
 from odefit.problem.arrays import Array
 from odefit.reporting.figures.profiles import plot_profiles
@@ -24,7 +25,7 @@ def quadratic(values: Sequence[float], estimate: float, deviances: Array, slopes
     ends = (estimate - 2.0, estimate + 2.0)
     return Profile(
         "k", "", False, estimate, at, deviances, slopes, at[:, None], *ends,
-        ("limit", "limit"), ("", ""), ends, "identifiable", "", 1, 1,
+        ("limit", "limit"), ("", ""), ends, Verdict.IDENTIFIABLE, "", 1, 1,
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from odefit.assessment.deviance import Deviance
 from odefit.assessment.effects import column_norms
-from odefit.assessment.parts import Uncertainty
+from odefit.assessment.parts import Trouble, Uncertainty
 from odefit.assessment.profiles.held import HeldUnknown
 from odefit.methods.scaling import bounds_touched
 from odefit.problem.arrays import Array
@@ -84,7 +84,7 @@ def checked(
         parameter = problem.unknowns[i].parameter
         if i in tied:
             others = _listed([problem.keys[k] for k in tied[i]])
-            trouble[key] = "tied to a bound"
+            trouble[key] = Trouble.TIED_TO_A_BOUND
             notes[key] = (
                 f"no interval: {key} and {others} are determined only together, and {others} "
                 f"{'is' if len(tied[i]) == 1 else 'are'} at a bound; profile {key}"
@@ -97,7 +97,7 @@ def checked(
         low, high = np.clip(intervals[i], parameter.lower, parameter.upper)
         wide = parameter.scale == "log10" and vector[i] > 0
         if wide and intervals[i, 1] > MAX_FACTOR * vector[i]:
-            trouble[key] = "weakly determined"
+            trouble[key] = Trouble.WEAKLY_DETERMINED
             notes[key] = (
                 f"no interval: the data hardly determine {key} near the estimate; profile {key}"
             )
@@ -162,7 +162,7 @@ def with_curvature(
         low, high = _roots(family, uncertainty.intervals[i], deviance, limit, vector[i])
         if not (least <= low <= most and least <= high <= most):
             key = problem.keys[i]
-            trouble[key] = "not linear"
+            trouble[key] = Trouble.NOT_LINEAR
             notes[key] = (
                 "the linear interval is not to be trusted, as the model bends within it: "
                 f"profile {key}"

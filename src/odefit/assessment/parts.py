@@ -8,21 +8,33 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Literal, get_args
 
 from odefit.methods.estimate import Agreement, Certificate, Completeness
 from odefit.problem.arrays import Array
 
-Trouble = Literal[
-    "no effect",
-    "not determined",
-    "weakly determined",
-    "at a bound",
-    "tied to a bound",
-    "not linear",
-    "fixed",
-]
-"""Why an unknown has no standard error, or one to be taken with care."""
+
+class Trouble(StrEnum):
+    """Why an unknown has no standard error, or one to be taken with care.
+
+    The value is what files hold. A member equals the text of its value, so that users may compare
+    with either.
+    """
+
+    NO_EFFECT = "no effect"
+    NOT_DETERMINED = "not determined"
+    WEAKLY_DETERMINED = "weakly determined"
+    AT_A_BOUND = "at a bound"
+    TIED_TO_A_BOUND = "tied to a bound"
+    NOT_LINEAR = "not linear"
+    FIXED = "fixed"
+
+    @property
+    def lost(self) -> bool:
+        """Whether the data do not determine the unknown at all."""
+        return self in (Trouble.NO_EFFECT, Trouble.NOT_DETERMINED)
+
 
 OPTIONAL = {"optional": True}
 """Metadata of a field that a file leaves out where there is nothing to say."""

@@ -65,12 +65,12 @@ def assess_uncertainty(
     at_bound = bounds_touched(problem, vector)
     for key, touched in zip(problem.keys, at_bound, strict=True):
         if touched:
-            trouble[key] = "at a bound"
+            trouble[key] = Trouble.AT_A_BOUND
     jacobian = evaluation.information
     norms, effective = acting(jacobian, sizes_at(problem, vector))
     for key, acts in zip(problem.keys, effective, strict=True):
         if not acts:
-            trouble[key] = "no effect"
+            trouble[key] = Trouble.NO_EFFECT
     free = np.flatnonzero(~at_bound & effective)
     covariance = np.full((n, n), np.nan)
     degrees = math.inf
@@ -89,7 +89,7 @@ def assess_uncertainty(
             basis[:, free] = vt[~known] / norms[free]
             directions = describe_directions(forward, vector, evaluation, basis)
             for k in np.flatnonzero(share > PARTICIPATION):
-                trouble[problem.keys[free[k]]] = "not determined"
+                trouble[problem.keys[free[k]]] = Trouble.NOT_DETERMINED
         good = np.array([problem.keys[k] not in trouble for k in free])
         if not forward.given_noise:
             # A direction that does not matter has not been fitted.
@@ -125,7 +125,7 @@ def assess_uncertainty(
         correlation = covariance / np.outer(errors, errors)
     for i, key in enumerate(problem.keys):
         if key not in trouble and is_weak(problem.unknowns[i], vector[i], errors[i]):
-            trouble[key] = "weakly determined"
+            trouble[key] = Trouble.WEAKLY_DETERMINED
     each = np.full(n, degrees) if of_each is None else of_each
     quantiles = np.array([quantile_of(level, of) for of in each])
     intervals = intervals_of(problem, vector, errors, quantiles)
@@ -227,16 +227,16 @@ def _sentence(
     names: dict[Trouble, list[str]] = {}
     for key, kind in trouble.items():
         names.setdefault(kind, []).append(key)
-    if "no effect" in names:
-        parts.append(f"No effect on what is measured: {', '.join(names['no effect'])}.")
+    if Trouble.NO_EFFECT in names:
+        parts.append(f"No effect on what is measured: {', '.join(names[Trouble.NO_EFFECT])}.")
     parts += [d.sentence for d in directions]
-    if "weakly determined" in names:
-        listed = ", ".join(names["weakly determined"])
+    if Trouble.WEAKLY_DETERMINED in names:
+        listed = ", ".join(names[Trouble.WEAKLY_DETERMINED])
         parts.append(
             f"Hardly determined by the data (the standard error exceeds the value): {listed}."
         )
-    if "at a bound" in names:
-        listed = ", ".join(names["at a bound"])
+    if Trouble.AT_A_BOUND in names:
+        listed = ", ".join(names[Trouble.AT_A_BOUND])
         parts.append(f"At a bound, and held there for the standard errors of the others: {listed}.")
     if freedom is not None and degrees > 0:
         fewest = f" with {degrees_in_words(degrees)}" if math.isfinite(degrees) else ""

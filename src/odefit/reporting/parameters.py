@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from odefit.assessment.parts import Uncertainty
+from odefit.assessment.parts import Trouble, Uncertainty
 from odefit.problem.expressions import Expression, parse
 from odefit.problem.packages import require
 from odefit.problem.parameters import Parameter, Unknown
@@ -208,25 +208,25 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
     identifiable: bool | None = math.isfinite(std_error)
     flag: str = trouble or ""
     note = flag
-    if trouble == "no effect":
+    if trouble is Trouble.NO_EFFECT:
         identifiable = False
         note = "no effect: the measured observables do not depend on it here"
-    elif trouble == "not determined":
+    elif trouble is Trouble.NOT_DETERMINED:
         identifiable = False
         note = _undetermined_note(unknown.key, uncertainty)
-    elif trouble == "weakly determined":
+    elif trouble is Trouble.WEAKLY_DETERMINED:
         identifiable = None
         note = _weak_note(value, std_error)
         note = "; ".join([note, *filter(None, [uncertainty.notes.get(unknown.key)])])
-    elif trouble == "at a bound":
+    elif trouble is Trouble.AT_A_BOUND:
         identifiable = None
         flag, note = _bound_note(value, unknown.parameter)
-    elif trouble == "tied to a bound":
+    elif trouble is Trouble.TIED_TO_A_BOUND:
         identifiable = None
         note = uncertainty.notes.get(unknown.key, "no interval: tied to an unknown at a bound")
-    elif trouble == "not linear":
+    elif trouble is Trouble.NOT_LINEAR:
         note = uncertainty.notes.get(unknown.key, "the linear interval is not to be trusted")
-    elif trouble == "fixed":
+    elif trouble is Trouble.FIXED:
         identifiable = None
         note = "held fixed in the analysis"
     elif uncertainty.treatment == "withheld" and not math.isfinite(std_error):

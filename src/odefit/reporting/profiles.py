@@ -6,7 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 from odefit.assessment.profiles import Profile, ProfilesData
+from odefit.assessment.profiles.parts import Verdict
 from odefit.assessment.profiles.verdicts import disagrees
+from odefit.methods.estimate import Status
 from odefit.problem.packages import require
 from odefit.reporting.numbers import duration, level_words, significant
 
@@ -26,7 +28,7 @@ def profile_table(data: ProfilesData) -> pd.DataFrame:
             "ci_high": p.upper,
             "linear_low": p.linear[0],
             "linear_high": p.linear[1],
-            "verdict": p.verdict,
+            "verdict": p.verdict.value,
             "note": p.sentence,
         }
         for p in data.profiles
@@ -46,7 +48,7 @@ def profile_rows(data: ProfilesData) -> list[tuple[str, str, str, str, str, str]
             _limit(p.lower),
             _limit(p.upper),
             _linear(p),
-            p.verdict,
+            p.verdict.value,
         )
         for p in data.profiles
     ]
@@ -64,12 +66,14 @@ def profile_text(data: ProfilesData) -> str:
         cells += [row[i].rjust(widths[i]) for i in range(1, 5)]
         lines.append("  ".join([*cells, row[5]]).rstrip())
     noted = [
-        p for p in data.profiles if p.verdict != "identifiable" or disagrees(p) or any(p.unchecked)
+        p
+        for p in data.profiles
+        if p.verdict is not Verdict.IDENTIFIABLE or disagrees(p) or any(p.unchecked)
     ]
     if noted:
         lines += ["", *(p.sentence for p in noted)]
     lines += ["", cost_sentence(data)]
-    if data.adopted or data.status.value != "converged":
+    if data.adopted or data.status is not Status.CONVERGED:
         lines.append(f"{data.message[0].upper()}{data.message[1:]}.")
     return "\n".join(lines)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from odefit.assessment.discretised import rounded_down
+from odefit.assessment.parts import Trouble
 from odefit.methods.estimate import Route, Start, Status
 from odefit.problem.errors import counted
 from odefit.problem.noise import Noise
@@ -61,30 +62,30 @@ def verdict(result: ResultData) -> Verdict:
         return Verdict("bad", "No solution was found.", (said,) if said else ())
     local = result.assessment.local
     optimal = local is not None and local.optimal
-    ended = result.status.value
+    ended = result.status
     sentences = [_value_sentence(result)]
-    if ended == "converged" and optimal:
+    if ended is Status.CONVERGED and optimal:
         headline = "The fit converged to a local optimum."
-    elif ended == "converged" and local is None:
+    elif ended is Status.CONVERGED and local is None:
         headline = "The fit converged; whether this is a local optimum was not checked."
-    elif ended == "converged":
+    elif ended is Status.CONVERGED:
         headline = "The fit ended, but its answer was not shown to be a local optimum."
-    elif ended == "time limit":
+    elif ended is Status.TIME_LIMIT:
         headline = "The time limit was reached; this is the best answer so far."
-    elif ended == "interrupted":
+    elif ended is Status.INTERRUPTED:
         headline = "The fit was interrupted; this is the best answer so far."
-    elif ended == "failed":
+    elif ended is Status.FAILED:
         headline = "The fit failed; this is the best answer that it had."
     elif optimal:
         headline = "A local optimum was found, but no acceptable fit."
     else:
         headline = "The fit did not converge; this is the best answer that it had."
-    if ended not in ("converged", "not converged") and optimal:
+    if ended not in (Status.CONVERGED, Status.NOT_CONVERGED) and optimal:
         sentences.append("It is a local optimum.")
     told = [sentence(result.message)] if result.message else []
     if told and result.routes:
         sentences = [*told, *sentences]  # that routes disagree comes first
-    elif ended != "converged":
+    elif ended is not Status.CONVERGED:
         sentences += told
     sentences.append(_elsewhere(result))
     determined, words = _determined(result)
@@ -93,9 +94,9 @@ def verdict(result: ResultData) -> Verdict:
     if bad:
         sentences.insert(0, bad)
     tone: Tone = "caution"
-    if ended == "failed":
+    if ended is Status.FAILED:
         tone = "bad"
-    elif ended == "converged" and optimal and determined and not bad:
+    elif ended is Status.CONVERGED and optimal and determined and not bad:
         tone = "good"
     return Verdict(tone, headline, tuple(sentences))
 
@@ -152,12 +153,12 @@ def _determined(result: ResultData) -> tuple[bool, str]:
     if uncertainty is None:
         return False, "How far the data determine the unknowns was not computed."
     count = len(uncertainty.keys)
-    trouble = {k: v for k, v in uncertainty.trouble.items() if v != "fixed"}
-    lost = [k for k, v in trouble.items() if v in ("no effect", "not determined")]
-    weak = [k for k, v in trouble.items() if v == "weakly determined"]
-    bound = [k for k, v in trouble.items() if v == "at a bound"]
-    tied = [k for k, v in trouble.items() if v == "tied to a bound"]
-    crooked = [k for k, v in trouble.items() if v == "not linear"]
+    trouble = {k: v for k, v in uncertainty.trouble.items() if v is not Trouble.FIXED}
+    lost = [k for k, v in trouble.items() if v.lost]
+    weak = [k for k, v in trouble.items() if v is Trouble.WEAKLY_DETERMINED]
+    bound = [k for k, v in trouble.items() if v is Trouble.AT_A_BOUND]
+    tied = [k for k, v in trouble.items() if v is Trouble.TIED_TO_A_BOUND]
+    crooked = [k for k, v in trouble.items() if v is Trouble.NOT_LINEAR]
     parts = []
     if lost:
         are = "is" if len(lost) == 1 else "are"

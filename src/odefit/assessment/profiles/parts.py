@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Literal
 
 import numpy as np
@@ -19,13 +20,14 @@ limit that fits of other profiles refute."""
 OPEN = ("bound", "flat")
 """Ends of a side that show that the interval has no limit there."""
 
-Verdict = Literal[
-    "identifiable",
-    "practically not identifiable",
-    "structurally not identifiable",
-    "not resolved",
-]
-"""What a profile says of a quantity."""
+
+class Verdict(StrEnum):
+    """What a profile says of a quantity. The value is what files and tables show."""
+
+    IDENTIFIABLE = "identifiable"
+    PRACTICALLY_NOT = "practically not identifiable"
+    STRUCTURALLY_NOT = "structurally not identifiable"
+    NOT_RESOLVED = "not resolved"
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ import numpy as np
 
 from odefit.assessment.deviance import Deviance
 from odefit.assessment.linear_checks import checked
-from odefit.assessment.parts import Direction, Uncertainty
+from odefit.assessment.parts import Direction, Trouble, Uncertainty
 from odefit.assessment.profiles.checkpoint import SideCheckpoint
 from odefit.assessment.profiles.families import Family, Point
 from odefit.assessment.profiles.held import HeldUnknown
@@ -455,7 +455,7 @@ def _assembled(
         names = {forward.problem.keys[k] for k in members}
         directions = [d for d in uncertainty.directions if names & set(d.keys)]
         for k in members:
-            if uncertainty.trouble.get(forward.problem.keys[k]) == "no effect":
+            if uncertainty.trouble.get(forward.problem.keys[k]) is Trouble.NO_EFFECT:
                 directions += _no_effect(forward.problem.keys[k])
         found.append(
             assembled(

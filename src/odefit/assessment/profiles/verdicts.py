@@ -92,7 +92,7 @@ def _with_sentence(
     from dataclasses import replace
 
     said = [f"{interval_words(profile)}: {_verdict_words(profile)}."]
-    said += [d.sentence for d in directions if profile.verdict == "structurally not identifiable"]
+    said += [d.sentence for d in directions if profile.verdict is Verdict.STRUCTURALLY_NOT]
     said += [
         f"The {side} end was not found: {reason}."
         for side, reason, end in zip(("lower", "upper"), profile.reasons, profile.ends, strict=True)
@@ -171,8 +171,8 @@ def interval_words(profile: Profile) -> str:
 
 
 def _verdict_words(profile: Profile) -> str:
-    if profile.verdict != "practically not identifiable":
-        return profile.verdict
+    if profile.verdict is not Verdict.PRACTICALLY_NOT:
+        return profile.verdict.value
     open_low, open_high = math.isinf(profile.lower), math.isinf(profile.upper)
     if open_low and open_high:
         return "practically not identifiable"
@@ -190,11 +190,11 @@ def _verdict(
 ) -> Verdict:
     ends = [side.end for side in sides]
     if all(end == "limit" for end in ends):
-        return "identifiable"
+        return Verdict.IDENTIFIABLE
     if all(end in OPEN for end in ends):
         if directions and float(np.max(np.abs(deviances))) <= FLAT * limit:
-            return "structurally not identifiable"
-        return "practically not identifiable"
+            return Verdict.STRUCTURALLY_NOT
+        return Verdict.PRACTICALLY_NOT
     if any(end in OPEN for end in ends):
-        return "practically not identifiable"
-    return "not resolved"
+        return Verdict.PRACTICALLY_NOT
+    return Verdict.NOT_RESOLVED

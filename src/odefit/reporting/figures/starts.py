@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from odefit.methods.estimate import Status
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import SCREEN, Canvas
 from odefit.result_data import ResultData
@@ -26,7 +27,7 @@ def plot_starts(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
         return canvas.empty(f"all {lost} starts failed")
     values = np.array([value for value, _ in ended])
     ranks = np.arange(1, len(ended) + 1)
-    converged = np.array([s.status.value == "converged" for _, s in ended])
+    converged = np.array([s.status is Status.CONVERGED for _, s in ended])
     logarithmic = bool(values[0] > 0 and values[-1] > 30 * values[0])
     with style.plain_style():
         axes = canvas.axes(4.6, 2.7)
