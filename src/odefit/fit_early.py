@@ -6,8 +6,8 @@ import time
 from dataclasses import replace
 
 from odefit.methods.best_so_far import completed
-from odefit.methods.control import OUT_OF_MEMORY, Control, Interruption, Method
-from odefit.methods.estimate import Estimate
+from odefit.methods.control import Control, Interruption, Method
+from odefit.methods.estimate import Cause, Estimate
 from odefit.problem.problem import Problem
 from odefit.simulation.best_seen import BestSeen, noting
 from odefit.simulation.cut_off import NEVER, cutting_off
@@ -42,7 +42,7 @@ def search(
             estimate = method.solve(searched, own)
     except MemoryError as error:
         assert isinstance(control.interrupted, Interruption)
-        control.interrupted.end(OUT_OF_MEMORY, str(error))
+        control.interrupted.end(Cause.OUT_OF_MEMORY, str(error))
         estimate = Estimate((), control.early, "the search could not go on")
     if not own.should_stop():
         return estimate

@@ -90,7 +90,7 @@ def result_of(
     if control.interrupted.is_set():
         status = control.early
     if status.cut_short:
-        message = with_cause(message, control)
+        message = with_cause(message, state.estimate.told, control)
     return Result(
         problem=problem,
         method=method.name,

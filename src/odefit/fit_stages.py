@@ -16,8 +16,8 @@ import numpy as np
 from odefit.assessment.misfit import Misfit
 from odefit.assessment.parts import Assessment, Goodness, Local, Treatment, Uncertainty
 from odefit.fit_log import log_failure, log_stage
-from odefit.methods.control import CTRL_C, OUT_OF_MEMORY, Control, Interruption, Progress
-from odefit.methods.estimate import Completeness, Estimate, Start, Status
+from odefit.methods.control import Control, Interruption, Progress
+from odefit.methods.estimate import Cause, Completeness, Estimate, Start, Status
 from odefit.methods.fit_measure import FitMeasure
 from odefit.methods.outliers import Outlier
 from odefit.methods.polish import Answer
@@ -158,7 +158,9 @@ def _after(stage: Stage, state: FitState) -> FitState:
         pass
     except (KeyboardInterrupt, MemoryError) as error:
         assert isinstance(control.interrupted, Interruption)
-        control.interrupted.end(OUT_OF_MEMORY if isinstance(error, MemoryError) else CTRL_C)
+        control.interrupted.end(
+            Cause.OUT_OF_MEMORY if isinstance(error, MemoryError) else Cause.CTRL_C
+        )
     except Exception as error:  # noqa: BLE001 - the answer is there, and must not be lost
         state = _failed(stage, state, error)
     try:

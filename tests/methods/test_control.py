@@ -8,11 +8,13 @@ import threading
 import pytest
 
 from odefit.methods.control import Control, Interruption, interruptible
-from odefit.methods.estimate import Status
+from odefit.methods.estimate import Cause, Status
 
 
-@pytest.mark.parametrize(("number", "cause"), [("SIGINT", "Ctrl-C"), ("SIGTERM", "SIGTERM")])
-def test_a_signal_ends_a_run_and_a_second_one_acts_as_usual(number: str, cause: str) -> None:
+@pytest.mark.parametrize(
+    ("number", "cause"), [("SIGINT", Cause.CTRL_C), ("SIGTERM", Cause.TERMINATED)]
+)
+def test_a_signal_ends_a_run_and_a_second_one_acts_as_usual(number: str, cause: Cause) -> None:
     one = getattr(signal, number)
     before = signal.getsignal(one)
     control = Control()
@@ -45,7 +47,7 @@ def test_a_block_around_another_is_told_of_the_signal() -> None:
         with interruptible(inner):
             signal.raise_signal(signal.SIGTERM)
             assert signal.getsignal(signal.SIGTERM) is before
-        assert (inner.cause, outer.cause) == ("SIGTERM", "SIGTERM")
+        assert (inner.cause, outer.cause) == (Cause.TERMINATED, Cause.TERMINATED)
     assert signal.getsignal(signal.SIGTERM) is before
 
 
@@ -53,21 +55,22 @@ def test_the_event_of_a_caller_ends_a_run_too() -> None:
     stop = threading.Event()
     control = Control(interrupted=Interruption(stop))
     assert not control.should_stop()
-    assert control.cause == ""
+    assert not control.cause
     stop.set()
     assert control.should_stop()
-    assert (control.cause, control.early) == ("the caller", Status.INTERRUPTED)
+    assert str(control.cause) == "the caller"
+    assert control.early is Status.INTERRUPTED
 
 
 def test_the_first_cause_counts() -> None:
     interruption = Interruption()
-    interruption.end("SIGTERM")
-    interruption.end("Ctrl-C")
-    assert interruption.cause == "SIGTERM"
+    interruption.end(Cause.TERMINATED)
+    interruption.end(Cause.CTRL_C)
+    assert interruption.cause is Cause.TERMINATED
 
 
 def test_a_deadline_is_the_time_limit() -> None:
     control = Control(deadline=0.0)
-    assert (control.cause, control.early) == ("the time limit", Status.TIME_LIMIT)
+    assert (control.cause, control.early) == (Cause.TIME_LIMIT, Status.TIME_LIMIT)
     assert Control().early is Status.NOT_CONVERGED
     assert [s.cut_short for s in Status] == [False, False, True, True, True, False]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from odefit.methods.control import Control, Interruption
-from odefit.methods.estimate import Status
+from odefit.methods.estimate import Cause, Status
 from odefit.methods.memory import MemoryWatch
 from odefit.methods.watch import GRACE_SECONDS, Watch, running, watched
 from odefit.simulation.cut_off import NEVER, cut_off
@@ -58,7 +58,7 @@ def test_a_run_that_uses_too_much_memory_is_ended_with_the_reason() -> None:
     Watch(control, memory=memory).look()
     assert control.should_stop()
     assert control.early is Status.MEMORY_LIMIT
-    assert control.cause == "the memory limit"
+    assert control.cause is Cause.MEMORY_LIMIT
     assert isinstance(control.interrupted, Interruption)
     assert control.interrupted.details == "3 kB were in use, of 1 kB allowed"
 
@@ -75,7 +75,7 @@ def test_a_lack_of_memory_ends_long_work_and_raises_nothing() -> None:
     with running(control):
         raise MemoryError("Unable to allocate 1 TiB")
     assert control.early is Status.MEMORY_LIMIT
-    assert control.cause == "a lack of memory"
+    assert control.cause is Cause.OUT_OF_MEMORY
 
 
 def test_other_errors_pass() -> None:

@@ -22,8 +22,8 @@ import numpy as np
 
 from odefit.assessment.deviance import Deviance
 from odefit.assessment.effects import column_space
-from odefit.methods.control import TIME_IS_UP, Control, Progress, control_of
-from odefit.methods.estimate import Start, Status
+from odefit.methods.control import Control, Progress, control_of
+from odefit.methods.estimate import Cause, Start, Status
 from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.start_checkpoint import StartCheckpoint
 from odefit.methods.start_pool import run_starts
@@ -346,7 +346,7 @@ def _bootstrap(
         first = next(e for e in ends.values() if e.status is Status.FAILED)
         message += f"; {failed} could not be, e.g. {first.message}"
     if len(ends) < count:
-        message += f"; stopped by {control.cause or TIME_IS_UP}"
+        message += f"; stopped by {control.cause or Cause.TIME_LIMIT}"
     if len(usable) < MIN_SAMPLES:
         message += f"; intervals need {MIN_SAMPLES}"
     message += "".join(f"; {remark}" for remark in control.remarks)

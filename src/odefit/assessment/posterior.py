@@ -25,8 +25,8 @@ import numpy as np
 from odefit.assessment.deviance import Deviance
 from odefit.assessment.log_posterior import LogPosterior
 from odefit.methods.checkpoint import Checkpoint
-from odefit.methods.control import TIME_IS_UP, Control, Progress, control_of, interruptible
-from odefit.methods.estimate import Status
+from odefit.methods.control import Control, Progress, control_of, interruptible
+from odefit.methods.estimate import Cause, Status
 from odefit.methods.executors.batch import Work
 from odefit.methods.executors.dispatch import WorkerLostError, dispatched
 from odefit.methods.start_checkpoint import natural, numbers, opened
@@ -389,7 +389,7 @@ def _posterior(
     if not whole:
         status = control.early if control.interrupted.is_set() else Status.TIME_LIMIT
         wanted = f"{counted(chains, 'chain')} of {draws}"
-        message += f"; stopped by {control.cause or TIME_IS_UP} before {wanted}"
+        message += f"; stopped by {control.cause or Cause.TIME_LIMIT} before {wanted}"
     if length >= 4:
         ess, r_hat = diagnostics(every)
         bad = [k for k, r in zip(problem.keys, r_hat, strict=True) if not r <= MAX_R_HAT]

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odefit.methods.checkpoint import CheckpointWarning
-from odefit.methods.control import TERMINATED as SIGTERM
 from odefit.methods.control import Control, Interruption, Progress, interruptible
-from odefit.methods.estimate import Status
+from odefit.methods.estimate import Cause, Status
 from odefit.problem.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ EXIT_STATUS = {
 
 def exit_status(status: Status, signals: Interruption) -> int:
     """Return the exit status for the way in which something ended, and the signals it has had."""
-    terminated = status is Status.INTERRUPTED and signals.cause == SIGTERM
+    terminated = status is Status.INTERRUPTED and signals.cause is Cause.TERMINATED
     return TERMINATED if terminated else EXIT_STATUS[status]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from odefit.methods.control import Control
 from odefit.methods.cost_tolerance import CostTolerance
-from odefit.methods.estimate import NO_START, Estimate, Start, Status
+from odefit.methods.estimate import NO_START, Cause, Estimate, Start, Status
 from odefit.methods.starts import guess, sample
 from odefit.problem.arrays import Array
 from odefit.problem.errors import counted
@@ -75,13 +75,26 @@ def _labelled(estimate: Estimate, control: Control) -> Estimate:
         status = control.early
     if not status.cut_short:
         return estimate
-    return replace(estimate, status=status, message=with_cause(estimate.message, control))
+    return replace(
+        estimate,
+        status=status,
+        message=with_cause(estimate.message, estimate.told, control),
+        told=control.cause,
+    )
 
 
-def with_cause(message: str, control: Control) -> str:
-    """Return a message that says what has ended the fit early, if it does not say so already."""
+def with_cause(message: str, told: Cause | None, control: Control) -> str:
+    """Return a message that says what has ended the fit early.
+
+    Parameters
+    ----------
+    message, told
+        The message so far, and the cause of which it speaks already.
+    control
+        What has ended the fit.
+    """
     cause = control.cause
-    if not cause or cause.casefold() in message.casefold():
+    if cause is None or cause is told:
         return message
     details = getattr(control.interrupted, "details", "")
     more = f" ({details})" if details else ""

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Protocol
 
-from odefit.methods.estimate import Estimate, Status
+from odefit.methods.estimate import Cause, Estimate, Status
 from odefit.methods.memory import memory_limit
 from odefit.problem.problem import Problem
 from odefit.simulation.cut_off import CutOff
@@ -46,16 +46,6 @@ class Progress:
     measure: str = "objective"
 
 
-CTRL_C, TERMINATED, TIME_IS_UP = "Ctrl-C", "SIGTERM", "the time limit"
-"""What ends a run early, in words."""
-
-MEMORY_LIMIT, OUT_OF_MEMORY = "the memory limit", "a lack of memory"
-"""What ends a run early where memory is short: before, and after an allocation has failed."""
-
-BY_CALLER = "the caller"
-"""What ends a run early whose event was set by somebody else."""
-
-
 class Interruption(threading.Event):
     """An event that ends a run early, and knows why.
 
@@ -73,10 +63,10 @@ class Interruption(threading.Event):
     def __init__(self, also: threading.Event | None = None) -> None:
         super().__init__()
         self._also = also
-        self._cause = ""
+        self._cause: Cause | None = None
         self.details = ""
 
-    def end(self, cause: str, details: str = "") -> None:
+    def end(self, cause: Cause, details: str = "") -> None:
         """End the run; the first cause counts."""
         if not self.is_set():
             self._cause, self.details = cause, details
@@ -87,9 +77,9 @@ class Interruption(threading.Event):
         return super().is_set() or (self._also is not None and self._also.is_set())
 
     @property
-    def cause(self) -> str:
-        """What has ended the run, in words; empty if nothing has."""
-        return (self._cause or BY_CALLER) if self.is_set() else ""
+    def cause(self) -> Cause | None:
+        """What has ended the run; the caller where somebody else set the event."""
+        return (self._cause or Cause.CALLER) if self.is_set() else None
 
 
 @dataclass(frozen=True)
@@ -151,18 +141,19 @@ class Control:
         return self.interrupted.is_set() or self.out_of_time
 
     @property
-    def cause(self) -> str:
-        """What ends this run early, in words; empty if nothing does."""
+    def cause(self) -> Cause | None:
+        """What ends this run early; None if nothing does."""
         if self.interrupted.is_set():
-            return getattr(self.interrupted, "cause", BY_CALLER)
-        return TIME_IS_UP if self.out_of_time else ""
+            return getattr(self.interrupted, "cause", Cause.CALLER)
+        return Cause.TIME_LIMIT if self.out_of_time else None
 
     @property
     def early(self) -> Status:
         """The status of what is ended now, before it has finished."""
         if not self.interrupted.is_set():
             return Status.TIME_LIMIT if self.out_of_time else Status.NOT_CONVERGED
-        short = self.cause in (MEMORY_LIMIT, OUT_OF_MEMORY)
+        cause = self.cause
+        short = cause is not None and cause.memory
         return Status.MEMORY_LIMIT if short else Status.INTERRUPTED
 
 
@@ -206,8 +197,8 @@ class Method(Protocol):
         """Estimate the unknowns of `problem`."""
 
 
-SIGNALS = {signal.SIGINT: CTRL_C, signal.SIGTERM: TERMINATED}
-"""The signals that end a run early with the best so far, and what they are called."""
+SIGNALS = {signal.SIGINT: Cause.CTRL_C, signal.SIGTERM: Cause.TERMINATED}
+"""The signals that end a run early with the best so far."""
 
 
 @contextmanager

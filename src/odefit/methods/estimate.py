@@ -35,6 +35,34 @@ class Status(Enum):
         return self in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.MEMORY_LIMIT)
 
 
+class Cause(Enum):
+    """What has ended a run early. The value is what files hold, the text what messages say."""
+
+    CTRL_C = "Ctrl-C"
+    TERMINATED = "SIGTERM"
+    TIME_LIMIT = "time limit"
+    MEMORY_LIMIT = "memory limit"
+    OUT_OF_MEMORY = "out of memory"
+    CALLER = "caller"
+
+    def __str__(self) -> str:
+        return _CAUSES.get(self, self.value)
+
+    @property
+    def memory(self) -> bool:
+        """Whether memory was short: before, or after an allocation has failed."""
+        return self in (Cause.MEMORY_LIMIT, Cause.OUT_OF_MEMORY)
+
+
+_CAUSES = {
+    Cause.TIME_LIMIT: "the time limit",
+    Cause.MEMORY_LIMIT: "the memory limit",
+    Cause.OUT_OF_MEMORY: "a lack of memory",
+    Cause.CALLER: "the caller",
+}
+"""The words for causes that have other names in files."""
+
+
 @dataclass(frozen=True, eq=False)
 class Start:
     """What became of one start of a local method.
@@ -307,6 +335,8 @@ class Estimate:
         The function that evaluates an end on shooting nodes, where starts may end on them.
     routes
         What each of several methods has tried, where the method combines others.
+    told
+        What has ended the method early, where the message says so.
     """
 
     starts: Sequence[Start]
@@ -317,6 +347,7 @@ class Estimate:
     completeness: Completeness | None = None
     evaluate_nodes: NodeEvaluator | None = None
     routes: Sequence[Route] = ()
+    told: Cause | None = None
 
     @property
     def best(self) -> Start | None:

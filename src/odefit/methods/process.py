@@ -41,6 +41,9 @@ from odefit.problem.errors import InputError
 if TYPE_CHECKING:
     from odefit.methods.process_platform import Channel
 
+KILLED = "SIGKILL"
+"""The signal by which a process is ended from outside, as where memory is short."""
+
 OUTPUT_TAIL = 300
 """Characters of what a process wrote before it died that become part of the reason."""
 
@@ -192,6 +195,12 @@ class Child:
         self.output = " ".join(text.split())[-OUTPUT_TAIL:]
         self._log.close()
 
+    @property
+    def crashed(self) -> bool:
+        """Whether the process has died by a signal, unless that came from outside to end it."""
+        died_of = None if self.exit_code is None else death_signal(self.exit_code)
+        return died_of not in (None, KILLED)
+
     def _reason(self) -> str:
         """Return why the process has hung up; it is gone afterwards."""
         try:
@@ -206,7 +215,7 @@ class Child:
 def exit_reason(code: int, who: str) -> str:
     """Return in words why a process ended, from its exit status."""
     died_of = death_signal(code)
-    if died_of == "SIGKILL":
+    if died_of == KILLED:
         return f"{who} was killed, most likely because the machine ran out of memory"
     if died_of is not None:
         return f"{who} died of {died_of}"

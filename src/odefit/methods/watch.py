@@ -14,12 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from odefit.methods.control import (
-    MEMORY_LIMIT,
-    OUT_OF_MEMORY,
     Control,
     Interruption,
     interruptible,
 )
+from odefit.methods.estimate import Cause
 from odefit.methods.memory import MemoryWatch
 from odefit.simulation.cut_off import cutting_off
 
@@ -64,7 +63,7 @@ class Watch:
         elif self.memory is not None and self._looks % LOOKS_PER_MEMORY == 0:
             short = self.memory.short()
             if short and isinstance(interrupted, Interruption):
-                interrupted.end(MEMORY_LIMIT, short)
+                interrupted.end(Cause.MEMORY_LIMIT, short)
         self._looks += 1
         deadline = self.control.deadline
         if deadline is not None and now >= deadline + GRACE_SECONDS:
@@ -103,4 +102,4 @@ def running(control: Control) -> Iterator[None]:
         except MemoryError as error:
             if not isinstance(control.interrupted, Interruption):
                 raise
-            control.interrupted.end(OUT_OF_MEMORY, str(error))
+            control.interrupted.end(Cause.OUT_OF_MEMORY, str(error))

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from odefit import Control, Start, Status
+from odefit import Start, Status
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.message import message_of
 from odefit.methods.automatic.noise_fit import NoiseFit
-from odefit.methods.estimate import Route
+from odefit.methods.estimate import Cause, Route
 
 BEST = Start(0, np.ones(1), np.ones(1), 2.0, Status.CONVERGED, "", 1, 0.0, 1.0)
 MATCHING = Route("integral matching", 1, 0, 1, 2.0, 0.1, "")
@@ -21,7 +21,7 @@ def found(fit: NoiseFit = AS_NOISE, enough: bool = True, hits: int = 4) -> Evide
 
 
 def test_routes_that_agree_and_the_noise() -> None:
-    assert message_of(found(), [MATCHING, SHOOTING], Control()) == (
+    assert message_of(found(), [MATCHING, SHOOTING], None) == (
         "integral matching and three of four starts of single shooting end at the same optimum. "
         "Chi-square is 1536 for 1501 values"
     )
@@ -29,7 +29,7 @@ def test_routes_that_agree_and_the_noise() -> None:
 
 def test_routes_that_disagree_come_first() -> None:
     lost = Route("multiple shooting", 3, 0, 0, 70.0, 0.1, "")
-    said = message_of(found(), [SHOOTING, lost], Control())
+    said = message_of(found(), [SHOOTING, lost], None)
     assert said.startswith(
         "the routes disagree: single shooting found a better fit than multiple shooting. "
     )
@@ -37,7 +37,7 @@ def test_routes_that_disagree_come_first() -> None:
 
 def test_an_optimum_that_was_reached_once() -> None:
     alone = Route("single shooting", 4, 1, 1, 2.0, 0.1, "")
-    said = message_of(found(NoiseFit(None), False, 1), [alone], Control())
+    said = message_of(found(NoiseFit(None), False, 1), [alone], None)
     assert said == (
         "one of four starts of single shooting ends at the lowest optimum, "
         "which no other start has reached"
@@ -52,7 +52,7 @@ class TestIteratedLocalSearch:
 
     def test_it_has_found_nothing_better(self) -> None:
         returned = Route("iterated local search", 6, 0, 0, 2.0, 0.1, "")
-        said = message_of(found(NoiseFit(None), False, 1), [self.alone, returned], Control())
+        said = message_of(found(NoiseFit(None), False, 1), [self.alone, returned], None)
         assert said == (
             "one of four starts of single shooting ends at the lowest optimum, "
             "which no other start has reached. Iterated local search found nothing better in "
@@ -61,7 +61,7 @@ class TestIteratedLocalSearch:
 
     def test_it_alone_has_found_the_best(self) -> None:
         best = Route("iterated local search", 6, 0, 1, 2.0, 0.1, "")
-        said = message_of(found(NoiseFit(None), False, 1), [self.lost, best], Control())
+        said = message_of(found(NoiseFit(None), False, 1), [self.lost, best], None)
         assert said == (
             "iterated local search from the end of one start ends at the lowest optimum, "
             "which no independent start has reached"
@@ -69,7 +69,7 @@ class TestIteratedLocalSearch:
 
     def test_it_has_found_the_best_from_other_starts_too(self) -> None:
         best = Route("iterated local search", 6, 0, 2, 2.0, 0.1, "")
-        said = message_of(found(NoiseFit(None), False, 3), [self.alone, best], Control())
+        said = message_of(found(NoiseFit(None), False, 3), [self.alone, best], None)
         assert said == (
             "one of four starts of single shooting and iterated local search from the ends of "
             "two other starts end at the same optimum"
@@ -77,17 +77,17 @@ class TestIteratedLocalSearch:
 
 
 def test_a_search_that_was_ended_early_says_by_what() -> None:
-    late = message_of(found(enough=False), [SHOOTING], Control(deadline=0.0))
+    late = message_of(found(enough=False), [SHOOTING], Cause.TIME_LIMIT)
     assert "The time limit ended the search" in late
-    control = Control()
-    control.interrupted.set()
-    assert "The caller ended the search" in message_of(found(enough=False), [SHOOTING], control)
+    assert "The caller ended the search" in message_of(
+        found(enough=False), [SHOOTING], Cause.CALLER
+    )
 
 
 def test_no_usable_start_says_why() -> None:
     nothing = Evidence(None, 0, NoiseFit(None), False, 6, False)
     failed = Route("single shooting", 6, 6, 0, math.inf, 0.1, "the solution blows up at t = 2")
-    said = message_of(nothing, [failed], Control())
+    said = message_of(nothing, [failed], None)
     assert said.startswith("all 6 starts failed: the solution blows up at t = 2.")
     none = Evidence(None, 0, NoiseFit(None), False, 0, False)
-    assert message_of(none, [], Control()) == "stopped before the first start was finished"
+    assert message_of(none, [], None) == "stopped before the first start was finished"

@@ -13,7 +13,7 @@ import numpy as np
 from odefit.methods.automatic.algebraic_route import AlgebraicRoute
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.families import Families
-from odefit.methods.automatic.message import message_of
+from odefit.methods.automatic.message import message_of, told_cause
 from odefit.methods.automatic.noise_fit import NoiseFit, NoiseLevels
 from odefit.methods.automatic.restarts import Restarts
 from odefit.methods.automatic.route_rules import TIME_SHARE, is_open, share_of_time
@@ -392,13 +392,15 @@ class _Run:
     def _estimate(self, enough: bool) -> Estimate:
         evidence = self.evidence()
         routes = self._routes(evidence)
+        cause = self.control.cause
         return Estimate(
             tuple(self.ends),
             evidence.status(self.control, enough),
-            message_of(evidence, routes, self.control),
+            message_of(evidence, routes, cause),
             completeness=self.algebraic.completeness_of(evidence.best),
             evaluate_nodes=_evaluate_nodes,
             routes=tuple(routes),
+            told=told_cause(evidence, cause),
         )
 
     def _routes(self, evidence: Evidence) -> list[Route]:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.routes import HALVING, ITERATED
-from odefit.methods.control import Control
-from odefit.methods.estimate import NO_START, Route
+from odefit.methods.estimate import NO_START, Cause, Route
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 """Small numbers in words."""
@@ -17,7 +16,7 @@ MIN_STARTS_TO_DISAGREE = 2
 """Number of usable starts of a route, none of them at the lowest cost, that is worth a word."""
 
 
-def message_of(evidence: Evidence, routes: Sequence[Route], control: Control) -> str:
+def message_of(evidence: Evidence, routes: Sequence[Route], cause: Cause | None) -> str:
     """Return why the answer is, or is not, to be believed.
 
     Parameters
@@ -26,11 +25,11 @@ def message_of(evidence: Evidence, routes: Sequence[Route], control: Control) ->
         What the ends say of the best one.
     routes
         What each route has found.
-    control
-        Tells whether the search was ended early.
+    cause
+        What has ended the search early, where something has.
     """
     if evidence.best is None:
-        return _nothing(evidence, routes, control)
+        return _nothing(evidence, routes)
     iterated = next((r for r in routes if r.name == ITERATED and r.starts), None)
     others = [r for r in routes if r.name != ITERATED]
     reached = [r for r in others if r.hits]
@@ -49,9 +48,14 @@ def message_of(evidence: Evidence, routes: Sequence[Route], control: Control) ->
         said.append("the data are reproduced to rounding, which cannot be beaten")
     elif evidence.fit.sentence:
         said.append(evidence.fit.sentence)
-    if not evidence.enough and control.should_stop():
-        said.append(f"{control.cause} ended the search before the evidence was complete")
+    if told_cause(evidence, cause) is not None:
+        said.append(f"{cause} ended the search before the evidence was complete")
     return ". ".join(s[0].upper() + s[1:] if i else s for i, s in enumerate(said))
+
+
+def told_cause(evidence: Evidence, cause: Cause | None) -> Cause | None:
+    """Return what has ended the search early, where the message of :func:`message_of` says so."""
+    return None if evidence.best is None or evidence.enough else cause
 
 
 def _agreement(reached: Sequence[Route], iterated: Route | None) -> str:
@@ -84,7 +88,7 @@ def _agreement(reached: Sequence[Route], iterated: Route | None) -> str:
     return f"{_listed(parts)} ends at the lowest optimum, which {which} has reached"
 
 
-def _nothing(evidence: Evidence, routes: Sequence[Route], control: Control) -> str:
+def _nothing(evidence: Evidence, routes: Sequence[Route]) -> str:
     if not evidence.count:
         return NO_START
     reasons = Counter(r.message for r in routes if r.starts)

@@ -84,25 +84,26 @@ def solve_isolated(
     """
     began = time.monotonic()
 
-    def once(limits: Limits, watched: bool) -> Answer:
+    def once(limits: Limits, watched: bool) -> tuple[Answer, bool]:
+        """Return the answer of one process, and whether that has crashed."""
         run = _Run(instance, limits, report, grace)
         child = Child(memory, "the solver process")
         try:
             unstopped = replace(limits, stop=None)
             child.call(_solve, solver, instance, unstopped, watched, sends=True)
-            return run.listen(child, interrupted)
+            found = run.listen(child, interrupted)
+            return found, child.crashed
         except KeyboardInterrupt:
-            return run.stopped(Outcome.LIMIT, "interrupted")
+            return run.stopped(Outcome.LIMIT, "interrupted"), False
         finally:
             child.kill()
 
     watched = isinstance(solver, ReportingSolver)
-    found = once(limits, watched)
+    found, crashed = once(limits, watched)
     left = None if limits.seconds is None else limits.seconds - (time.monotonic() - began)
-    crashed = found.outcome is Outcome.FAILED and "died of" in found.message
     if crashed and watched and (left is None or left > LEAST_RETRY_SECONDS):
         # Watching is known to bring down SCIP now and then: once more, unwatched.
-        again = once(replace(limits, seconds=left), watched=False)
+        again, _ = once(replace(limits, seconds=left), watched=False)
         if again.outcome is not Outcome.FAILED:
             return again
     return found
