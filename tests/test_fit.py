@@ -600,12 +600,12 @@ FIT: Any = import_module("odefit.fit_result")
 
 
 @pytest.fixture
-def ample_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FIT, "STRUCTURE_SECONDS", 60.0)
-    monkeypatch.setattr(FIT, "MAX_STRUCTURE_SECONDS", 60.0)
+def ample_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FIT, "COUNT_WORK", 3e9)
+    monkeypatch.setattr(FIT, "SEARCH_WORK", 3e9)
 
 
-@pytest.mark.usefixtures("ample_time")
+@pytest.mark.usefixtures("ample_work")
 def test_a_fit_lists_the_solutions_that_the_equations_admit() -> None:
     """Whether a start has ended there or not."""
     result = odefit.fit(flip_flop(), seed=1)
@@ -618,7 +618,7 @@ def test_a_fit_lists_the_solutions_that_the_equations_admit() -> None:
     assert any("2 different solutions fit equally well" in w for w in result.warnings)
 
 
-@pytest.mark.usefixtures("ample_time")
+@pytest.mark.usefixtures("ample_work")
 def test_solutions_outside_the_bounds_are_told_too() -> None:
     result = odefit.fit(flip_flop(ka={"lower": 0.3}, ke={"upper": 0.3}), seed=1)
     assert len(result.solutions) == 1
@@ -628,7 +628,7 @@ def test_solutions_outside_the_bounds_are_told_too() -> None:
     assert not result.warnings
 
 
-@pytest.mark.usefixtures("ample_time")
+@pytest.mark.usefixtures("ample_work")
 def test_one_solution_is_said_to_be_the_only_one() -> None:
     result = odefit.fit(decay(noise=0.0), seed=1)
     text = str(result)
@@ -638,12 +638,12 @@ def test_one_solution_is_said_to_be_the_only_one() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("ample_time")
-def test_the_estimates_do_not_depend_on_the_time_for_the_equations(
+@pytest.mark.usefixtures("ample_work")
+def test_the_estimates_do_not_depend_on_the_work_for_the_equations(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ample = odefit.fit(flip_flop(), seed=1)
-    monkeypatch.setattr(FIT, "MAX_STRUCTURE_SECONDS", 0.0)
+    monkeypatch.setattr(FIT, "COUNT_WORK", 0.0)
     hasty = odefit.fit(flip_flop(), seed=1)
     assert hasty.assessment.complete is None
     assert "Completeness" not in str(hasty)

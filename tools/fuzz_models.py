@@ -49,8 +49,8 @@ LIMIT = 60
 FIT_SECONDS, LIGHT_FIT_SECONDS = 3.0, 1.0
 """The time limit of a fit, and of that of a light case."""
 
-COUNT_SECONDS = 1.0
-"""The time limit of the analysis of the equations by `odefit check`."""
+COUNT_WORK = 5e7
+"""Operations of the analysis of the equations by `odefit check`, which take a second."""
 
 APART = 1e-4
 """Difference from the values of SciPy, relative to the largest, that has to be told."""
@@ -285,7 +285,7 @@ class _Case:
 
         from odefit.reporting import description
 
-        description.COUNT_TIME_LIMIT = COUNT_SECONDS
+        description.COUNT_WORK = COUNT_WORK
         description.print_description(problem, console=Console(file=io.StringIO(), width=100))
 
     def _commands(self, unknown: bool) -> None:

@@ -45,10 +45,9 @@ from odefit.solutions import (
 )
 from odefit.warm_start import GIVEN_START
 
-STRUCTURE_SECONDS, STRUCTURE_SHARE, MAX_STRUCTURE_SECONDS = 0.3, 0.2, 2.0
-"""The solutions with the same outputs as the answer are counted within so many seconds, this share
-of those that the fit took, and so many at most; where there are others, they are searched for
-within the latter."""
+COUNT_WORK, SEARCH_WORK = 2.5e7, 1e8
+"""Operations, see :mod:`odefit.structure.deadline`, that the count of the solutions with the same
+outputs as the answer may take; and where there are others, count and search for them together."""
 
 UNASSESSED = "The fit was ended before its answer was assessed: what is missing was not computed"
 """What is said of an answer whose assessment was ended early."""
@@ -261,9 +260,8 @@ def _countable(state: FitState) -> bool:
 
 
 def _with_count(state: FitState) -> FitState:
-    seconds = _structure_seconds(state.control, time.perf_counter() - state.began)
     complete, solutions = indistinguishable_solutions(
-        state.answer, state.solutions, seconds, state.control
+        state.answer, state.solutions, (COUNT_WORK, SEARCH_WORK), state.control
     )
     return replace(state, complete=complete, solutions=solutions)
 
@@ -421,13 +419,6 @@ def _unbeatable(found: Answer) -> bool:
     tolerance = CostTolerance.of(found.forward)
     negligible = tolerance.squares is not None and found.evaluation.cost <= tolerance.absolute
     return found.start.exact or negligible
-
-
-def _structure_seconds(control: Control, spent: float) -> tuple[float, float]:
-    """Return how long solutions with the same outputs may be counted, and searched for."""
-    count = min(STRUCTURE_SECONDS + STRUCTURE_SHARE * spent, MAX_STRUCTURE_SECONDS)
-    left = math.inf if control.deadline is None else max(control.deadline - time.time(), 0.0)
-    return min(count, left), min(MAX_STRUCTURE_SECONDS, left)
 
 
 def _certified(

@@ -106,7 +106,7 @@ def bounded(problem: Problem) -> bool:
 def indistinguishable_solutions(
     answer: Answer,
     solutions: Sequence[Solution],
-    seconds: tuple[float, float],
+    work: tuple[float, float],
     control: Control,
 ) -> tuple[Completeness | None, tuple[Solution, ...]]:
     """Count the solutions with the same outputs as the answer, and find those that are missing.
@@ -115,8 +115,9 @@ def indistinguishable_solutions(
     ----------
     answer, solutions
         The answer, and the distinct solutions that are known, the answer first.
-    seconds
-        Seconds that the count may take, and count and search together.
+    work
+        Operations that the count may take, and count and search together, see
+        :mod:`odefit.structure.deadline`.
     control
         Limits of the fit.
 
@@ -131,7 +132,7 @@ def indistinguishable_solutions(
 
     forward = answer.forward
     problem, vector = forward.problem, answer.start.vector
-    found = same_outputs(problem, vector, *seconds, seed=control.seed, stop=control.should_stop)
+    found = same_outputs(problem, vector, *work, seed=control.seed, stop=control.should_stop)
     if found is None:
         return None, tuple(solutions)
     best = solutions[0]

@@ -51,7 +51,7 @@ def described() -> Callable[[int], str]:
     starts = [MultiStart().start_point(forward, i, Control()) for i in range(2)]
     data = local_identifiability(forward, points=starts)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(description, "structural_identifiability", lambda *_, **__: structure)
+        patch.setattr(description, "analysed", lambda *_, **__: structure)
         patch.setattr(description, "local_identifiability", lambda *_: data)
         texts = {width: description_text(problem, width) for width in (40, 80, 110)}
     return texts.__getitem__
@@ -168,10 +168,10 @@ def test_several_solutions_are_told() -> None:
 
 
 def test_a_count_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("odefit.reporting.description.COUNT_TIME_LIMIT", 0.0)
+    monkeypatch.setattr("odefit.reporting.description.COUNT_WORK", 0.0)
     text = words(description_text(library.load("rational-seir")))
-    assert "Nothing was decided within the time limit." in text
-    assert "The time limit was 0 s; in Python, odefit.identifiability(problem, " in text
+    assert "Nothing was decided within the limit." in text
+    assert "The limit was 0 operations; in Python, odefit.identifiability(problem, " in text
 
 
 def test_a_failure_everywhere_is_explained_not_raised() -> None:

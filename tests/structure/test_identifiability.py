@@ -101,7 +101,7 @@ def test_a_count_that_is_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.solutions, found.unfinished) == (None, True)
     assert found.sentence == (
         "All 40 unknowns are identifiable locally. Whether other values give the same outputs "
-        "was not decided within the time limit."
+        "was not decided within the limit."
     )
     assert (
         found.sureness == "That all are identifiable locally is proved (full rank modulo a prime)."
@@ -110,8 +110,8 @@ def test_a_count_that_is_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_any_time_nothing_is_said_of_the_unknowns() -> None:
     found = odefit.identifiability(cascade(10), time_limit=0.0)
-    assert set(statuses(found).values()) == {"not decided within the time limit"}
-    assert list(found.lines()) == ["Nothing was decided within the time limit."]
+    assert set(statuses(found).values()) == {"not decided within the limit"}
+    assert list(found.lines()) == ["Nothing was decided within the limit."]
     assert found["kon1"].identifiable is None
     assert found.table["identifiable"].isna().all()
 
@@ -128,7 +128,7 @@ def test_what_low_derivatives_tell_is_told_when_there_is_no_time_for_higher_ones
     assert known + left == 40
     assert found.sentence == (
         f"Of 40 unknowns, {known} are identifiable locally and {left} are not decided within the "
-        "time limit: higher derivatives may determine them."
+        "limit: higher derivatives may determine them."
     )
     assert "is proved (ranks modulo a prime)" in found.sureness
 
@@ -419,4 +419,4 @@ def test_random_right_models_are_examined_without_an_exception(seed: int) -> Non
     found = odefit.identifiability(model, time_limit=2.0)
     assert len(found.unknowns) == (0 if found.reason else len(model.unknowns))
     assert str(found)
-    same_outputs(model, np.full(len(model.unknowns), 0.7), 0.5)
+    same_outputs(model, np.full(len(model.unknowns), 0.7), 2.5e7)

@@ -36,7 +36,8 @@ from odefit.reporting.numbers import percent, significant
 from odefit.reporting.sentences import data_sentence, some
 from odefit.reporting.terminal import NARROW_WIDTH, bulleted, empty_table, plain_only
 from odefit.simulation import ForwardMap
-from odefit.structure.identifiability import structural_identifiability
+from odefit.structure.deadline import Deadline
+from odefit.structure.identifiability import analysed
 from odefit.structure.structural_identifiability import StructuralIdentifiability
 
 UNITS_UNCHECKED = (
@@ -48,8 +49,8 @@ UNITS_UNCHECKED = (
 MAX_ROWS = 60
 """Largest number of rows of the table of experiments."""
 
-COUNT_TIME_LIMIT = 20.0
-"""Time limit, in seconds, of the analysis of the equations."""
+COUNT_WORK = 1e9
+"""Operations, see :mod:`odefit.structure.deadline`, that the analysis of the equations may take."""
 
 
 def print_description(problem: Problem, seed: int = 0, console: Console | None = None) -> None:
@@ -65,9 +66,9 @@ def print_description(problem: Problem, seed: int = 0, console: Console | None =
         console.print(part, highlight=False)
     with console.status("looking at the equations ...") as status:
         # A terminal alone shows this line, and what is known while the solutions are counted.
-        structure = structural_identifiability(
+        structure = analysed(
             problem,
-            time_limit=COUNT_TIME_LIMIT,
+            Deadline(work=COUNT_WORK),
             seed=seed,
             report=lambda found: status.update(f"{found.finding} Counting solutions ..."),
         )
@@ -298,8 +299,8 @@ def _structure(
         parts.append(
             bulleted(
                 Text(
-                    f"The time limit was {COUNT_TIME_LIMIT:g} s; in Python, "
-                    "odefit.identifiability(problem, time_limit=None) takes its time."
+                    f"The limit was {COUNT_WORK:g} operations; in Python, "
+                    "odefit.identifiability(problem, time_limit=None) has none."
                 )
             )
         )

@@ -75,7 +75,8 @@ class DifferentiatedSystem:
         Whether a variable is added to every initial value that is given, as
         :func:`~odefit.structure.expansion.expand` explains; these are the last of the unknowns.
     deadline
-        The time after which the system is given up, while it is made and whenever it is run.
+        The limit at which the system is given up, while it is made and whenever it is run; the
+        work that this takes is counted there.
 
     Attributes
     ----------
@@ -111,6 +112,8 @@ class DifferentiatedSystem:
             raise NoTaylorSeriesError(problem.name, ", and ".join(unknown_to_series))
         self.problem = problem
         self.free_states = free_states
+        # Its own, so that the work that is counted is that of this system alone.
+        deadline = Deadline() if deadline is NEVER else deadline
         self.deadline = deadline
         self.expansions: list[Expansion] = []
         seen: set[tuple[object, ...] | None] = set()

@@ -77,7 +77,25 @@ def structural_identifiability(
     """
     if isinstance(problem, Model):
         problem = _measured(problem)
-    deadline = Deadline(time_limit)
+    return analysed(problem, Deadline(time_limit), count, seed, report)
+
+
+def analysed(
+    problem: Problem,
+    deadline: Deadline,
+    count: bool = True,
+    seed: int = 0,
+    report: Callable[[StructuralIdentifiability], None] = lambda found: None,
+) -> StructuralIdentifiability:
+    """Return the analysis of :func:`structural_identifiability`, with any limit.
+
+    Parameters
+    ----------
+    deadline
+        The limit, on time or on work.
+    problem, count, seed, report
+        The arguments of that function.
+    """
     began = time.monotonic()
     try:
         system = DifferentiatedSystem(

@@ -1,4 +1,4 @@
-"""Other values of the unknowns with the outputs of an answer, counted and found in little time.
+"""Other values of the unknowns with the outputs of an answer, counted and found with little work.
 
 The exact count takes milliseconds for most models, and where it is 1, there is nothing to look
 for. Otherwise the solutions at a random point, which belong to the equations alone and are kept on
@@ -7,7 +7,6 @@ disk, are carried to the answer, one path for each.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -16,6 +15,7 @@ import numpy as np
 from odefit.problem.arrays import Array
 from odefit.problem.problem import Problem
 from odefit.structure.comparison import FURTHER_ORDERS
+from odefit.structure.deadline import Deadline, UnfinishedError
 from odefit.structure.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
 from odefit.structure.exact.count import exact_count
 from odefit.structure.identifiability import acting_on_noise
@@ -28,11 +28,8 @@ from odefit.structure.storage import stored_indistinguishable
 REAL_TOLERANCE = 1e-6
 """Relative imaginary part up to which a solution counts as real."""
 
-OPERATIONS_PER_SECOND = 5e7
-"""Operations on Taylor coefficients a second, as far as they can be foreseen."""
-
-TERMS_PER_SECOND = 5e3
-"""Right-hand sides times unknowns that are differentiated a second."""
+PER_RIGHT_HAND_SIDE = 1e4
+"""Operations that it takes to differentiate a right-hand side by an unknown, about."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +54,8 @@ class SameOutputs:
 def same_outputs(
     problem: Problem,
     vector: Array,
-    seconds: float,
-    search_seconds: float | None = None,
+    work: float,
+    search_work: float | None = None,
     *,
     seed: int = 0,
     stop: Callable[[], bool] = lambda: False,
@@ -71,11 +68,11 @@ def same_outputs(
         The problem.
     vector
         Unknowns, shape (n,).
-    seconds
-        Seconds that the count may take.
-    search_seconds
-        Seconds that count and search may take, if there is something to search for; None for
-        `seconds`.
+    work
+        Operations that the count may take, see :mod:`odefit.structure.deadline`.
+    search_work
+        Operations that count and search may take, if there is something to search for; None for
+        `work`.
     seed
         Seed of the random points.
     stop
@@ -84,49 +81,69 @@ def same_outputs(
     Returns
     -------
     SameOutputs or None
-        None where nothing is known: the time did not suffice, the equations have inputs or no
-        Taylor series, there are infinitely many solutions, or some unknowns do not act before the
-        first event.
+        None where nothing is known: the work allowed did not suffice, the equations have inputs
+        or no Taylor series, there are infinitely many solutions, or some unknowns do not act
+        before the first event.
     """
-    began = time.monotonic()
-    end = began + seconds
     size = len(problem.conditions) * len(problem.model.states) * len(problem.unknowns)
-    if problem.model.inputs or size > TERMS_PER_SECOND * seconds:
+    if problem.model.inputs or size * PER_RIGHT_HAND_SIDE > work:
         return None  # the exact count takes inputs for functions that vary in every way
 
-    def late() -> bool:
-        return time.monotonic() >= end or stop()
-
     try:
-        system = DifferentiatedSystem(problem, free_states=False)
-        if operations(system) > OPERATIONS_PER_SECOND * seconds or not _covers(system):
-            return None
-        square = SquareSystem(system, seed)
-    except NoTaylorSeriesError:
+        return _same_outputs(problem, vector, (work, max(work, search_work or 0.0)), seed, stop)
+    except (NoTaylorSeriesError, UnfinishedError):
         return None
-    if len(square.held) or not square.size or late():
+
+
+def _same_outputs(
+    problem: Problem,
+    vector: Array,
+    work: tuple[float, float],
+    seed: int,
+    stop: Callable[[], bool],
+) -> SameOutputs | None:
+    """Count and find these values, see :func:`same_outputs`.
+
+    The operations in `work` are those of the count, and of count and search together.
+
+    Raises
+    ------
+    NoTaylorSeriesError
+        The equations have no Taylor series.
+    UnfinishedError
+        The limit was reached.
+    """
+    for_count, for_all = work
+    spent = Deadline(work=for_count)
+    system = DifferentiatedSystem(problem, free_states=False, deadline=spent)
+    if operations(system) > for_count or not _covers(system):
+        return None
+    square = SquareSystem(system, seed)
+    if len(square.held) or not square.size or spent.passed or stop():
         return None
 
     def counted_to(order: int) -> int | None:
-        left = max(end - time.monotonic(), 0.0)
-        counted = exact_count(
-            square, structural=True, order=order, time_limit=left, seed=seed, stop=stop
-        )
+        limit = Deadline(stop=stop, work=for_count - spent.spent, within=spent)
+        counted = exact_count(square, structural=True, order=order, limit=limit, seed=seed)
         return None if counted is None else counted.total
 
     total, nothing = counted_to(0), np.empty((0, len(vector)))
     if total is None:
         return None
+    spent.work = None  # what comes now knows its limit itself, and leaves what it has found
     reach = Reach(-1, True, -1)
     if total > 1:
-        reach = reach_at_start(system, seed, operations=OPERATIONS_PER_SECOND * seconds)
+        reach = reach_at_start(system, seed, operations=for_count)
         if not reach.generic:
             total = counted_to(reach.reached + FURTHER_ORDERS) or total
     if total == 1:
         return SameOutputs(1, 1, nothing)
     if problem.model.algebraic or any(e.lifting.definitions for e in system.expansions):
         return None  # solutions may differ in auxiliary variables alone
-    end = max(end, began + (search_seconds or 0.0))
+
+    def late() -> bool:
+        return spent.spent >= for_all or stop()
+
     known = stored_indistinguishable(square, total, seed, late)
     if known is None:
         # From given initial values the count is an upper bound alone.

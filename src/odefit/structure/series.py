@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from odefit.problem.arrays import IntArray
-from odefit.structure.deadline import NEVER, Deadline, UnfinishedError
+from odefit.structure.deadline import NEVER, PER_CALL, Deadline, UnfinishedError
 from odefit.structure.number_fields import Numbers, Scalars
 from odefit.structure.sparse_jacobian import SparseJacobian
 from odefit.structure.tape import Tape, Term, needed
@@ -244,6 +244,7 @@ class SeriesProgram:
         inverse: dict[int, Any] = {}
         for j in range(order + 1):
             self.deadline.check()
+            self.deadline.spend(PER_CALL * len(self._changing) + batch * (j + 1) * self._size)
             for k, group in enumerate(self._changing):
                 _step(numbers, v, group, j, inverse, k)
             if j < order:
@@ -266,10 +267,12 @@ class SeriesProgram:
         by_states = self._output_jacobian.series(v, self._slot)
         by_unknowns = self._by_unknowns.dense(v, self._slot)
         result = self._output_by_unknowns.dense(v, self._slot)
+        entries = len(self._jacobian.terms) + len(self._output_jacobian.terms)
         x = np.zeros((batch, order + 1, m, n), dtype=numbers.dtype)
         x[:, 0] = self._initial_by_unknowns.dense(v[:1], self._slot)[:, 0]
         for j in range(order):
             self.deadline.check()
+            self.deadline.spend(4 * PER_CALL + batch * (j + 1) * entries * n / 2)
             factor = numbers.exact(Fraction(1, j + 1))
             total = numbers.reduced(numbers.convolved(jacobian, x, j) + by_unknowns[:, j])
             x[:, j + 1] = numbers.reduced(total * factor)

@@ -26,12 +26,13 @@ from odefit.structure.ranks import LocalRank
 from odefit.structure.special_starts import Reach, reach_at_start
 from odefit.structure.square import SquareSystem
 
-EXACT_SHARE, EXACT_SECONDS = 0.6, 60.0
-"""The share of the time left that the exact count may take, and its seconds where there is no
-limit. Homotopy continuation has the rest: it sometimes ends where the exact count does not."""
+EXACT_SHARE, EXACT_WORK = 0.6, 3e9
+"""The share of what the limit leaves that the exact count may take, and its operations where
+there is no limit. Homotopy continuation has the rest: it sometimes ends where the exact count does
+not."""
 
 FURTHER_SHARE = 0.3
-"""The share of the time left that a second exact count, with more derivatives, may take."""
+"""The share of what is left that a second exact count, with more derivatives, may take."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def count_solutions(
     Raises
     ------
     UnfinishedError
-        The time has passed.
+        The limit was reached.
     """
     square = SquareSystem(system, seed, local.best.algebraic_rank, local.reached)
     keys = [k for k in system.problem.keys if k in system.names]
@@ -153,14 +154,13 @@ def _counted(square: SquareSystem, local: LocalRank, seed: int) -> tuple[ExactCo
     keys = [k for k in system.problem.keys if k in system.names]
 
     def counted(order: int, share: float) -> ExactCount | None:
-        left = system.deadline.left
+        limit = system.deadline.part(share, EXACT_WORK)
         return exact_count(
             square,
             structural=True,
             order=order,
-            time_limit=share * (EXACT_SECONDS if left is None else left),
+            limit=limit,
             seed=seed,
-            stop=lambda: system.deadline.passed,
             names=keys,
         )
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from odefit.problem.arrays import IntArray
-from odefit.structure.deadline import NEVER, Deadline
+from odefit.structure.deadline import NEVER, PER_TERM, Deadline
 from odefit.structure.number_fields import MatrixSeries, Scalars
 from odefit.structure.tape import Tape, Term
 
@@ -52,8 +52,10 @@ class SparseJacobian:
         places = {variable.index: k for k, variable in enumerate(variables)}
         for i, term in enumerate(terms):
             deadline.check()
+            before = len(tape.entries)
             touched = sorted(places[v] for v in tape.depends(term) if v in places)
             found += [(i, k, tape.derivative(term, variables[k])) for k in touched]
+            deadline.spend(PER_TERM * (1 + len(tape.entries) - before))
         rows = np.array([f[0] for f in found], dtype=np.intp)
         columns = np.array([f[1] for f in found], dtype=np.intp)
         return cls((len(terms), len(variables)), rows, columns, tuple(f[2] for f in found))

@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from odefit.problem.arrays import ComplexArray, IntArray
+from odefit.structure.deadline import PER_CALL
 from odefit.structure.differentiated_system import (
     NO_SERIES_AT_START,
     DifferentiatedSystem,
@@ -29,6 +30,9 @@ from odefit.structure.modular_points import MAX_RISES, GrowingSeries, modular_po
 
 MAX_POINTS = 5
 """Largest number of random points that are tried until nothing is divided by zero."""
+
+PER_SOLUTION = 0.1
+"""Operations that a complex linear system takes, over the cube of its size."""
 
 GENERIC_CANDIDATES = 6
 """Number of random points of which the best conditioned one is taken as the generic point."""
@@ -295,6 +299,9 @@ class SquareSystem:
         """
         values = self.all_unknowns(points, parameters)
         n, count = self.size, len(self.system.names)
+        # Whoever wants Jacobians solves linear systems with them.
+        operations = n**3 if derivatives else n
+        self.system.deadline.spend(PER_CALL + PER_SOLUTION * len(points) * operations)
         left = np.zeros((len(points), n), dtype=complex)
         jacobian = np.zeros((len(points), n, count if derivatives else 0), dtype=complex)
         for k, (known, functions) in enumerate(self._layout[1]):

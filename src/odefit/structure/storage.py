@@ -20,6 +20,7 @@ from odefit.structure.cache_entries import (
     seconds_of,
     write_entry,
 )
+from odefit.structure.deadline import Deadline
 from odefit.structure.exact.count import exact_count
 from odefit.structure.homotopy.monodromy import GenericSolutions, all_solutions
 from odefit.structure.indistinguishable import (
@@ -31,8 +32,8 @@ from odefit.structure.square import SquareSystem
 FORMAT = 3
 """Version of the entries, part of every key: entries of other versions are not found."""
 
-COUNT_TIME_LIMIT = 20.0
-"""Largest number of seconds spent on counting the solutions before they are searched for."""
+COUNT_WORK = 1e9
+"""Largest number of operations spent on counting the solutions before they are searched for."""
 
 
 def cache_folder() -> Path:
@@ -66,8 +67,8 @@ def stored_solutions(
 ) -> GenericSolutions:
     """Return what :func:`all_solutions` finds, from the disk if it was found before.
 
-    The number of solutions is computed first, if that takes no longer than
-    :data:`COUNT_TIME_LIMIT`. A search that was stopped early, or found fewer, is not kept. A
+    The number of solutions is computed first, if that takes no more work than
+    :data:`COUNT_WORK`. A search that was stopped early, or found fewer, is not kept. A
     folder that cannot be written to, or an entry that cannot be read, is no reason to fail.
 
     Parameters
@@ -80,7 +81,8 @@ def stored_solutions(
     known = None if kept is None else _generic(square, kept)
     if known is not None:
         return known
-    count = exact_count(square, structural=False, time_limit=COUNT_TIME_LIMIT, seed=seed, stop=stop)
+    limit = Deadline(stop=stop, work=COUNT_WORK, within=square.system.deadline)
+    count = exact_count(square, structural=False, limit=limit, seed=seed)
     # Multiple solutions, should there be any, are none that a homotopy follows.
     expected = count.total if count is not None and count.dimension == count.total else None
     found = all_solutions(square, seed, expected=expected, stop=stop, report=report)

@@ -64,7 +64,7 @@ class UnknownIdentifiability:
             return f"not examined: {self.remark}"
         text = STATUS_WORDS[self.status]
         if self.status == "undecided":
-            return f"{text}: {self.remark}" if self.remark else f"{text} within the time limit"
+            return f"{text}: {self.remark}" if self.remark else f"{text} within the limit"
         if self.status == "locally":
             text += f", {self.values} values" if self.values else ", number not counted"
         return f"{text} ({self.remark})" if self.remark else text
@@ -107,7 +107,7 @@ class StructuralIdentifiability:
     exact
         Whether the solutions were counted exactly, modulo a prime, and not numerically.
     unfinished
-        Whether the time limit ended the analysis early.
+        Whether the limit ended the analysis early.
     reached
         The highest order of derivative that was looked at, where higher ones may determine more
         unknowns: around given initial values such as zeros. None where they cannot.
@@ -190,7 +190,7 @@ class StructuralIdentifiability:
     def _limit(self) -> str:
         """What ended the analysis of the unknowns that are not decided."""
         if self.reached is None:
-            return "the time limit"
+            return "the limit"
         return f"the derivatives up to order {self.reached}"
 
     @property
@@ -203,8 +203,7 @@ class StructuralIdentifiability:
         if self.solutions is None:
             if self.unfinished:
                 return (
-                    "Whether other values give the same outputs was not decided within the time "
-                    "limit."
+                    "Whether other values give the same outputs was not decided within the limit."
                 )
             return "The number of solutions was not counted."
         if self.solutions == 1 and not self.named("globally", "locally"):

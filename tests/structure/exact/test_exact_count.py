@@ -10,6 +10,7 @@ import pytest
 
 import odefit
 from odefit import Experiment, Model, Problem
+from odefit.structure.deadline import Deadline
 from odefit.structure.differentiated_system import DifferentiatedSystem
 from odefit.structure.exact.count import ExactCount, exact_count
 from odefit.structure.homotopy.monodromy import MISS_PROBABILITY, all_solutions
@@ -57,7 +58,7 @@ def model_square(
 
 
 def counted(square: SquareSystem, structural: bool, seed: int = 0) -> ExactCount:
-    found = exact_count(square, structural=structural, time_limit=60.0, seed=seed)
+    found = exact_count(square, structural=structural, limit=Deadline(60.0), seed=seed)
     assert found is not None
     assert found.dimension == found.total  # no solution is multiple
     assert list(found.values) == [square.system.names[c] for c in square.solved]
@@ -155,13 +156,13 @@ def test_the_time_is_kept(limit: float) -> None:
         dict(published.ode), dict(published.observables), inputs={"pro_EGFR": "cubic"}
     )
     began = time.perf_counter()
-    assert exact_count(square, structural=True, time_limit=limit) is None
+    assert exact_count(square, structural=True, limit=Deadline(limit)) is None
     assert time.perf_counter() - began < limit + 10.0  # not for ever
 
 
 def test_giving_up_can_be_asked_for() -> None:
     square = library_square("crauste")
-    assert exact_count(square, structural=False, stop=lambda: True) is None
+    assert exact_count(square, structural=False, limit=Deadline(stop=lambda: True)) is None
 
 
 def test_the_search_ends_when_all_expected_are_found() -> None:

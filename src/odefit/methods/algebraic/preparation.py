@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,8 +16,9 @@ from odefit.structure.homotopy.monodromy import GenericSolutions
 from odefit.structure.square import SquareSystem
 from odefit.structure.storage import stored_solutions
 
-SEARCH_SECONDS = 60.0
-"""Seconds that the search for the generic solutions of several times together may take."""
+SEARCH_WORK = 3e9
+"""Operations, see :mod:`odefit.structure.deadline`, that the search for the generic solutions of
+several times together may take."""
 
 MAX_SOLUTIONS = 64
 """The largest number of generic solutions with which several times together pay."""
@@ -150,12 +150,12 @@ def prepare(
     if points == 1 or not one_time.free_states or not generic.complete:
         return one_time
     several = SquareSystem(DifferentiatedSystem(problem, free_states=True, times=points), seed)
-    began = time.perf_counter()
+    begun = several.system.deadline.spent
 
-    def out_of_time() -> bool:
-        return stop() or time.perf_counter() - began > SEARCH_SECONDS
+    def too_much() -> bool:
+        return stop() or several.system.deadline.spent - begun > SEARCH_WORK
 
-    more = stored_solutions(several, seed, stop=out_of_time, report=report)
+    more = stored_solutions(several, seed, stop=too_much, report=report)
     if not more.complete or len(more.solutions) > MAX_SOLUTIONS:
         return one_time
     return Preparation(problem, several.system, several, more, count, points, one_time)

@@ -11,7 +11,7 @@ Pogudin and C. Yap, Global identifiability of differential models, Comm. Pure Ap
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,9 +74,8 @@ def exact_count(
     *,
     structural: bool,
     order: int = 0,
-    time_limit: float | None = None,
+    limit: Deadline | None = None,
     seed: int = 0,
-    stop: Callable[[], bool] = lambda: False,
     names: Collection[str] = (),
 ) -> ExactCount | None:
     """Count the solutions of a square system, or of all equations.
@@ -97,12 +96,10 @@ def exact_count(
         an upper bound.)
     order
         The order up to which derivatives are used, where that is higher.
-    time_limit
-        Time limit in seconds.
+    limit
+        The limit at which the count is given up; None for that of the system.
     seed
         Seed of the random point.
-    stop
-        Called now and then; the count is given up when it returns True.
     names
         Unknowns: how many solutions differ in them is counted, too. Those that are held are the
         same in all solutions.
@@ -110,10 +107,10 @@ def exact_count(
     Returns
     -------
     ExactCount or None
-        None if the time has passed or the memory allowed does not suffice, if the equations
+        None if the limit is reached or the memory allowed does not suffice, if the equations
         divide by zero at all random points, or if there are infinitely many solutions.
     """
-    deadline = Deadline(time_limit, stop)
+    deadline = square.system.deadline if limit is None else limit
     rows = _rows(square, structural, order)
     try:
         equations, depth = _equations(square, rows, seed, deadline)

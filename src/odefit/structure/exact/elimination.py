@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from odefit.structure.deadline import Deadline
+from odefit.structure.deadline import PER_TERM, Deadline
 from odefit.structure.exact.polynomials import (
     Polynomial,
     add,
@@ -64,6 +64,8 @@ def without_linear(
         v = max(variables(f), key=lambda v: (depth[v], v))
         inverse = pow(f[((v, 1),)], -1, PRIME)
         form = add(variable(v), scale(f, inverse), -1)
+        if deadline is not None:
+            deadline.spend(PER_TERM / 2 * sum(map(len, [*left, *forms.values()])))
         left = [g for g in (substitute(g, v, form) for g in left) if g]
         forms = {w: substitute(g, v, form) for w, g in forms.items()}
         forms[v] = form

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.structure.deadline import Deadline
+from odefit.structure.deadline import PER_TERM, Deadline
 from odefit.structure.exact.matrices import SparseRow, echelon, reduced_by
 from odefit.structure.exact.monomials import Packing
 from odefit.structure.number_fields import PRIME, Residues
@@ -21,7 +21,10 @@ Terms = Mapping[int, int]
 """A polynomial: its coefficients by packed monomials."""
 
 CHECK_INTERVAL = 64
-"""Number of rows of a matrix that are made between two checks of the deadline."""
+"""Number of rows of a matrix that are made between two checks of the limit."""
+
+PER_COMPARISON = 5
+"""Operations that take as long as asking whether a monomial divides another."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +144,7 @@ class _Basis:
         # needed where leading monomials are coprime (these come first in their degree).
         kept: list[tuple[int, bool, int, int]] = []
         guard = packing.guard
+        compared = 0
         for candidate in fresh:
             guarded = candidate[2] | guard
             for other in kept:  # as Packing.divides: most of the time passes here
@@ -148,6 +152,8 @@ class _Basis:
                     break
             else:
                 kept.append(candidate)
+            compared += len(kept)
+        self.deadline.spend(PER_COMPARISON * (compared / 2 + 4 * len(fresh) + len(self.pairs)))
         self.pairs = [
             pair
             for pair in self.pairs
@@ -238,8 +244,10 @@ class _Basis:
         while waiting:
             m = waiting.pop()
             element = self._reducer(m)
+            self.deadline.spend(PER_COMPARISON * (4 + len(self.minimal) / 2))
             if element is None:
                 continue
+            self.deadline.spend(PER_TERM / 4 * len(element.monomials))
             if len(reducers) % CHECK_INTERVAL == 0:
                 self.deadline.check()
             reducers.append((m, element))

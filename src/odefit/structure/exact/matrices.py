@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from odefit.problem.arrays import IntArray
-from odefit.structure.deadline import Deadline, UnfinishedError
+from odefit.structure.deadline import PER_CALL, Deadline, UnfinishedError
 from odefit.structure.number_fields import PRIME, Residues
 
 SparseRow = tuple[IntArray, Residues]
@@ -20,7 +20,10 @@ MAX_ENTRIES = 60_000_000
 """Largest number of entries of a dense matrix: half a gigabyte."""
 
 CHECK_INTERVAL = 32
-"""Number of steps of elimination between two checks of the deadline."""
+"""Number of steps of elimination between two checks of the limit."""
+
+PER_ENTRY = 0.7
+"""Operations that take as long as reducing an entry of a row by another row."""
 
 
 def reduced_by(
@@ -67,7 +70,9 @@ def reduced_by(
             factors = PRIME - dense[at[0]]
             touched = np.flatnonzero(factors != PRIME)
             if not len(touched):
+                deadline.spend(PER_CALL / 4)
                 continue
+            deadline.spend(PER_CALL + PER_ENTRY * len(at) * len(touched))
             if 2 * len(touched) > len(some):
                 dense[at] = (dense[at] + values[:, None] * factors) % PRIME
             else:
@@ -98,6 +103,7 @@ def echelon(matrix: Residues, deadline: Deadline) -> Residues:
         others = others[others != rank]
         factors = PRIME - matrix[others, column]
         support = np.flatnonzero(row)
+        deadline.spend(2 * PER_CALL + PER_ENTRY * (len(others) * len(support) + len(matrix)))
         where = np.ix_(others, column + support)
         matrix[where] = (matrix[where] + factors[:, None] * row[support]) % PRIME
         rank += 1

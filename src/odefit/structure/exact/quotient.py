@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from odefit.structure.deadline import Deadline, UnfinishedError
+from odefit.structure.deadline import PER_CALL, Deadline, UnfinishedError
 from odefit.structure.echelon import Echelon
-from odefit.structure.exact.f4 import Element
+from odefit.structure.exact.f4 import PER_COMPARISON, Element
 from odefit.structure.exact.monomials import Packing
 from odefit.structure.number_fields import PRIME, Residues
 
@@ -85,6 +85,7 @@ class Quotient:
         while waiting:
             m = waiting.pop()
             self._deadline.check()
+            self._deadline.spend(PER_COMPARISON * packing.count * (1 + len(leads) / 2))
             for v in packing.variables:
                 n = m + v
                 if n not in seen:
@@ -121,6 +122,7 @@ class Quotient:
                 row[[place[n] for n in f.monomials[1:]]] = PRIME - f.coefficients[1:]
                 border[m] = row
             else:
+                self._deadline.spend(PER_CALL + size * size / 4)
                 row = self._from_below(m, border, matrices)
                 border[m] = row
             for v, i in pairs[m]:
@@ -156,6 +158,8 @@ class Quotient:
         echelon = Echelon(2 * size + 1)
         for k in range(size + 1):
             self._deadline.check()
+            # The power times the matrix, and the rows so far with what is left of the new one.
+            self._deadline.spend(3 * PER_CALL + size * size / 4 + size * (k + 1))
             unit = np.zeros(size + 1, dtype=np.int64)
             unit[k] = 1
             echelon.add(np.concatenate([power, unit]))

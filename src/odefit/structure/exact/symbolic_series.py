@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from odefit.structure.deadline import Deadline
+from odefit.structure.deadline import PER_TERM, Deadline
 from odefit.structure.exact.polynomials import (
     ONE,
     Polynomial,
@@ -108,7 +108,8 @@ class SymbolicSeries:
         wanted = list(places)
         for place in self._needed(wanted):
             self._deadline.check()
-            self._known[place] = self._coefficient(*place)
+            self._known[place] = found = self._coefficient(*place)
+            self._deadline.spend(PER_TERM * (1 + len(found)))
         return [self._known[place] for place in wanted]
 
     def _changing(self) -> list[bool]:
@@ -166,6 +167,8 @@ class SymbolicSeries:
             left = self._at(a, j)
             if left:
                 right = self._at(b, k - j) if operation == "*" else self._reciprocal(b, k - j)
+                # Terms are multiplied one by one, and those of the sum are copied.
+                self._deadline.spend(PER_TERM * (len(left) * len(right) + len(total) / 4))
                 total = add(total, multiply(left, right))
         return total
 
@@ -203,7 +206,11 @@ class SymbolicSeries:
             raise ZeroDivisionError("division by zero in the prime field")
         total = constant(-1 if k == 0 else 0)
         for j in range(k):
-            total = add(total, multiply(self._reciprocals[i, j], self._at(i, k - j)))
+            right = self._at(i, k - j)
+            self._deadline.spend(
+                PER_TERM * (len(self._reciprocals[i, j]) * len(right) + len(total))
+            )
+            total = add(total, multiply(self._reciprocals[i, j], right))
         if is_constant(first):
             return self._named(total, -first[ONE], k)
         if not total:
