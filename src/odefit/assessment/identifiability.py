@@ -9,7 +9,6 @@ unknown may act somewhere else, and one that acts here may act in two ways that 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -19,7 +18,7 @@ from odefit.assessment.directions import describe_directions
 from odefit.assessment.effects import column_norms
 from odefit.assessment.parts import Direction
 from odefit.assessment.uncertainty import PARTICIPATION, is_weak, singular_directions
-from odefit.methods.control import Control
+from odefit.methods.control import Control, Interruption
 from odefit.methods.estimate import Status
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.single_shooting import SingleShooting
@@ -33,6 +32,7 @@ from odefit.problem.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engine_choice import EngineChoice
 from odefit.simulation.noise import series_residuals
+from odefit.simulation.work import WorkLimit, counting
 
 POINTS, MAX_POINTS = 6, 16
 """Number of points at which the sensitivities are computed, and the largest number where some
@@ -46,8 +46,8 @@ APPROACH = SingleShooting(evaluations=12)
 unknowns are hidden: everything has decayed before the first measurement, or nothing has happened
 by the last."""
 
-PATIENCE = 15.0
-"""Time in seconds after which no further point is begun."""
+MAX_WORK = 1e9
+"""Operations, see :mod:`odefit.simulation.work`, after which no further point is begun."""
 
 NO_EFFECT = 1e-9
 """Sensitivity, relative to that of the most influential unknown, that counts as none: the
@@ -182,10 +182,12 @@ def local_identifiability(
     found: list[PointFinding] = []
     best: tuple[PointFinding, Evaluation, Array] | None = None
     scatter = _scatter(problem)
-    for vector in _points(forward, seed) if points is None else points:
+    limit = WorkLimit(MAX_WORK)
+    for vector in _points(forward, seed, limit) if points is None else points:
         if points is None and len(found) >= POINTS and _complete(found, scatter):
             break
-        evaluation = seen.evaluate(vector)
+        with counting(limit):
+            evaluation = seen.evaluate(vector)
         point = PointFinding(
             vector,
             evaluation if isinstance(evaluation, Failure) else None,
@@ -207,16 +209,20 @@ def local_identifiability(
     return _summary(problem, found, top, scatter, directions)
 
 
-def _points(forward: ForwardMap, seed: int) -> Iterator[Array]:
-    """Yield the points where starts begin, each with one that is a few steps nearer to the data."""
-    deadline = time.time() + PATIENCE
-    control = Control(seed=seed, deadline=deadline)
+def _points(forward: ForwardMap, seed: int, limit: WorkLimit) -> Iterator[Array]:
+    """Yield the points where starts begin, each with one that is a few steps nearer to the data.
+
+    Whoever takes them has work in between that counts as well.
+    """
+    control = Control(seed=seed, interrupted=Interruption(limit))
     for i in range(MAX_POINTS // 2):
-        start = SCREENING.start_point(forward, i, control)
+        with counting(limit):
+            start = SCREENING.start_point(forward, i, control)
         yield start
-        if control.out_of_time:
+        if control.should_stop():
             return
-        end = APPROACH.run(forward, i, start, control)
+        with counting(limit):
+            end = APPROACH.run(forward, i, start, control)
         if end.status is not Status.FAILED:
             yield end.vector
 

@@ -459,6 +459,11 @@ class Engines:
         """Return whether the Taylor method cannot integrate the equations."""
         return bool(field.algebraic) or not field.smooth
 
+    def step_time(self, field: VectorField, directions: int, choice: EngineChoice) -> float:
+        """Return the predicted time of a step, in ns, where that engine is tried first."""
+        costs = self._costs(field, directions)
+        return costs.taylor if self.preferred(choice) == "heyoka" else costs.implicit
+
     def _costs(self, field: VectorField, directions: int) -> StepCosts:
         if directions not in self._step_costs:
             self._step_costs[directions] = StepCosts.of(field, directions)

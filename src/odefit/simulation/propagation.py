@@ -29,6 +29,7 @@ from odefit.simulation.steady_state import (
     nearby_steady_state,
     steady_state,
 )
+from odefit.simulation.work import NANOSECONDS, count_work
 
 
 class Beginning(NamedTuple):
@@ -207,7 +208,10 @@ class Propagation:
         initial = InitialState(
             now.states, now.scalars, now.sensitivities, now.scalar_sensitivities, guess
         )
-        return engines.integrate(field, self._pattern, segment, initial, choice)
+        found, choice = engines.integrate(field, self._pattern, segment, initial, choice)
+        step = engines.step_time(field, self._pattern.directions, choice)
+        count_work(found.steps * step / NANOSECONDS)
+        return found, choice
 
     def _begun(self, field: VectorField, segment: Segment, now: Values) -> tuple[Segment, Values]:
         """Return a segment and its values behind a point where derivatives have no bounds."""

@@ -11,6 +11,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from odefit.simulation.work import count_work
+
 PER_TERM = 60
 """Operations that take as long as one on a term of a polynomial that is kept by its monomials."""
 
@@ -59,9 +61,13 @@ class Deadline:
 
     def spend(self, operations: float) -> None:
         """Count work that is done, or about to be done."""
+        count_work(operations)
+        self._add(operations)
+
+    def _add(self, operations: float) -> None:
         self.spent += operations
         if self._within is not None:
-            self._within.spend(operations)
+            self._within._add(operations)
 
     @property
     def passed(self) -> bool:

@@ -7,25 +7,27 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from odefit.methods.checkpoint import Checkpoint
-from odefit.methods.control import Control
+from odefit.methods.control import Control, Interruption
 from odefit.methods.estimate import Completeness, Start, Status
 from odefit.methods.run_log import LOGGER
 from odefit.methods.start_checkpoint import natural, start_from_json, start_to_json
 from odefit.problem.errors import InputError
 from odefit.problem.problem import Problem
 from odefit.simulation.cut_off import CutOffError
+from odefit.simulation.work import WorkLimit, counting
 
 KEY = "algebraic"
 """The key of what was found in a checkpoint."""
 
-MAX_SECONDS = 60.0
-"""Largest number of seconds that the algebraic method may take."""
+MAX_WORK = 3e9
+"""Operations, see :mod:`odefit.simulation.work`, that the algebraic method may take, about a
+minute."""
 
 MAX_UNKNOWNS = 12
 """Largest number of unknowns with which it is asked: preparing the equations of more takes long."""
 
 TIME_SHARE = 0.3
-"""Share of the time that is left which it may take."""
+"""Share of the time that a limit of the user leaves which it may take."""
 
 
 class AlgebraicRoute:
@@ -82,13 +84,16 @@ class AlgebraicRoute:
         from odefit.methods.algebraic import Algebraic
 
         began = time.perf_counter()
-        now = time.time()
-        seconds = MAX_SECONDS
+        limit = WorkLimit(MAX_WORK, control.interrupted)
+        limited = replace(control, interrupted=Interruption(limit))
         if control.deadline is not None:
-            seconds = min(seconds, TIME_SHARE * max(control.deadline - now, 0.0))
-        limited = replace(control, deadline=now + seconds)
+            now = time.time()
+            left = max(control.deadline - now, 0.0)
+            limited = replace(limited, deadline=now + TIME_SHARE * left)
         try:
-            found = Algebraic(fallback=False).solve(self.problem, limited)
+            # What comes to the limit returns what it has found: nothing is raised.
+            with counting(limit):
+                found = Algebraic(fallback=False).solve(self.problem, limited)
         except InputError as error:
             self.message = f"not taken: {error}"
             return []
