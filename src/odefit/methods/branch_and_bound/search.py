@@ -25,7 +25,7 @@ from odefit.problem.errors import counted
 from odefit.problem.problem import Problem
 
 LOG_RATIO = 1.1
-"""Least ratio of the times of two entries of the log."""
+"""Least ratio of the numbers of boxes of two entries of the log."""
 
 LOCAL_MARGIN = 1e-6
 """Relative difference of the objectives from which on a local solver's answer, which is not
@@ -101,6 +101,7 @@ class Search:
         self._negligible = absolute_gap * variation(self._problem)
         self._history: list[BoundStep] = []
         self._before = 0.0
+        self._logged = 0  # boxes at the last entry of the log
         self.incumbent: Array | None = None
         self.local_answer: Answer | None = None
         self.upper_bound = math.inf
@@ -214,8 +215,9 @@ class Search:
         step = BoundStep(stage, iteration, self.lower_bound, self.upper_bound, seconds)
         before = self._history[-1] if self._history else None
         moved = before is None or before.lower < step.lower or before.upper > step.upper
-        if always or before is None or (moved and seconds >= LOG_RATIO * before.seconds):
+        if always or before is None or (moved and self.evaluated >= LOG_RATIO * self._logged):
             self._history.append(step)
+            self._logged = self.evaluated
         if self._control.report is not None:
             boxes = counted(self.evaluated, "box", "boxes")
             said = f"{boxes}, {open_nodes} left: {step.lower:.5g} <= optimum"
