@@ -132,7 +132,7 @@ def _with_certificate(state: FitState) -> FitState:
 def _with_second_opinion(state: FitState) -> FitState:
     """Add what an engine of another family says; where others agree with it, it integrates."""
     found = state.answer
-    opinion = second_opinion(found.forward, found.start.vector)
+    opinion = second_opinion(found.forward, found.start.vector, used=found.trajectories)
     better = better_map(found.forward, opinion)
     if better is not None:
         again = answer_by(better, found.start, state.estimate, state.control, state.wanted.polish)

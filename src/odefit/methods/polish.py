@@ -8,7 +8,7 @@ search are tried before a fit is left without an answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +23,7 @@ from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.cut_off import NEVER, CutOffError, cutting_off
 from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.other_integrations import other_integrations
+from odefit.simulation.trajectory import Trajectory, without_sensitivities
 
 POLISH = SingleShooting(evaluations=3000)
 """The local search of the last improvement."""
@@ -45,6 +46,8 @@ class Answer:
         The largest discontinuity of its trajectories, relative to the sizes of the states.
     forward
         The forward map by which it was integrated.
+    trajectories
+        The states that the evaluation was made of, without their derivatives; None on nodes.
     warning
         A sentence on why it is not the method's best end, or not integrated as usual.
     """
@@ -53,6 +56,7 @@ class Answer:
     evaluation: Evaluation
     gap: float
     forward: ForwardMap
+    trajectories: Sequence[Trajectory] | None = None
     warning: str = ""
 
 
@@ -124,15 +128,27 @@ def answer_by(
     """
     better = _improved(forward, end, control) if polish else end
     with cutting_off(NEVER):  # without an evaluation there is no answer
-        evaluation, gap = evaluated(forward, better, estimate)
-        if isinstance(evaluation, Failure) and better is not end:
-            better = end
-            evaluation, gap = evaluated(forward, end, estimate)
-    if isinstance(evaluation, Failure):
-        return evaluation
-    if better.nodes is not None:
-        forward = ForwardMap(forward.problem, nodes=better.nodes)
-    return Answer(better, evaluation, gap, forward)
+        found = _answer_at(forward, better, estimate)
+        if isinstance(found, Failure) and better is not end:
+            found = _answer_at(forward, end, estimate)
+    return found
+
+
+def _answer_at(forward: ForwardMap, end: Start, estimate: Estimate) -> Answer | Failure:
+    if end.nodes is not None:
+        evaluation, gap = evaluated(forward, end, estimate)
+        if isinstance(evaluation, Failure):
+            return evaluation
+        return Answer(end, evaluation, gap, ForwardMap(forward.problem, nodes=end.nodes))
+    trajectories = forward.trajectories(end.vector)
+    if isinstance(trajectories, Failure):
+        return trajectories
+    at = forward.evaluate_along(end.vector, trajectories)
+    if isinstance(at, Failure):
+        return at
+    # The derivatives of a large model take much memory, and are in the Jacobian now.
+    states = [without_sensitivities(one) for one in trajectories]
+    return Answer(end, at, 0.0, forward, states)
 
 
 def evaluated(

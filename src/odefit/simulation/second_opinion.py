@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -109,7 +109,12 @@ class _Values:
 
 
 def second_opinion(
-    forward: ForwardMap, vector: Array, times: Array | None = None, *, noise: bool = True
+    forward: ForwardMap,
+    vector: Array,
+    times: Array | None = None,
+    *,
+    noise: bool = True,
+    used: Sequence[Trajectory] | None = None,
 ) -> SecondOpinion:
     """Return what an engine of another family says of the trajectories at `vector`.
 
@@ -124,39 +129,52 @@ def second_opinion(
     noise
         Whether measurements are compared, in units of their noise; if not, states and observables
         are, to the accuracy that is asked for.
+    used
+        The trajectories of `forward` at `vector` and `times`, where they are known.
     """
-    # The equations of a fit are compiled with sensitivities, which then cost less than to compile
-    # the others; what has none at this point is integrated alone.
-    trajectories = _trajectories(forward, vector, times, sensitivities=noise)
+    trajectories = used
+    if trajectories is None:
+        # The equations of a fit are compiled with sensitivities, which then cost less than to
+        # compile the others; what has none at this point is integrated alone.
+        trajectories = _trajectories(forward, vector, times, sensitivities=noise)
     if trajectories is None and noise:
         trajectories = _trajectories(forward, vector, times)
-    used = None if trajectories is None else _compared(forward, vector, trajectories, noise)
-    if trajectories is None or used is None:
+    own = None if trajectories is None else _compared(forward, vector, trajectories, noise)
+    if trajectories is None or own is None:
         return SecondOpinion("casadi", None)
     implicit = forward.engines.implicit(forward.field, trajectories[-1].choice)
-    other = _other_family(forward, implicit, used)
-    found = _values(forward, other, vector, times, noise)
+    other = _other_family(forward, implicit, own)
+    theirs = _integrated(forward, other, vector, times)
+    if theirs is None:
+        return SecondOpinion(other[0], None)
+    if noise:
+        # Most agree, which needs no residuals of the other engine.
+        difference = _largest(own, _predicted(forward, vector, theirs, own))
+        if difference.ratio <= 1.0:
+            return SecondOpinion(other[0], difference)
+    found = _compared(forward, vector, theirs, noise)
     if found is None:
         return SecondOpinion(other[0], None)
-    difference = _largest(used, found)
+    difference = _largest(own, found)
     if difference.ratio <= 1.0:
         return SecondOpinion(other[0], difference)
     opinions: list[tuple[tuple[EngineName, float | None], list[_Values]]] = [(other, found)]
     for further in _judges(forward, implicit):
-        values = _values(forward, further, vector, times, noise)
+        theirs = _integrated(forward, further, vector, times)
+        values = None if theirs is None else _compared(forward, vector, theirs, noise)
         if values is None:
             continue
-        if _largest(used, values).ratio <= 1.0:
+        if _largest(own, values).ratio <= 1.0:
             return SecondOpinion(other[0], difference)
         agreeing = [
             one
-            for one, own in opinions
-            if one[0] != further[0] and _largest(own, values).ratio <= 1.0
+            for one, theirs in opinions
+            if one[0] != further[0] and _largest(theirs, values).ratio <= 1.0
         ]
         if agreeing:
             able = [one for one in (further, *agreeing) if one[0] != "lsoda"]
             if able:
-                worst = _largest(used, values)
+                worst = _largest(own, values)
                 return SecondOpinion(further[0], worst, able[0], agrees=False)
         opinions.append((further, values))
     return SecondOpinion(other[0], difference, agrees=False)
@@ -203,43 +221,43 @@ def _judges(forward: ForwardMap, implicit: bool) -> Iterator[tuple[EngineName, f
         yield own
 
 
-def _values(
+def _integrated(
     forward: ForwardMap,
     engine: tuple[EngineName, float | None],
     vector: Array,
     times: Array | None,
-    noise: bool,
-) -> list[_Values] | None:
-    """Return what is compared of all experiments by another engine; None where that fails."""
+) -> Sequence[Trajectory] | None:
+    """Return the trajectories of all experiments by another engine; None where that fails."""
     try:
-        other = forward.by(*engine)
-        trajectories = _trajectories(other, vector, times)
+        return _trajectories(forward.by(*engine), vector, times)
     except InputError:
         return None  # the engine cannot integrate such equations, or is not installed
-    return None if trajectories is None else _compared(other, vector, trajectories, noise)
 
 
 def _trajectories(
     forward: ForwardMap, vector: Array, times: Array | None, *, sensitivities: bool = False
 ) -> Sequence[Trajectory] | None:
-    """Return the trajectories of all experiments; None where an integration fails."""
+    """Return the states of all experiments; None where an integration fails.
+
+    With `sensitivities` they are integrated with their derivatives, which nothing here needs.
+    """
+    found: Sequence[Trajectory | Failure]
     if times is None:
         every = forward.trajectories(vector, sensitivities=sensitivities)
-        return None if isinstance(every, Failure) else every
-    found = []
-    for condition in forward.problem.conditions:
-        one = forward.trajectory(vector, condition.name, times, sensitivities=sensitivities)
-        if isinstance(one, Failure):
-            return None
-        found.append(one)
-    return found
+        found = [every] if isinstance(every, Failure) else every
+    else:
+        found = [
+            forward.trajectory(vector, condition.name, times, sensitivities=sensitivities)
+            for condition in forward.problem.conditions
+        ]
+    states = [without_sensitivities(one) for one in found if not isinstance(one, Failure)]
+    return states if len(states) == len(found) else None
 
 
 def _compared(
     forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory], noise: bool
 ) -> list[_Values] | None:
     """Return what is compared of trajectories; None where residuals are not defined."""
-    trajectories = [without_sensitivities(one) for one in trajectories]
     if noise:
         return _measured(forward, vector, trajectories)
     found = []
@@ -296,6 +314,23 @@ def _measured(
                     tolerance,
                 )
             )
+    return found
+
+
+def _predicted(
+    forward: ForwardMap,
+    vector: Array,
+    trajectories: Sequence[Trajectory],
+    like: Sequence[_Values],
+) -> list[_Values]:
+    """Return the predictions of all measurements, with the tolerances of other predictions."""
+    found = []
+    others = iter(like)
+    for condition, trajectory in zip(forward.problem.conditions, trajectories, strict=True):
+        predicted = forward.predictions(condition, vector, trajectory)
+        for name, series in condition.series.items():
+            values = predicted[name].array(len(condition.times))[series.rows]
+            found.append(replace(next(others), values=values))
     return found
 
 
