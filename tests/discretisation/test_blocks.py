@@ -15,7 +15,7 @@ from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.schemes import Trapezoid
 from odefit.problem.arrays import Array
-from odefit.simulation.casadi_algebra import CasadiAlgebra
+from odefit.simulation.casadi_algebra import CasadiAlgebra, Symbol
 from odefit.simulation.prior_residuals import PriorResiduals
 from tests.methods.transcription.exact import exact_values
 from tests.simulation.zoo import NOISE, ZOO, Case
@@ -34,12 +34,12 @@ def symbolic(block: Block, d: Discretisation, values: Array, vector: Array) -> l
     v = [ca.SX.sym(n) for n in block.variables]
     q = {int(k): ca.SX.sym(f"q{k}") for k in block.unknowns}
     data = [ca.SX.sym(n) for n in block.columns]
-    unknowns = [q.get(k) for k in range(len(vector))]
+    unknowns = [Symbol(q[k]) if k in q else None for k in range(len(vector))]
     at, known = (
-        dict(zip(block.variables, v, strict=True)),
-        dict(zip(block.columns, data, strict=True)),
+        dict(zip(block.variables, map(Symbol, v), strict=True)),
+        dict(zip(block.columns, map(Symbol, data), strict=True)),
     )
-    outputs: list[Any] = block.evaluate(at, unknowns, known, CasadiAlgebra())
+    outputs: list[Any] = [o.sx for o in block.evaluate(at, unknowns, known, CasadiAlgebra())]
     assert len(outputs) == block.outputs
     function = ca.Function("f", [ca.vcat(v), ca.vcat(list(q.values())), ca.vcat(data)], outputs)
     found = []

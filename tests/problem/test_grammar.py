@@ -19,7 +19,7 @@ from odefit.problem.issues import Issues
 from odefit.problem.model import Model
 from odefit.simulation.bdf.evaluation import evaluate, registers
 from odefit.simulation.bdf.programs import program
-from odefit.simulation.casadi_algebra import CasadiAlgebra
+from odefit.simulation.casadi_algebra import CasadiAlgebra, symbols_of
 
 NAMES = ("x", "y")
 
@@ -84,7 +84,7 @@ def test_all_algebras_agree_on_values_and_derivatives_of_pieces(
             np.broadcast_to(partials.get(name, 0.0), 3), derivatives[:, k], rtol=1e-13, atol=1e-13
         )
     symbols = ca.SX.sym("v", 2)
-    written = expression.evaluate(dict(zip(NAMES, ca.vertsplit(symbols), strict=True)), CASADI)
+    written = expression.evaluate(dict(zip(NAMES, symbols_of(symbols), strict=True)), CASADI).sx
     outputs = ca.densify(ca.vertcat(written, ca.jacobian(written, symbols).T))
     straight = program(symbols, outputs)
     for i, point in enumerate(zip(x, y, strict=True)):

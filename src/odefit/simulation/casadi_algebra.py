@@ -1,9 +1,13 @@
-"""CasADi's symbols as an algebra of expressions."""
+"""CasADi's symbols as an algebra of expressions.
+
+CasADi's own operators look at every kind of argument that they might have been given, which takes
+ten times as long as to make the expression; the operators of :class:`Symbol` know theirs.
+"""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -26,31 +30,77 @@ _CONDITIONS: Mapping[str, Callable[..., Any]] = {
 """Comparisons and operations on conditions, which are symbols that are 0 or 1."""
 
 
+class Symbol:
+    """A scalar expression in CasADi's symbols.
+
+    Attributes
+    ----------
+    sx
+        The expression as CasADi has it.
+    """
+
+    __slots__ = ("sx",)
+
+    def __init__(self, sx: Any) -> None:
+        self.sx = sx
+
+    def __neg__(self) -> Symbol:
+        return Symbol(-self.sx)
+
+    def __add__(self, other: Symbol) -> Symbol:
+        return Symbol(ca.SX.binary(ca.OP_ADD, self.sx, other.sx))
+
+    def __sub__(self, other: Symbol) -> Symbol:
+        return Symbol(ca.SX.binary(ca.OP_SUB, self.sx, other.sx))
+
+    def __mul__(self, other: Symbol) -> Symbol:
+        return Symbol(ca.SX.binary(ca.OP_MUL, self.sx, other.sx))
+
+    def __truediv__(self, other: Symbol) -> Symbol:
+        return Symbol(ca.SX.binary(ca.OP_DIV, self.sx, other.sx))
+
+
+def symbols_of(column: Any) -> list[Symbol]:
+    """Return the entries of a column of CasADi's symbols, which may be empty."""
+    return [Symbol(entry) for entry in ca.vertsplit(column)] if column.numel() else []
+
+
+def column_of(values: Iterable[Symbol]) -> Any:
+    """Return scalar expressions as a dense column of CasADi's symbols."""
+    entries = [value.sx for value in values]
+    return ca.densify(ca.vertcat(*entries)) if entries else ca.SX(0, 1)
+
+
 class CasadiAlgebra:
-    """CasADi SX symbols."""
+    """Expressions in CasADi's symbols, see :class:`Symbol`."""
 
-    def number(self, text: str) -> Any:
-        return ca.SX(float(text))
+    def number(self, text: str) -> Symbol:
+        return Symbol(ca.SX(float(text)))
 
-    def power(self, base: Any, exponent: Any) -> Any:
-        if exponent.is_constant():
-            return base**exponent
-        # The derivative of x^n by n is x^n log(x), which is 0 * inf where x is 0: keep off zero.
-        # A base that roundoff has taken below zero counts as zero.
-        return ca.fmax(base, SMALLEST_BASE) ** exponent
+    def power(self, base: Symbol, exponent: Symbol) -> Symbol:
+        value = base.sx
+        if not exponent.sx.is_constant():
+            # The derivative of x^n by n is x^n log(x), which is 0 * inf where x is 0: keep off
+            # zero. A base that roundoff has taken below zero counts as zero.
+            value = ca.fmax(value, SMALLEST_BASE)
+        return Symbol(ca.SX.binary(ca.OP_POW, value, exponent.sx))
 
-    def call(self, function: str, arguments: Sequence[Any]) -> Any:
-        if function == "min":
-            return reduce(ca.fmin, arguments)
-        if function == "max":
-            return reduce(ca.fmax, arguments)
-        if function == "abs":
-            return ca.fabs(arguments[0])
-        if function == "piecewise":
-            result = arguments[-1]
-            for k in range(len(arguments) - 3, -1, -2):
-                result = ca.if_else(arguments[k + 1], arguments[k], result)
-            return result
-        if function in _CONDITIONS:
-            return _CONDITIONS[function](*arguments)
-        return getattr(ca, function)(arguments[0])
+    def call(self, function: str, arguments: Sequence[Symbol]) -> Symbol:
+        return Symbol(_called(function, [argument.sx for argument in arguments]))
+
+
+def _called(function: str, arguments: Sequence[Any]) -> Any:
+    if function == "min":
+        return reduce(ca.fmin, arguments)
+    if function == "max":
+        return reduce(ca.fmax, arguments)
+    if function == "abs":
+        return ca.fabs(arguments[0])
+    if function == "piecewise":
+        result = arguments[-1]
+        for k in range(len(arguments) - 3, -1, -2):
+            result = ca.if_else(arguments[k + 1], arguments[k], result)
+        return result
+    if function in _CONDITIONS:
+        return _CONDITIONS[function](*arguments)
+    return getattr(ca, function)(arguments[0])

@@ -22,7 +22,7 @@ from odefit.problem.algebras import NUMPY
 from odefit.problem.arrays import Array
 from odefit.problem.expressions import TIME
 from odefit.problem.vector_field import SensitivityPattern, VectorField
-from odefit.simulation.casadi_algebra import CasadiAlgebra
+from odefit.simulation.casadi_algebra import CasadiAlgebra, Symbol, column_of, symbols_of
 from odefit.simulation.engine import (
     ABSOLUTE_OVER_RELATIVE,
     EngineFailure,
@@ -126,40 +126,48 @@ class CasadiEngine:
         scale = ca.SX.sym("scale", n)
         span = ca.SX.sym("span", 2)
         tau = ca.SX.sym("tau")
-        time = span[0] + span[1] * tau
-        states = scaled * scale
-        values = dict(zip(field.states, ca.vertsplit(states), strict=True))
-        values |= dict(zip(field.algebraic, ca.vertsplit(algebraic) if a else [], strict=True))
-        values |= dict(zip(field.scalars, ca.vertsplit(scalars) if p else [], strict=True))
+        start, length = symbols_of(span)
+        time = start + length * Symbol(tau)
+        units = symbols_of(scale)
+        states = [state * unit for state, unit in zip(symbols_of(scaled), units, strict=True)]
+        values = dict(zip(field.states, states, strict=True))
+        values |= dict(zip(field.algebraic, symbols_of(algebraic), strict=True))
+        values |= dict(zip(field.scalars, symbols_of(scalars), strict=True))
         values[TIME] = time
         for k, name in enumerate(field.inputs):
-            values[name] = input_value(ca.vertsplit(inputs[:, k]), time)
-        rhs = ca.vertcat(*field.rhs(values, algebra)) / scale
-        constraints = ca.vertcat(*field.constraints(values, algebra)) if a else ca.SX(0, 1)
-        dense = ca.SX(p, m)
-        for i, (j, k) in enumerate(sorted(pattern.entries)):
-            dense[j, k] = multipliers[i]
-        changes = [sensitivities, algebraic_sensitivities, dense]
-        variables = [scaled, algebraic, scalars]
-
-        def along(f: Any) -> Any:
-            parts = [
-                ca.jacobian(f, v) @ d
-                for v, d in zip(variables, changes, strict=True)
-                if v.numel() and d.numel()
-            ]
-            return reduce(lambda x, y: x + y, parts) if parts else ca.SX(f.numel(), m)
-
+            values[name] = input_value(symbols_of(inputs[:, k]), time)
+        rates = zip(field.rhs(values, algebra), units, strict=True)
+        rhs = column_of(rate / unit for rate, unit in rates)
+        self._entries = sorted(pattern.entries)
         self._dae = {
             "t": tau,
-            "x": ca.vertcat(scaled, ca.vec(sensitivities)),
+            "x": scaled,
             "p": ca.vertcat(scalars, multipliers, ca.vec(inputs), scale, span),
-            "ode": span[1] * ca.vertcat(rhs, ca.densify(ca.vec(along(rhs)))),
         }
-        self._entries = sorted(pattern.entries)
         if a:
-            self._dae["z"] = ca.vertcat(algebraic, ca.vec(algebraic_sensitivities))
-            self._dae["alg"] = ca.vertcat(constraints, ca.vec(along(constraints)))
+            constraints = column_of(field.constraints(values, algebra))
+            self._dae |= {"z": algebraic, "alg": constraints}
+        if m:
+            dense = ca.SX(p, m)
+            for i, (j, k) in enumerate(self._entries):
+                dense[j, k] = multipliers[i]
+            changes = [sensitivities, algebraic_sensitivities, dense]
+            variables = [scaled, algebraic, scalars]
+
+            def along(f: Any) -> Any:
+                parts = [
+                    ca.jacobian(f, v) @ d
+                    for v, d in zip(variables, changes, strict=True)
+                    if v.numel() and d.numel()
+                ]
+                return reduce(lambda x, y: x + y, parts) if parts else ca.SX(f.numel(), m)
+
+            self._dae["x"] = ca.vertcat(scaled, ca.vec(sensitivities))
+            rhs = ca.vertcat(rhs, ca.densify(ca.vec(along(rhs))))
+            if a:
+                self._dae["z"] = ca.vertcat(algebraic, ca.vec(algebraic_sensitivities))
+                self._dae["alg"] = ca.vertcat(constraints, ca.vec(along(constraints)))
+        self._dae["ode"] = length.sx * rhs
 
     def _integrator(self, grid: Array, max_steps: int) -> _Integrator:
         key = (grid.tobytes(), max_steps)

@@ -18,7 +18,7 @@ from odefit.problem.arrays import Array
 from odefit.problem.errors import InputError
 from odefit.problem.expressions import TIME
 from odefit.problem.vector_field import SensitivityPattern, VectorField
-from odefit.simulation.casadi_algebra import CasadiAlgebra
+from odefit.simulation.casadi_algebra import CasadiAlgebra, column_of, symbols_of
 from odefit.simulation.cut_off import REASON, cut_off
 from odefit.simulation.engine import (
     ABSOLUTE_OVER_RELATIVE,
@@ -70,14 +70,15 @@ class LsodaEngine:
         if pattern.directions or field.algebraic:
             raise InputError("LSODA integrates states alone, without algebraic equations")
         n, p = len(field.states), len(field.scalars)
-        symbols = ca.vertsplit(ca.SX.sym("x", 1 + n + p + 5 * len(field.inputs)))
+        variables = ca.SX.sym("x", 1 + n + p + 5 * len(field.inputs))
+        symbols = symbols_of(variables)
         values = dict(zip(field.states, symbols[1 : 1 + n], strict=True))
         values |= dict(zip(field.scalars, symbols[1 + n : 1 + n + p], strict=True))
         values[TIME] = symbols[0]
         for k, name in enumerate(field.inputs):
             values[name] = input_value(symbols[1 + n + p + 5 * k :][:5], symbols[0])
-        rhs = ca.densify(ca.vertcat(*field.rhs(values, CasadiAlgebra())))
-        function = ca.Function("f", [ca.vertcat(*symbols)], [rhs])
+        rhs = column_of(field.rhs(values, CasadiAlgebra()))
+        function = ca.Function("f", [variables], [rhs])
         buffer: Any
         buffer, self._run = function.buffer()
         self._kept = function, buffer  # what they point to has to stay

@@ -25,7 +25,12 @@ from odefit.problem.arrays import Array, BoolArray
 from odefit.problem.expressions import NON_SMOOTH, TIME
 from odefit.problem.grammar import CONDITIONS, PIECEWISE, Instruction
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.casadi_algebra import CasadiAlgebra
+from odefit.simulation.casadi_algebra import (
+    CasadiAlgebra,
+    Symbol,
+    column_of,
+    symbols_of,
+)
 from odefit.simulation.segments import Segment, SmoothPart, input_value
 from odefit.simulation.sign_changes import sign_changes
 from odefit.simulation.whole_arrays import ArrayFunction
@@ -84,7 +89,7 @@ class _Term:
     def __init__(
         self,
         finder: _Finder,
-        value: Any,
+        value: Symbol,
         inner: Sequence[_Term] = (),
         *,
         flat: bool = False,
@@ -134,10 +139,10 @@ class _Finder:
         self.watched: OrderedDict[int, _Term] = OrderedDict()
         self.arguments: OrderedDict[int, _Term] = OrderedDict()
         self.of_time: OrderedDict[int, _Term] = OrderedDict()
-        self.exponents: list[Any] = []
+        self.exponents: list[Symbol] = []
         self.always = False
 
-    def name(self, value: Any, *, by_states: bool = False, by_time: bool = False) -> _Term:
+    def name(self, value: Symbol, *, by_states: bool = False, by_time: bool = False) -> _Term:
         """Return a name as a term."""
         term = _Term(self, value, sign=by_states)
         term.by_states, term.by_time = by_states, by_time
@@ -149,11 +154,11 @@ class _Finder:
 
     def power(self, base: _Term, exponent: _Term) -> _Term:
         """See :class:`odefit.problem.expressions.Algebra`."""
-        value = ca.SX(exponent.value)
+        value = exponent.value.sx
         fixed = value.is_constant()
         flat = base.moving and (not fixed or abs(float(value)) > FLAT_EXPONENT)
         if flat and not fixed and not exponent.moving:
-            self.exponents.append(value)
+            self.exponents.append(exponent.value)
         elif flat or exponent.moving:
             self.always = True
         self.note_edge((base, exponent))
@@ -257,7 +262,8 @@ class NarrowFeatures:
         if not _may_be_flat(field):
             return None
         n, p, k = len(field.states), len(field.scalars), len(field.inputs)
-        symbols = ca.vertsplit(ca.SX.sym("x", 1 + n + p + 5 * k))
+        variables = ca.SX.sym("x", 1 + n + p + 5 * k)
+        symbols = symbols_of(variables)
         time, states, scalars = symbols[0], symbols[1 : 1 + n], symbols[1 + n : 1 + n + p]
         finder = _Finder()
         values: dict[str, Any] = {TIME: finder.name(time, by_time=True)}
@@ -272,7 +278,7 @@ class NarrowFeatures:
             value = input_value(symbols[1 + n + p + 5 * i :][:5], time)
             values[name] = finder.name(value, by_time=True)
         for name in field.algebraic:
-            values[name] = finder.name(ca.SX.sym(name), by_states=True)
+            values[name] = finder.name(Symbol(ca.SX.sym(name)), by_states=True)
         rhs = field.rhs(values, finder)
         for term in rhs:
             finder.note_of_time(term)
@@ -280,32 +286,31 @@ class NarrowFeatures:
             return None
         terms = list(finder.watched.values())
         arguments = [*finder.arguments.values()]
-        rates = ca.vertcat(*(term.value for term in rhs))
-        variables = ca.vertcat(*symbols)
+        rates = column_of(term.value for term in rhs)
         solved = [] if field.algebraic else [t for t in terms if t.moving]
         watched = [term.value for term in solved]
         if not field.algebraic and arguments:
-            moving = ca.vertcat(time, *states)
+            moving = column_of([time, *states])
             along = ca.vertcat(1.0, rates)
-            inside = ca.vertcat(*(term.value for term in arguments))
-            watched += ca.vertsplit(ca.jtimes(inside, moving, along))
+            inside = column_of(term.value for term in arguments)
+            watched += symbols_of(ca.jtimes(inside, moving, along))
         functions = [term.value for term in finder.of_time.values()]
         signs = [t.value for t in terms if t.by_time and not t.by_states]
-        inside = [t.value for t in arguments if t.by_time and not t.by_states]
-        if functions and inside:
-            signs += ca.vertsplit(ca.jacobian(ca.vertcat(*inside), time))
-        of_time = ca.densify(ca.vertcat(*functions, *signs)) if functions else ca.SX(0, 1)
-        depends = [bool(functions) and bool(ca.depends_on(of_time, s)) for s in scalars]
+        of_arguments = [t.value for t in arguments if t.by_time and not t.by_states]
+        if functions and of_arguments:
+            signs += symbols_of(ca.jacobian(column_of(of_arguments), time.sx))
+        of_time = column_of([*functions, *signs] if functions else [])
+        depends = [bool(functions) and bool(ca.depends_on(of_time, s.sx)) for s in scalars]
         return cls(
             variables,
             n,
             p,
-            ca.densify(ca.cse(ca.vertcat(*watched))) if watched else ca.SX(0, 1),
+            ca.cse(column_of(watched)),
             of_time,
             len(functions),
             np.array(depends, dtype=bool),
             finder.always,
-            ca.densify(ca.vertcat(*finder.exponents)) if finder.exponents else ca.SX(0, 1),
+            column_of(finder.exponents),
             OrderedDict(),
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -78,22 +78,27 @@ class SteadyEquations:
             raise InputError(f"no steady state can be found: {missing_package('casadi')}")
         import casadi as ca
 
-        from odefit.simulation.casadi_algebra import CasadiAlgebra
+        from odefit.simulation.casadi_algebra import (
+            CasadiAlgebra,
+            Symbol,
+            column_of,
+            symbols_of,
+        )
 
         self._n, self._a, self._p = len(field.states), len(field.algebraic), len(field.scalars)
         algebra = CasadiAlgebra()
         time, point = ca.SX.sym("t"), ca.SX.sym("y", self._n + self._a)
         scalars, inputs = ca.SX.sym("p", self._p), ca.SX.sym("u", len(field.inputs))
         names = (*field.states, *field.algebraic)
-        values: dict[str, Any] = {TIME: time}
+        values = {TIME: Symbol(time)}
         for own, symbols in ((names, point), (field.scalars, scalars), (field.inputs, inputs)):
-            values |= dict(zip(own, ca.vertsplit(symbols) if own else [], strict=True))
-        equations = ca.vertcat(*field.rhs(values, algebra), *field.constraints(values, algebra))
+            values |= dict(zip(own, symbols_of(symbols), strict=True))
+        equations = column_of([*field.rhs(values, algebra), *field.constraints(values, algebra)])
         self._at = ca.Function(
             "steady",
             [time, point, scalars, inputs],
             [
-                ca.densify(equations),
+                equations,
                 ca.densify(ca.jacobian(equations, point)),
                 ca.densify(ca.jacobian(equations, scalars)),
             ],

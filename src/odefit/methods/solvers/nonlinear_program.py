@@ -20,7 +20,7 @@ from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Formulation
 from odefit.discretisation.scales import Scales
 from odefit.problem.arrays import Array, IntArray
-from odefit.simulation.casadi_algebra import CasadiAlgebra
+from odefit.simulation.casadi_algebra import CasadiAlgebra, symbols_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,15 +159,15 @@ class _Compiled:
         v = ca.SX.sym("v", len(block.variables))
         q = ca.SX.sym("q", len(block.unknowns))
         data = ca.SX.sym("d", len(block.columns))
+        of_unknowns = symbols_of(q)
         unknowns: list[Any] = [None] * len(d.problem.unknowns)
         for k, index in enumerate(block.unknowns):
-            unknowns[index] = q[k]
-        at = {n: v[k] for k, n in enumerate(block.variables)}
-        known = {n: data[k] for k, n in enumerate(block.columns)}
-        outputs = block.evaluate(at, unknowns, known, CasadiAlgebra())
+            unknowns[index] = of_unknowns[k]
+        at = dict(zip(block.variables, symbols_of(v), strict=True))
+        known = dict(zip(block.columns, symbols_of(data), strict=True))
+        out = ca.vertcat(*(o.sx for o in block.evaluate(at, unknowns, known, CasadiAlgebra())))
         if residuals:
-            outputs = [outputs[0] ** 2 + (2 * outputs[1] if len(outputs) > 1 else 0)]
-        out = ca.vertcat(*outputs)
+            out = out[0] ** 2 + (2 * out[1] if out.numel() > 1 else 0)
         local = ca.vertcat(v, q)
         multipliers = ca.SX.sym("lam", out.numel())
         first = ca.jacobian(out, local)

@@ -14,7 +14,7 @@ from odefit.problem.vector_field import VectorField
 from odefit.simulation.bdf.elimination import elimination, minimum_degree
 from odefit.simulation.bdf.equations import Equations
 from odefit.simulation.bdf.programs import program
-from odefit.simulation.casadi_algebra import CasadiAlgebra
+from odefit.simulation.casadi_algebra import CasadiAlgebra, column_of, symbols_of
 from odefit.simulation.narrow_features import NarrowFeatures
 from odefit.simulation.segments import input_value
 
@@ -41,7 +41,7 @@ class CompiledField:
 
     def __init__(self, field: VectorField, features: NarrowFeatures | None = None) -> None:
         n, p = len(field.states), len(field.scalars)
-        symbols = ca.vertsplit(ca.SX.sym("x", 1 + n + p + 5 * len(field.inputs)))
+        symbols = symbols_of(ca.SX.sym("x", 1 + n + p + 5 * len(field.inputs)))
         time, states, scalars = symbols[0], symbols[1 : 1 + n], symbols[1 + n : 1 + n + p]
         values = dict(zip(field.states, states, strict=True))
         values |= dict(zip(field.scalars, scalars, strict=True))
@@ -49,13 +49,13 @@ class CompiledField:
         for k, name in enumerate(field.inputs):
             values[name] = input_value(symbols[1 + n + p + 5 * k :][:5], time)
         rhs = field.rhs(values, CasadiAlgebra())
-        pattern = ca.jacobian_sparsity(ca.vertcat(*rhs), ca.vertcat(*states))
+        pattern = ca.jacobian_sparsity(ca.vertcat(*(rate.sx for rate in rhs)), column_of(states))
         self.order = minimum_degree(*_triplets(pattern), n)
         ordered = [states[i] for i in self.order]
-        variables = ca.vertcat(time, *ordered, *symbols[1 + n :])
-        function = ca.densify(ca.vertcat(*(rhs[i] for i in self.order)))
-        jacobian = ca.jacobian(function, ca.vertcat(*ordered))
-        by_scalars = ca.jacobian(function, ca.vertcat(*scalars)) if p else ca.SX(n, 0)
+        variables = column_of([time, *ordered, *symbols[1 + n :]])
+        function = column_of(rhs[i] for i in self.order)
+        jacobian = ca.jacobian(function, column_of(ordered))
+        by_scalars = ca.jacobian(function, column_of(scalars)) if p else ca.SX(n, 0)
         rows, columns = _triplets(jacobian.sparsity())
         scalar_rows, scalar_columns = _triplets(by_scalars.sparsity())
         self.scalar_rows = scalar_rows.astype(np.uint32)
