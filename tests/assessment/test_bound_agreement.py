@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from odefit import BranchAndBound, Model, MultiStart, Problem, SingleShooting, S
 from odefit.methods.control import Control
 from odefit.methods.estimate import Certificate, Estimate
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.trajectory import Trajectory
 
 TIMES = np.linspace(0.0, 4.0, 9)
 VALUES = 2.0 * np.exp(-0.7 * TIMES) + 0.05 * np.cos(9.0 * TIMES)
@@ -92,12 +93,16 @@ def test_bounds_of_a_discretised_problem_say_nothing_of_the_integrated_one() -> 
 def test_an_answer_that_was_integrated_wrongly_is_integrated_anew(
     factor: float, certify: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    evaluate = ForwardMap.evaluate
+    evaluate_along = ForwardMap.evaluate_along
 
     def wrong(
-        self: ForwardMap, vector: np.ndarray, choice: EngineChoice = UNDECIDED
+        self: ForwardMap,
+        vector: np.ndarray,
+        trajectories: Sequence[Trajectory],
+        *,
+        derivatives: bool = True,
     ) -> Evaluation | Failure:
-        found = evaluate(self, vector, choice)
+        found = evaluate_along(self, vector, trajectories, derivatives=derivatives)
         if isinstance(found, Failure) or self.engines.setting != "auto":
             return found
         return replace(
@@ -108,7 +113,7 @@ def test_an_answer_that_was_integrated_wrongly_is_integrated_anew(
             objective=factor**2 * found.objective,
         )
 
-    monkeypatch.setattr(ForwardMap, "evaluate", wrong)
+    monkeypatch.setattr(ForwardMap, "evaluate_along", wrong)
     method = MultiStart(SingleShooting(), starts=2) if certify else BranchAndBound(starts=2)
     result = fit(decay(), method, seed=1, certify=certify)
     assert result.status is Status.CONVERGED
