@@ -38,6 +38,25 @@ class VectorField:
     folded: Mapping[str, float]
     elimination: Array | None
 
+    def __eq__(self, other: object) -> bool:
+        """Fields of the same equations in the same order are equal, and share what is compiled."""
+        if not isinstance(other, VectorField):
+            return NotImplemented
+        return self is other or (
+            self._identity == other._identity
+            and (self.model is other.model or self.model == other.model)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @cached_property
+    def _identity(self) -> tuple[object, ...]:
+        """What tells fields of the same model from each other, and most others."""
+        elimination = None if self.elimination is None else self.elimination.tobytes()
+        variables = (*self.states, *self.model.algebraic)
+        return variables, self.inputs, self.scalars, tuple(self.folded.items()), elimination
+
     @classmethod
     def of(cls, model: Model, conditions: Sequence[Condition]) -> VectorField:
         """Return the vector field that serves all `conditions` of a problem."""

@@ -15,7 +15,6 @@ import numpy as np
 
 from odefit.problem.arrays import Array, IntArray
 from odefit.problem.expressions import TIME
-from odefit.problem.model import Model
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.cut_off import REASON
 from odefit.simulation.engine import EngineFailure
@@ -204,7 +203,7 @@ class _Compiled:
         )
 
 
-_RECENT: deque[tuple[Model, tuple[object, ...], _Compiled]] = deque(maxlen=8)
+_RECENT: deque[tuple[tuple[object, ...], _Compiled]] = deque(maxlen=8)
 """This holds the equations that were compiled last, with what they depend on. A search and the
 stages after it, and the parts of a search, need the same equations; to copy an integrator takes a
 fifth of the time that heyoka takes to make it."""
@@ -219,11 +218,9 @@ def _compiled(
     first_scale: int | None,
 ) -> _Compiled:
     """Return the compiled variational equations, those of before if there are any."""
-    elimination = None if field.elimination is None else field.elimination.tobytes()
-    folded = tuple(field.folded.items())
-    key = (field.scalars, folded, elimination, columns, (*place,), lanes, tolerance, first_scale)
-    for model, known, compiled in tuple(_RECENT):
-        if model is field.model and known == key:
+    key = (columns, (*place,), lanes, tolerance, first_scale, field)
+    for known, compiled in tuple(_RECENT):
+        if known == key:
             return compiled
     algebra = HeyokaAlgebra()
     system = _variational_system(field, columns, place, algebra, first_scale)
@@ -243,7 +240,7 @@ def _compiled(
         opt_level=1,
     )
     compiled = _Compiled(system, integrator, used)
-    _RECENT.append((field.model, key, compiled))
+    _RECENT.append((key, compiled))
     return compiled
 
 

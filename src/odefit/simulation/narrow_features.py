@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -257,8 +257,12 @@ class NarrowFeatures:
     _kept: OrderedDict[Any, Array]
 
     @classmethod
+    @lru_cache(maxsize=4)
     def of(cls, field: VectorField) -> NarrowFeatures | None:
-        """Return what has to be watched of a field; None if nothing can be flat."""
+        """Return what has to be watched of a field; None if nothing can be flat.
+
+        The last ones are kept, for other forward maps of the same equations.
+        """
         if not _may_be_flat(field):
             return None
         n, p, k = len(field.states), len(field.scalars), len(field.inputs)
