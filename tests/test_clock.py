@@ -93,6 +93,9 @@ FITS: dict[str, Callable[[], odefit.Result]] = {
 }
 """Ten fits by several methods, each of a second or less."""
 
+QUICK = ("sir", "algebraic", "certificate")
+"""Those with the most that could hang on the clock, in the fast tests."""
+
 
 def hold(monkeypatch: pytest.MonkeyPatch, speed: float) -> None:
     """Let all clocks go so many times as fast."""
@@ -113,7 +116,10 @@ def without_seconds(value: Any) -> Any:
     return [without_seconds(v) for v in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in FITS],
+)
 def test_the_speed_of_the_clock_changes_no_result(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,6 +51,7 @@ def test_results_go_to_standard_output_and_all_else_to_standard_error(folder: Pa
     assert "\x1b" not in ran.stdout  # no colours where there is no terminal
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error(folder: Path) -> None:
     ran = subprocess.run(
         f"{shlex.join(COMMAND)} simulate decay.toml --set k=1 s=1 --times 0:9:200000 | head -1",

@@ -131,6 +131,7 @@ def test_without_any_engine_a_fit_is_refused() -> None:
     assert "cannot be imported" in run.stdout
 
 
+@pytest.mark.slow
 def test_without_numba_stiff_equations_are_fitted_by_cvodes_and_the_result_says_so() -> None:
     code = (
         "problem = odefit.library.load('alpha-pinene')\n"

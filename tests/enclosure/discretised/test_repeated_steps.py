@@ -232,6 +232,7 @@ def test_the_difference_of_almost_equal_steps_is_accounted_for(
     assert found.remainder.max() > 1e-6  # not for nothing
 
 
+@pytest.mark.slow
 def test_lost_boxes_leave_the_others_alone() -> None:
     problem, vector, _ = pinene()
     enclosure = DiscretisedEnclosure(problem, SCHEMES["trapezoid"], UniformMesh(1230))
