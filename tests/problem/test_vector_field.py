@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from odefit import Model, Problem
@@ -11,8 +13,8 @@ DATA = {"t": [1.0, 2.0], "x": [0.5, 0.2]}
 EQUATIONS = {"x": "-k*x + b*y", "y": "k*x - b*y"}
 
 
-def field(ode: dict[str, str], b: object = 0.3, **initial: float) -> VectorField:
-    unknowns = {"k": {"lower": 0.1, "upper": 5.0}, "b": b}
+def field(ode: dict[str, str], b: float | dict[str, float] = 0.3, **initial: float) -> VectorField:
+    unknowns: dict[str, Any] = {"k": {"lower": 0.1, "upper": 5.0}, "b": b}
     problem = Problem(Model(ode=ode), DATA, unknowns, {"x": 1.0, "y": 0.0, **initial})
     return VectorField.of(problem.model, problem.conditions)
 
